@@ -25,6 +25,10 @@ const SCRIPT = {
       when: { last: '/^foreign/' },
       reply: { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] },
     },
+    {
+      when: { last: '/^long/' },
+      reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
+    },
     { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
     { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
     { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
@@ -137,6 +141,37 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const shown = await stage.site.parley('approvals', 'foreign');
     expect(shown.stdout).toContain(`mcp__program__surroundings ${canonical}`);
   });
+
+  it.each(['long', 'edit', 'foreign'])(
+    'on a phone, a call that waits is shown from its beginning, in full, and its answers come after it: %s',
+    async (kind) => {
+      await post(`phone-${kind}`, kind);
+      const phone = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+      const page = await stage.look(`#/c/phone-${kind}`, phone);
+      await page.locator('.ask-card .argument').first().waitFor();
+      const look = () =>
+        page.evaluate<{ begins: number; cut: number; shown: number; approve: number }>(`(() => {
+          const top = (element) => element.getBoundingClientRect().top;
+          const card = document.querySelector('.ask-card');
+          const thread = document.querySelector('.thread');
+          const all = [...card.querySelectorAll('.argument, .argument > *')];
+          return {
+            begins: top(card.closest('.call')) - top(thread),
+            cut: all.filter((one) => one.scrollHeight > one.clientHeight + 1 && one.clientHeight > 0).length,
+            shown: Math.max(...all.map((one) => one.getBoundingClientRect().bottom)),
+            approve: top([...card.querySelectorAll('button')].find((one) => one.innerText === 'Approve')),
+          };
+        })()`);
+      await expect.poll(async () => Math.round((await look()).begins)).toBe(0);
+      const { cut, shown, approve } = await look();
+      expect(cut).toBe(0);
+      expect(approve).toBeGreaterThan(shown);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+      await page.locator('.ask-card').getByRole('button', { name: 'Deny' }).click();
+      await message(page, 'Noted:').waitFor();
+      expect(await page.locator('.newest').count()).toBe(0); // the view follows what comes after the answer
+    },
+  );
 
   it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {
     await post('changed', 'write');

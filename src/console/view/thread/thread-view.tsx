@@ -116,7 +116,8 @@ interface Reading {
 /**
  * Where the person reads.
  *
- * READING-1 At the end, the view follows new entries, unless a text in it is selected.
+ * READING-1 At the end, the view follows new entries, unless a text in it is selected. A call at the end that waits for a person is
+ *           shown from its beginning: its answers come after what would run.
  * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place. Messages
  *           that arrive meanwhile are counted, from the first whole load on.
  */
@@ -132,7 +133,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   isWholeNow.current = isWhole;
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
-  const wasWhole = useRef(false);
+  const [wasWhole, hasMoved] = [useRef(false), useRef(false)];
   useEffect(() => {
     if (isLoaded) jumpTo(wanted);
   }, [wanted, isLoaded]);
@@ -144,12 +145,19 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
       const { index, offset } = left.current;
       const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
       if (item) place.scrollTop = item.start + offset;
-    } else if (isAtEnd.current && !isSelectedIn(place)) place.scrollTop = place.scrollHeight;
+    } else if (isAtEnd.current && !isSelectedIn(place)) {
+      const end = endOf(place, thread.blocks.length);
+      if (!hasMoved.current || place.scrollTop < end) place.scrollTop = end;
+    }
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
   const release = () => {
     left.current = undefined;
+  };
+  const move = () => {
+    hasMoved.current = true;
+    release();
   };
   useEffect(() => {
     if (!isWhole) return;
@@ -158,9 +166,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   }, [isWhole]);
   useEffect(() => {
     const place = scroller.current;
-    for (const name of MOVES) place?.addEventListener(name, release, { passive: true });
+    for (const name of MOVES) place?.addEventListener(name, move, { passive: true });
     return () => {
-      for (const name of MOVES) place?.removeEventListener(name, release);
+      for (const name of MOVES) place?.removeEventListener(name, move);
     };
   }, []);
   useSignalEffect(() => {
@@ -175,7 +183,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const onScroll = () => {
     const place = scroller.current;
     if (!place) return;
-    isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+    isAtEnd.current = endOf(place, thread.blocks.length) - place.scrollTop < NEAR_END;
     isBehind.value = !isAtEnd.current;
     if (left.current) return;
     const item = list.getVirtualItemForOffset(place.scrollTop);
@@ -196,6 +204,16 @@ const SPACE_ABOVE = 80;
 /** After the whole thread was loaded, the heights are known by then. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
+
+/** Where the view is at the end (READING-1). `count`: the blocks of the thread. */
+function endOf(place: Element, count: number): number {
+  const end = place.scrollHeight - place.clientHeight;
+  const last = place.querySelector(`[data-index="${count - 1}"]`);
+  const call = last?.querySelector('.ask-card .whole-call')?.closest('.call');
+  if (!call) return end;
+  const above = call.getBoundingClientRect().top - place.getBoundingClientRect().top;
+  return Math.min(end, place.scrollTop + above);
+}
 
 function isSelectedIn(element: Element): boolean {
   const selection = getSelection();
