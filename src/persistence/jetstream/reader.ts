@@ -152,7 +152,9 @@ async function readPages(
 
 /** Messages that the consumer has not delivered yet. */
 async function pendingOf(broker: Broker, { stream_name: stream, name }: ConsumerInfo): Promise<number> {
-  const { num_pending: pending } = await read(broker, stream, () => broker.manager.consumers.info(stream, name));
+  const { num_pending: pending } = await read(broker, stream, () =>
+    broker.manager.consumers.info(stream, name),
+  );
   return pending;
 }
 
@@ -165,7 +167,9 @@ async function holds(broker: Broker, stream: string, sequence: number): Promise<
 export async function subjectsOf(broker: Broker, stream: string, filter: string): Promise<string[]> {
   const { manager } = broker;
   try {
-    const { state } = await read(broker, stream, () => manager.streams.info(stream, { subjects_filter: filter }));
+    const { state } = await read(broker, stream, () =>
+      manager.streams.info(stream, { subjects_filter: filter }),
+    );
     return Object.keys(state.subjects ?? {});
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
