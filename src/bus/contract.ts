@@ -45,6 +45,15 @@ const publisher = conversation.optional();
 const actor = { publisher, author: postShape.shape.author };
 const stopping = { conversation, agent: slugShape.nullish(), ...actor };
 const nothing = z.strictObject({});
+
+/** Reading, comparing and appending a history occupies the process: about half a second for this many. */
+const MOST_HISTORY = 10_000;
+
+/** The messages of a request that brings its history. */
+export function history<T extends z.ZodType>(message: T): z.ZodType<readonly z.output<T>[]> {
+  const error = `a history has at most ${MOST_HISTORY} messages: leave out the oldest`;
+  return z.array(message).max(MOST_HISTORY, { error });
+}
 /** Also what model calls used on each of so many days, today included. */
 const days = z.int().positive().max(SPENT_DAYS).optional();
 
@@ -135,7 +144,7 @@ export const CONTRACT = {
       .strictObject({
         conversation,
         /** Empty: `post` is checked, and nothing is kept. */
-        messages: list(z.looseObject({ role: z.string() })),
+        messages: history(z.looseObject({ role: z.string() })),
         /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
         post: z.looseObject({}).optional(),
         ...actor,

@@ -1,5 +1,5 @@
 import { type Message, type Part, Role } from '@a2a-js/sdk';
-import { ParleyError, valueAt } from '../../kernel/index.ts';
+import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 
 /** A2A's messages and their parts. */
 
@@ -72,12 +72,14 @@ export function contentOf({ parts }: Message): Content {
 /** `file`: as version 0.3 calls it. */
 const KINDS = ['text', 'data', 'raw', 'url', 'file'];
 
-/** Parameters of a request, before they are parsed: the first part that has several kinds; null: there is none. */
-export function mixedPart(params: unknown): string | null {
+/** Parameters of a request, before they are parsed: what is wrong with the parts of its message; null: nothing. */
+export function faultOfParts(params: unknown): string | null {
   const parts = valueAt(params, ['message', 'parts']);
-  if (!Array.isArray(parts)) return null;
+  if (parts === undefined) return null; // the SDK refuses a message without any
+  if (!Array.isArray(parts)) return 'message.parts: expected a list';
   for (const [at, part] of parts.entries()) {
-    const kinds = KINDS.filter((kind) => (valueAt(part, [kind]) ?? null) !== null);
+    if (!isRecord(part)) return `message.parts.${at}: expected an object`;
+    const kinds = KINDS.filter((kind) => (part[kind] ?? null) !== null);
     if (kinds.length > 1) {
       const wanted = 'expected one of text, data, raw and url: send each as a part of its own';
       return `message.parts.${at} has ${kinds.join(' and ')}; ${wanted}`;

@@ -16,7 +16,7 @@ import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { cardOf, type Described } from './answer.ts';
 import { AgentRequests } from './handler.ts';
-import { readRequest, refusalOf } from './rpc.ts';
+import { asFaultOfClient, readRequest, refusalOf } from './rpc.ts';
 import { Tasks } from './tasks.ts';
 
 /**
@@ -91,7 +91,7 @@ export async function answer(context: Request, options: A2aOptions, slug: string
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) {
       detach();
-      return context.json(refusalOf(body, first.error));
+      return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
     }
     const onGone = () => {
       detach();
@@ -123,7 +123,8 @@ async function dispatch(
   const call = new ServerCallContext({ requestedVersion });
   const isLegacy = requestedVersion === A2A_LEGACY_PROTOCOL_VERSION;
   const Handler = isLegacy ? LegacyJsonRpcTransportHandler : JsonRpcTransportHandler;
-  return await new Handler(requests).handle(body, call);
+  const answered = await new Handler(requests).handle(body, call);
+  return Symbol.asyncIterator in answered ? answered : asFaultOfClient(body, answered);
 }
 
 async function* frames(

@@ -1,15 +1,17 @@
 import { JsonRpcTransportHandler } from '@a2a-js/sdk/server';
-import { ParleyError } from '../../kernel/index.ts';
+import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
-import { mixedPart } from './parts.ts';
+import { faultOfParts } from './parts.ts';
 
 /**
  * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
  *
  * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
  *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
- * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others.
+ * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
+ *        take them for none.
+ * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
  */
 
 export type Body = Record<string, unknown>;
@@ -19,6 +21,7 @@ const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
+const INTERNAL_ERROR = -32603;
 
 /** Refusals of `jsonBody` that JSON-RPC has a code for. */
 const CODES: Readonly<Record<string, number>> = {
@@ -48,8 +51,8 @@ export async function readRequest(context: Request, routes: RouteContext, isLega
     const wrong = wrongWith(body);
     if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
     const { method, params = {} } = body;
-    const mixed = mixedPart(params);
-    if (mixed !== null) return { refused: refusal(body, INVALID_PARAMS, mixed) };
+    const wrongParts = faultOfParts(params);
+    if (wrongParts !== null) return { refused: refusal(body, INVALID_PARAMS, wrongParts) };
     if (isLegacy) {
       if (!METHODS.has(String(method))) return { body }; // the SDK knows its methods
       const hint = 'is one of version 1.0: send the header A2A-Version: 1.0';
@@ -75,6 +78,14 @@ function wrongWith({ jsonrpc, id, method }: Body): string | null {
 
 export function refusalOf(body: Body, error: unknown): object {
   return { jsonrpc: '2.0', id: idOf(body), error: JsonRpcTransportHandler.mapToJSONRPCError(error) };
+}
+
+/** RPC-3. Our own errors begin with their code. */
+export function asFaultOfClient(body: Body, answered: object): object {
+  const error = valueAt(answered, ['error']);
+  if (!isRecord(error) || error.code !== INTERNAL_ERROR || /^[A-Z][A-Z_]+: /.test(String(error.message)))
+    return answered;
+  return refusal(body, INVALID_PARAMS, `the parameters are not those of ${String(body.method)}`);
 }
 
 function refusal(body: Body, code: number, message: string): object {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { history } from '../../bus/contract.ts';
 import { fieldFault, ParleyError, shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { isEmpty } from '../unused.ts';
@@ -24,7 +25,7 @@ export const runInputSchema = z.looseObject({
   threadId: z.string().min(1).max(MOST_THREAD_ID),
   runId: id,
   parentRunId: z.string().nullish(),
-  messages: z.array(z.looseObject({ id: z.string(), role: z.string(), content: z.unknown().optional() })),
+  messages: history(z.looseObject({ id: z.string(), role: z.string(), content: z.unknown().optional() })),
   resume: z
     .array(
       z.looseObject({

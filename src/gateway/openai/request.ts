@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { history } from '../../bus/contract.ts';
 import { cut, fieldFault, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { isEmpty } from '../unused.ts';
@@ -25,7 +26,7 @@ const message = z.looseObject({
 
 export const chatRequestSchema = z.looseObject({
   model: z.string(),
-  messages: z.array(message).min(1),
+  messages: history(message).refine(({ length }) => length > 0, { error: 'expected a list of at least 1' }),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   user: z.string().nullish(),

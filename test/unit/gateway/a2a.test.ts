@@ -55,6 +55,31 @@ describe('the A2A routes', () => {
   const message = { messageId: 'm1', contextId: 'demo', role: 'ROLE_USER', parts: [text] };
   const later = { returnImmediately: true };
 
+  const old = { messageId: 'm1', role: 'user', kind: 'message', parts: [{ kind: 'text', text: 'Hello' }] };
+  it.each<[string, string, string, object]>([
+    ['1.0', 'SendMessage', 'parts that are null', { message: { ...message, parts: [null] } }],
+    ['1.0', 'SendMessage', 'parts that are no list', { message: { ...message, parts: 7 } }],
+    ['1.0', 'SendMessage', 'a message that is null', { message: null }],
+    ['1.0', 'SendMessage', 'a text for a message', { message: 'Hello' }],
+    ['0.3', 'message/send', 'a file without its file', { message: { ...old, parts: [{ kind: 'file' }] } }],
+    ['0.3', 'message/send', 'parts that are null', { message: { ...old, parts: [null] } }],
+    ['0.3', 'message/send', 'no parts', { message: { ...old, parts: undefined } }],
+    ['0.3', 'message/send', 'extensions that are no list', { message: { ...old, extensions: 7 } }],
+    ['0.3', 'message/send', 'no message', {}],
+    ['0.3', 'message/stream', 'a file without its file', { message: { ...old, parts: [{ kind: 'file' }] } }],
+    ['1.0', 'SendStreamingMessage', 'parts that are null', { message: { ...message, parts: [null] } }],
+    ['0.3', 'tasks/pushNotificationConfig/set', 'no configuration', { taskId: 'x' }],
+  ])(
+    'version %s: parameters of %s with %s are the fault of the client',
+    async (version, method, _, params) => {
+      const { call, posts } = await start();
+      const { error } = await call(method, params, { 'a2a-version': version });
+      expect(error?.code).toBe(-32602);
+      expect(error?.message).not.toMatch(/Cannot read|is not a function|is not iterable|undefined/);
+      expect(posts()).toEqual([]);
+    },
+  );
+
   it.each<[string, string, number, unknown]>([
     ['no JSON', '{"jsonrpc"', -32700, null],
     ['no UTF-8 that can be read', '{"a": "\udc80"', -32700, null],

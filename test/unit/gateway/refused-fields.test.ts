@@ -89,4 +89,19 @@ describe('a refused field is explained in our own words', () => {
     expect(refusal).not.toMatch(/Invalid (?:input|option|string)|Too (?:small|big)|Unrecognized/);
     expect(refusal.slice(0, words.length)).toBe(words);
   });
+
+  it.each([
+    ['v1', { model: 'm' }],
+    ['ag-ui', run],
+    ['seed', { conversation: 'demo' }],
+  ] as const)('a history of more than 10,000 messages is refused by %s', (door, body) => {
+    const messages = Array.from({ length: 10_001 }, (_, at) => ({
+      id: `m${at}`,
+      role: 'user',
+      content: 'a',
+    }));
+    const most = 'messages: a history has at most 10000 messages: leave out the oldest';
+    expect(() => DOORS[door]({ ...body, messages })).toThrow(most);
+    expect(() => DOORS[door]({ ...body, messages: messages.slice(1) })).not.toThrow();
+  });
 });
