@@ -19,7 +19,7 @@ import { interleave, median, ratioOf, report, rounded, timed } from './support/r
 const rounds = Number(process.argv[2] ?? '15');
 const removePackage = await setup();
 const { launcher } = await import('../test/support/cli.ts');
-const { openSite } = await import('../test/support/daemon.ts');
+const { openProject } = await import('../test/support/project.ts');
 const checkout = join(ROOT, 'bin/parley.js');
 
 async function run(...args: readonly string[]): Promise<number> {
@@ -62,7 +62,7 @@ function answers(port: number): Promise<boolean> {
   });
 }
 
-const site = await openSite();
+const site = await openProject();
 async function startDaemon(): Promise<number> {
   let stop = async (): Promise<unknown> => undefined;
   const elapsed = await timed(async () => {

@@ -1,8 +1,8 @@
 import type { CDPSession, Page } from 'playwright-core';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { launchBrowser } from '../test/support/browser.ts';
-import { openSite, providerSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
+import { openProject, providerSettings } from '../test/support/project.ts';
 import { exampleHistory } from './support/history.ts';
 import { mainThreadOf } from './support/page.ts';
 import { load, startHelper } from './support/processes.ts';
@@ -42,7 +42,7 @@ const settings = providerSettings(endpoint.started, {
     },
   },
 });
-const site = await openSite({ nats: nats.url, settings, agents });
+const site = await openProject({ nats: nats.url, settings, agents });
 const store = await openFileStore(site.data);
 const entries = exampleHistory(Number(entryCount), createRuntime(store).team.rules);
 await writeHistory(store, 'long', entries);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { openSite, providerSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
+import { openProject, providerSettings } from '../test/support/project.ts';
 import type { Measured, Window } from './support/poster.ts';
 import { cpuMs, load, memoryMb, startHelper } from './support/processes.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
@@ -24,7 +24,7 @@ interface Side {
 
 const nats = await startNatsServer();
 const endpoint = await startHelper('endpoint.ts');
-const site = await openSite({ nats: nats.url, settings: providerSettings(endpoint.started) });
+const site = await openProject({ nats: nats.url, settings: providerSettings(endpoint.started) });
 try {
   const daemon = await site.up();
   const floor = await startHelper('floor.ts', nats.url, endpoint.started, join(site.root, 'floor.jsonl'));

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type NatsConnection, openNats } from '../src/bus/nats/index.ts';
 import { readConnectionFile } from '../src/client/index.ts';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
+import { openProject, type Project, type RunningDaemon, scriptedSettings } from '../test/support/project.ts';
 import { median, report, rounded } from './support/report.ts';
 import { startTalker } from './support/talker.ts';
 
@@ -48,10 +48,10 @@ function take(option: string): string | undefined {
 }
 
 const server = shared === undefined ? null : await startNatsServer();
-const sites: Site[] = [];
+const sites: Project[] = [];
 
 async function startDaemon(): Promise<RunningDaemon> {
-  const site = await openSite({
+  const site = await openProject({
     settings: scriptedSettings(
       rate === 'shipped'
         ? {}

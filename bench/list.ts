@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { launchBrowser } from '../test/support/browser.ts';
-import { openSite, scriptedSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
+import { openProject, scriptedSettings } from '../test/support/project.ts';
 import { mainThreadOf } from './support/page.ts';
 import { cpuMs, load } from './support/processes.ts';
 import { median, report, rounded, timed } from './support/report.ts';
@@ -31,7 +31,7 @@ async function measure(count: number): Promise<Figures> {
   const agents = { pm: '---\nname: Pam\ndescription: plans\n---\nYou plan.' };
   const files = { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } };
   const settings = scriptedSettings({ defaultAgent: 'pm' });
-  const site = await openSite({ nats: nats.url, settings, agents, files });
+  const site = await openProject({ nats: nats.url, settings, agents, files });
   const store = await openFileStore(site.data);
   await writeAtRest(store, count, ENTRIES);
   await store.close();

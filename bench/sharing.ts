@@ -3,7 +3,7 @@ import type { Entry } from '../src/conversation/index.ts';
 import type { Outage } from '../test/chaos/actors/daemon.ts';
 import { takeoversIn } from '../test/chaos/checks/takeovers.ts';
 import { CLUSTER_SERVER } from '../test/support/cluster.ts';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../test/support/daemon.ts';
+import { openProject, type Project, type RunningDaemon, scriptedSettings } from '../test/support/project.ts';
 import { cpuMs, load } from './support/processes.ts';
 import { report, rounded } from './support/report.ts';
 import { type BenchServers, startOne, startThree } from './support/servers.ts';
@@ -58,7 +58,7 @@ class Logs {
   }
 }
 
-interface Crowd {
+interface Fleet {
   readonly daemons: readonly RunningDaemon[];
   readonly logs: Logs;
   /** Resolves when the post is in the stream. */
@@ -69,16 +69,16 @@ async function withDaemons(
   start: () => Promise<BenchServers | null>,
   count: number,
   delayMs: number,
-  work: (crowd: Crowd) => Promise<void>,
+  work: (crowd: Fleet) => Promise<void>,
 ): Promise<void> {
   const servers = await start();
   if (servers === null) return;
   const nats = await connect({ servers: servers.url(0).split(',') });
-  const sites: Site[] = [];
+  const sites: Project[] = [];
   try {
     const daemons: RunningDaemon[] = [];
     for (let place = 0; place < count; place++) {
-      const site = await openSite({
+      const site = await openProject({
         nats: servers.url(place),
         settings: scriptedSettings({
           publishers: { default: { postsPerMinute: null } },
@@ -141,7 +141,7 @@ async function turnsOf(
 }
 
 /** Posts in so many conversations, again and again, until it is stopped; resolves with the turns that ended. */
-function keepPosting({ logs, post }: Crowd, count: number): () => Promise<number> {
+function keepPosting({ logs, post }: Fleet, count: number): () => Promise<number> {
   let turns = 0;
   let isOver = false;
   const callers = Array.from({ length: count }, async (_, number) => {

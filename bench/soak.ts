@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { openNats } from '../src/bus/nats/index.ts';
 import { readConnectionFile } from '../src/client/index.ts';
-import { openSite, scriptedSettings } from '../test/support/daemon.ts';
+import { openProject, scriptedSettings } from '../test/support/project.ts';
 import { plot, type Sample } from './support/plot.ts';
 
 /**
@@ -19,7 +19,7 @@ const SAMPLE_MS = 1_000;
 /** Longer than an idle conversation stays in memory. */
 const REST_MS = 80_000;
 
-const site = await openSite({
+const site = await openProject({
   settings: scriptedSettings({ publishers: { default: { postsPerMinute: null } } }),
   agents: { lead: '---\nname: Lead\n---\nYou lead.' },
   files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ParleyClient } from '../src/client/index.ts';
 import { Workers } from '../src/daemon/conversations/workers.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
-import { openSite, type Site } from '../test/support/daemon.ts';
+import { openProject, type Project } from '../test/support/project.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
 import { createRuntime } from './support/runtime.ts';
 import { writeAtRest } from './support/turns.ts';
@@ -44,8 +44,8 @@ async function notes(data: string): Promise<string[]> {
   return files.filter((file) => file.includes('/') && !/\/(log\.jsonl|state\.json)$/.test(file));
 }
 
-async function prepare(count: number): Promise<Site> {
-  const site = await openSite();
+async function prepare(count: number): Promise<Project> {
+  const site = await openProject();
   const store = await openFileStore(site.data);
   await writeAtRest(store, count, ENTRIES);
   await store.close();
@@ -59,11 +59,11 @@ async function countListed(client: ParleyClient, after = ''): Promise<number> {
   return conversations.length + (next === null ? 0 : await countListed(client, next));
 }
 
-async function startDaemon(site: Site, count: number): Promise<number> {
+async function startDaemon(site: Project, count: number): Promise<number> {
   const started = performance.now();
   const daemon = await site.up();
   const elapsed = performance.now() - started;
-  const client = await site.client();
+  const client = await site.connect();
   const listed = await countListed(client);
   await client.close();
   await daemon.stop();
@@ -73,7 +73,7 @@ async function startDaemon(site: Site, count: number): Promise<number> {
   return elapsed;
 }
 
-async function startStore(site: Site): Promise<number> {
+async function startStore(site: Project): Promise<number> {
   const started = performance.now();
   const store = await openFileStore(site.data);
   const runtime = createRuntime(store);
@@ -88,7 +88,7 @@ async function startStore(site: Site): Promise<number> {
 }
 
 /** The proof can fail: reading a damaged log is refused and leaves a note. */
-async function proveDamageIsSeen(site: Site): Promise<void> {
+async function proveDamageIsSeen(site: Project): Promise<void> {
   const store = await openFileStore(site.data);
   const refused = await store.open('at-rest-00000').then(
     () => false,
@@ -99,7 +99,7 @@ async function proveDamageIsSeen(site: Site): Promise<void> {
     throw new Error('reading a damaged log left no trace');
 }
 
-const sites: Site[] = [];
+const sites: Project[] = [];
 try {
   const short = await prepare(few);
   sites.push(short);

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
@@ -20,7 +20,7 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     stage.api('POST', `conversations/${conversation}/messages`, { content });
   const reload = async (settings: object) => {
     await writeFile(
-      join(stage.site.config, 'parley.yaml'),
+      join(stage.project.config, 'parley.yaml'),
       JSON.stringify(scriptedSettings({ ...SETTINGS, ...settings })),
     );
     await stage.api('POST', 'reload', {});

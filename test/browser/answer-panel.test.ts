@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { followUntil, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { followUntil, type Project, scriptedSettings, turnsEnded } from '../support/index.ts';
 import { message, openStage, type Stage, textOf } from './support.ts';
 import { SCRIPT } from './team.ts';
 
@@ -23,12 +23,13 @@ const MODELS = {
 const OTHER = { rules: [{ reply: { text: `Other: {{last}} ${HOSTILE}` } }] };
 
 /** One turn with the first definition, and two with the edited one. */
-async function tellStory(site: Site): Promise<void> {
+async function tellStory(project: Project): Promise<void> {
   const posts = ['first', 'second', 'third'];
   for (const [at, content] of posts.entries()) {
-    if (at === 1) await writeFile(join(site.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
-    const daemon = await site.up();
-    const client = await site.client();
+    if (at === 1)
+      await writeFile(join(project.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'edited', publisher: 'alice', content });
     await followUntil(client, 'edited', turnsEnded(at + 1));
     await daemon.stop();

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { openStage, type Stage } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';

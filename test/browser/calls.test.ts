@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -138,7 +138,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const canonical = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":12345678901234567000,"to":"a\u202eb"}`;
     const listed = await stage.api<{ approvals: unknown[] }>('GET', 'approvals?conversation=foreign');
     expect(listed.approvals).toMatchObject([{ arguments: canonical }]);
-    const shown = await stage.site.parley('approvals', 'foreign');
+    const shown = await stage.project.parley('approvals', 'foreign');
     expect(shown.stdout).toContain(`mcp__program__surroundings ${canonical}`);
   });
 

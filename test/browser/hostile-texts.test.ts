@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { message, openStage, type Stage, write } from './support.ts';
 
 /**

@@ -6,8 +6,14 @@ import type { Browser, Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath, launchBrowser } from '../support/browser.ts';
-import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import type { Clients, Daemon } from './other-origin/page.ts';
 
 const AGENTS = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
@@ -67,9 +73,9 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
     return page;
   }
 
-  async function startDaemon(http: object, env: Record<string, string> = {}): Promise<Site> {
+  async function startDaemon(http: object, env: Record<string, string> = {}): Promise<Project> {
     const nats: TestNatsServer = await startNatsServer();
-    const site = await openSite({
+    const project = await openProject({
       nats: nats.url,
       env,
       settings: scriptedSettings({ http: { origins: [listed.origin], ...http } }),
@@ -77,10 +83,10 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
       files: { 'script.yaml': SCRIPT },
     });
     closing.push(async () => {
-      await site.close();
+      await project.close();
       await nats.stop();
     });
-    return site;
+    return project;
   }
 
   /** Calls one of the page's clients. */
@@ -99,11 +105,11 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
     ['with a token', 'operates-this-daemon'],
   ])('%s', (_, token) => {
     let daemon: Daemon;
-    let site: Site;
+    let project: Project;
     let page: Page;
     beforeAll(async () => {
-      site = await startDaemon({}, token === null ? {} : { PARLEY_HTTP_TOKEN: token });
-      daemon = { url: String((await site.up('--http', '127.0.0.1:0')).ready.http), token };
+      project = await startDaemon({}, token === null ? {} : { PARLEY_HTTP_TOKEN: token });
+      daemon = { url: String((await project.up('--http', '127.0.0.1:0')).ready.http), token };
       page = await openPage(listed.origin);
     });
 
@@ -182,7 +188,9 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
           path,
           { status: 0, code: expect.stringContaining('Failed to fetch') },
         ]);
-      await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(entriesOf(await project.connect(), 'strange')).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      });
     });
 
     it('a foreign page is refused if it names no origin, posts a form or opens a stream or a socket', async () => {
@@ -229,7 +237,9 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
       })()`);
       await top.waitForURL(daemon.url + posts);
       expect(await top.locator('body').innerText()).toContain('ORIGIN_FORBIDDEN');
-      await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(entriesOf(await project.connect(), 'strange')).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      });
     });
 
     it('a page whose host name was rebound to the address of the daemon after loading is refused', async () => {
@@ -248,8 +258,8 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
   });
 
   it('a page of another origin reads that it is over the rate limit, and when to retry', async () => {
-    const site = await startDaemon({ requestsPerSecond: 1 });
-    const daemon = { url: String((await site.up('--http', '127.0.0.1:0')).ready.http), token: null };
+    const project = await startDaemon({ requestsPerSecond: 1 });
+    const daemon = { url: String((await project.up('--http', '127.0.0.1:0')).ready.http), token: null };
     const page = await openPage(listed.origin);
     const answers = [];
     for (let n = 0; n < 30 && answers.at(-1)?.status !== 429; n += 1)

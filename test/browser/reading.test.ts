@@ -4,14 +4,14 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
-import { type Site, scriptedSettings } from '../support/daemon.ts';
+import { type Project, scriptedSettings } from '../support/index.ts';
 import { message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const DAYS = ['2026-03-01T10:00:00.000Z', '2026-03-01T11:00:00.000Z', '2026-03-04T09:30:15.000Z'];
 
 /** A conversation of earlier days, and a long one. */
-async function importOld(site: Site): Promise<void> {
+async function importOld(project: Project): Promise<void> {
   const author = { kind: 'person', id: 'alice', name: 'Alice' };
   const entry = (content: string, index: number, createdAt: string) =>
     JSON.stringify({ index, id: `m${index}`, createdAt, type: 'message', role: 'user', author, content });
@@ -20,9 +20,9 @@ async function importOld(site: Site): Promise<void> {
     entry(`number ${n}\n\n${'more text '.repeat(1 + (n % 40))}`, n, String(DAYS[0])),
   );
   for (const [name, lines] of Object.entries({ days, long })) {
-    const file = join(site.root, `${name}.jsonl`);
+    const file = join(project.root, `${name}.jsonl`);
     await writeFile(file, `${lines.join('\n')}\n`);
-    const { code, stderr } = await site.parley('import', file, '--conversation', name);
+    const { code, stderr } = await project.parley('import', file, '--conversation', name);
     if (code !== 0) throw new Error(stderr);
   }
 }

@@ -4,21 +4,21 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
-import { type Site, scriptedSettings } from '../support/daemon.ts';
+import { type Project, scriptedSettings } from '../support/index.ts';
 import { message, openStage, pressAlone, type Stage, textOf, write } from './support.ts';
 import { AGENTS, NASTY, SCRIPT } from './team.ts';
 
 const LONG = 10_000;
 
 /** A conversation of earlier days, for `parley import`. */
-async function importLong(site: Site): Promise<void> {
+async function importLong(project: Project): Promise<void> {
   const messages = Array.from({ length: LONG }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',
     content: `message ${index}${index % 7 === 0 ? '\n\nwith a second paragraph\n\n- and a list' : ''}`,
   }));
-  const file = join(site.root, 'long.json');
+  const file = join(project.root, 'long.json');
   await writeFile(file, JSON.stringify(messages));
-  const { code, stderr } = await site.parley('import', file, '--conversation', 'long', '--agent', 'lead');
+  const { code, stderr } = await project.parley('import', file, '--conversation', 'long', '--agent', 'lead');
   if (code !== 0) throw new Error(stderr);
 }
 
@@ -32,9 +32,9 @@ const COUNT_HIGHLIGHTED = `
     if (fresh.length > 0) window.highlighted.push(fresh.reduce((sum, code) => sum + code.textContent.length, 0));
   }).observe(document.body, { childList: true, subtree: true });`;
 
-async function writeNastyFile(site: Site): Promise<void> {
-  await mkdir(join(site.root, 'project'));
-  await writeFile(join(site.root, 'project/nasty.md'), NASTY);
+async function writeNastyFile(project: Project): Promise<void> {
+  await mkdir(join(project.root, 'project'));
+  await writeFile(join(project.root, 'project/nasty.md'), NASTY);
 }
 
 describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
@@ -44,9 +44,9 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       settings: scriptedSettings({ tools: { project: 'project' } }),
       agents: AGENTS,
       files: { 'script.yaml': SCRIPT },
-      before: async (site) => {
-        await writeNastyFile(site);
-        await importLong(site);
+      before: async (project) => {
+        await writeNastyFile(project);
+        await importLong(project);
       },
     });
   });

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { openStage, type Stage, textOf } from './support.ts';
 
 const complete = (outcome: string, summary: string) => ({

@@ -1,12 +1,17 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { launchBrowser, openConsole } from '../support/browser.ts';
-import { openSite, type Site, type SiteOptions, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type ProjectOptions,
+  scriptedSettings,
+  startNatsServer,
+} from '../support/index.ts';
 
 /** A daemon with scripted agents, and a browser. */
 export interface Stage {
-  readonly site: Site;
+  readonly project: Project;
   readonly url: string;
   /** The nats-server. */
   readonly nats: string;
@@ -24,26 +29,26 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export interface StageOptions extends SiteOptions {
+export interface StageOptions extends ProjectOptions {
   /** Before the daemon starts. */
-  readonly before?: (site: Site) => Promise<unknown>;
+  readonly before?: (project: Project) => Promise<unknown>;
   readonly token?: string;
 }
 
 export async function openStage({ before, token, ...options }: StageOptions): Promise<Stage> {
   const nats = await startNatsServer();
-  const site = await openSite({
+  const project = await openProject({
     nats: nats.url,
     settings: scriptedSettings({ approvals: { ownRequests: true } }),
     ...options,
   });
-  await before?.(site);
-  let daemon = await site.up('--http', '127.0.0.1:0');
+  await before?.(project);
+  let daemon = await project.up('--http', '127.0.0.1:0');
   const url = String(daemon.ready.http);
   const browser = await launchBrowser();
   const pages: Awaited<ReturnType<typeof openConsole>>[] = [];
   return {
-    site,
+    project,
     url,
     nats: nats.url,
     browser,
@@ -72,11 +77,11 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
     },
     kill: () => daemon.kill9(),
     async restart() {
-      daemon = await site.up('--http', new URL(url).host);
+      daemon = await project.up('--http', new URL(url).host);
     },
     async close() {
       await browser.close();
-      await site.close();
+      await project.close();
       await nats.stop();
     },
   };

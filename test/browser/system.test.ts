@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { connect } from '../../src/client/index.ts';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { openStage, type Stage, textOf } from './support.ts';
 import { AGENTS } from './team.ts';
 

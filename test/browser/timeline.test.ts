@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import type { Site } from '../support/daemon.ts';
+import type { Project } from '../support/index.ts';
 import { message, openStage, type Stage, textOf } from './support.ts';
 import { AGENTS, SCRIPT } from './team.ts';
 
 const LONG = 5_000;
 
-async function importLong(site: Site): Promise<void> {
+async function importLong(project: Project): Promise<void> {
   const messages = Array.from({ length: LONG }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',
     content: `message ${index}`,
   }));
-  const file = join(site.root, 'long.json');
+  const file = join(project.root, 'long.json');
   await writeFile(file, JSON.stringify(messages));
-  const { code, stderr } = await site.parley('import', file, '--conversation', 'long', '--agent', 'lead');
+  const { code, stderr } = await project.parley('import', file, '--conversation', 'long', '--agent', 'lead');
   if (code !== 0) throw new Error(stderr);
 }
 

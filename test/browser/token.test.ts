@@ -16,7 +16,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon with a generated
   afterAll(() => stage?.close());
 
   const address = async () =>
-    (await stage.site.parley('token', '--json')).json()[0] as { token: string; url: string };
+    (await stage.project.parley('token', '--json')).json()[0] as { token: string; url: string };
   const keptBy = (page: Page) => page.evaluate('sessionStorage.getItem("parley.token")');
 
   it('the printed address opens the console once, and the token is kept only in that tab', async () => {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
-import { scriptedSettings } from '../support/daemon.ts';
+import { scriptedSettings } from '../support/index.ts';
 import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 

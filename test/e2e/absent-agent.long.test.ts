@@ -3,12 +3,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import {
   entriesOf,
   followUntil,
-  openSite,
-  type Site,
+  openProject,
+  type Project,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 const agent = (keys: string) => `---\nname: Critic\ndescription: checks\nruntime: bus\n${keys}---\nCheck.`;
 
@@ -16,9 +17,9 @@ describe.each(['file', 'jetstream'] as const)(
   'an agent whose program is not connected, with the %s store',
   (store) => {
     let nats: TestNatsServer;
-    let site: Site;
+    let project: Project;
     afterEach(async () => {
-      await site.close();
+      await project.close();
       await nats.stop();
     });
     const stage = async (keys: string) => {
@@ -26,11 +27,11 @@ describe.each(['file', 'jetstream'] as const)(
       const agents = { critic: agent(keys), pm: '---\nname: PM\n---\nAnswer.' };
       const files = { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } };
       const settings = { ...scriptedSettings({}), defaultAgent: 'pm' };
-      site = await openSite({ nats: nats.url, settings, agents, files });
-      return site.up('--store', store);
+      project = await openProject({ nats: nats.url, settings, agents, files });
+      return project.up('--store', store);
     };
     const waiting = async () => {
-      const status = await (await site.client()).request('status', {});
+      const status = await (await project.connect()).request('status', {});
       return [status.agents, status.waiting.first.map(({ since: _, ...one }) => one)];
     };
     const WAITS = [
@@ -49,20 +50,20 @@ describe.each(['file', 'jetstream'] as const)(
 
     it('with absent: wait its turn waits visibly, also over a restart of the daemon, until the program connects', async () => {
       const daemon = await stage('absent: wait\n');
-      await site.parley('say', 'c', '@critic look');
+      await project.parley('say', 'c', '@critic look');
       await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
-      expect((await site.parley('ls')).stdout).toMatch(
+      expect((await project.parley('ls')).stdout).toMatch(
         /^c .* critic waiting +the program of critic \(\d+s\) /m,
       );
-      const agents = (await site.parley('agents', '--json')).json();
+      const agents = (await project.parley('agents', '--json')).json();
       expect(agents[0]).toMatchObject({ slug: 'critic', status: 'waiting', connected: false });
-      expect((await site.parley('agents')).stdout).toMatch(/^critic .* waiting, not connected /m);
+      expect((await project.parley('agents')).stdout).toMatch(/^critic .* waiting, not connected /m);
       await daemon.kill9();
-      await site.up('--store', store);
+      await project.up('--store', store);
       await expect.poll(waiting, { timeout: 20_000 }).toEqual(WAITS);
-      const program = await site.client();
+      const program = await project.connect();
       await program.agent('critic', () => 'Looks fine.');
-      const entries = await followUntil(await site.client(), 'c', turnsEnded(1));
+      const entries = await followUntil(await project.connect(), 'c', turnsEnded(1));
       expect(entries.filter((entry) => entry.type === 'message').map(({ content }) => content)).toEqual([
         '@critic look',
         'Looks fine.',
@@ -73,22 +74,22 @@ describe.each(['file', 'jetstream'] as const)(
     it('with absentSeconds its turn fails after that time', async () => {
       await stage('absent: wait\nabsentSeconds: 2\n');
       const begun = performance.now();
-      await site.parley('say', 'c', '@critic look');
-      await followUntil(await site.client(), 'c', turnsEnded(1));
+      await project.parley('say', 'c', '@critic look');
+      await followUntil(await project.connect(), 'c', turnsEnded(1));
       expect(performance.now() - begun).toBeGreaterThan(2_000);
-      const entries = await entriesOf(await site.client(), 'c');
+      const entries = await entriesOf(await project.connect(), 'c');
       expect(JSON.stringify(entries)).toContain('AGENT_NOT_CONNECTED');
     }, 30_000);
 
     it('a restart of the daemon does not restart its wait', async () => {
       const daemon = await stage('absent: wait\nabsentSeconds: 20\n');
       const begun = performance.now();
-      await site.parley('say', 'c', '@critic look');
+      await project.parley('say', 'c', '@critic look');
       await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
       await sleep(10_000);
       await daemon.kill9();
-      await site.up('--store', store);
-      await followUntil(await site.client(), 'c', turnsEnded(1));
+      await project.up('--store', store);
+      await followUntil(await project.connect(), 'c', turnsEnded(1));
       expect(performance.now() - begun).toBeLessThan(29_000); // 10 s, a start, and 10 s; restarted, it would take more than 30 s
     }, 90_000);
   },

@@ -8,43 +8,56 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
 import { batch } from '../contract/samples.ts';
-import { type BatchSite, becomes, nextQuestion, openBatchSite, openQuestions } from '../support/batch.ts';
-import { type CliOutcome, launcher, runCli, strangersEnvironment } from '../support/cli.ts';
-import { entriesOf, openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { until } from '../support/steps.ts';
-import { finished, ofType } from '../support/team.ts';
+import {
+  type BatchProject,
+  becomes,
+  type CliOutcome,
+  entriesOf,
+  finished,
+  launcher,
+  nextQuestion,
+  ofType,
+  openBatchProject,
+  openProject,
+  openQuestions,
+  type Project,
+  runCli,
+  startNatsServer,
+  strangersEnvironment,
+  type TestNatsServer,
+  until,
+} from '../support/index.ts';
 
 const POSTED = ['p0', 'p1', 'p2'];
 
 describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s works', (store) => {
-  let site: BatchSite;
+  let project: BatchProject;
   let other: TestNatsServer;
   let third: TestNatsServer;
   let copy: string;
   beforeEach(async () => {
-    site = await openBatchSite();
+    project = await openBatchProject();
     [other, third] = [await startNatsServer(), await startNatsServer()];
-    copy = join(site.root, 'copy');
+    copy = join(project.root, 'copy');
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await other.stop();
     await third.stop();
   });
 
   const at = (data: string, ...args: string[]): Promise<CliOutcome> =>
-    runCli([...args, '--data', data], { workingDirectory: site.root });
+    runCli([...args, '--data', data], { workingDirectory: project.root });
   async function explained(...place: string[]): Promise<unknown[]> {
     const explain = ['explain', 'done', '--agent', 'pm', '--json', ...place];
-    const found = await runCli(explain, { workingDirectory: site.root });
+    const found = await runCli(explain, { workingDirectory: project.root });
     expect(found, found.stderr).toMatchObject({ code: 0 });
     return found.json();
   }
 
   /** A conversation whose risky call is approved and waits until the safe one before it has run. */
   async function approvedEarly(client: ParleyClient, id: string): Promise<void> {
-    site.steps.hold(`${id}.1`, 'before');
+    project.steps.hold(`${id}.1`, 'before');
     await client.post({ conversation: id, publisher: 'alice', content: id });
     const { approvalId } = await nextQuestion(client, id);
     await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
@@ -82,8 +95,8 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
   }
 
   it('the copy is whole, and no risky call runs twice when it is started', async () => {
-    const first = await site.up('--store', store);
-    const client = await site.client();
+    const first = await project.up('--store', store);
+    const client = await project.connect();
     await client.post({ conversation: 'done', publisher: 'alice', content: 'done' });
     const { approvalId } = await nextQuestion(client, 'done');
     await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
@@ -92,18 +105,18 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
     await nextQuestion(client, 'asking');
     await approvedEarly(client, 'early');
     const stopPosting = keepPosting(client, first.ready.nats);
-    await until(async () => (await site.parley('ls', '--json')).json().length === 6);
+    await until(async () => (await project.parley('ls', '--json')).json().length === 6);
 
-    const backup = await site.parley('backup', copy, '--json');
+    const backup = await project.parley('backup', copy, '--json');
     expect(backup, backup.stderr).toMatchObject({ code: 0 });
     expect(backup.json()).toMatchObject([{ to: copy, conversations: 6, missing: [] }]);
     await stopPosting();
-    site.steps.release('early.1');
+    project.steps.release('early.1');
     await becomes(client, 'early', finished(1));
-    expect(await site.steps.effects('early.2')).toBe(1);
+    expect(await project.steps.effects('early.2')).toBe(1);
 
     const answer = ofType(done, 'message').findLast(({ role }) => role === 'assistant')?.index ?? 0;
-    const offline = ['--data', copy, '--config', site.config];
+    const offline = ['--data', copy, '--config', project.config];
     expect(await explained('--at', `${answer}`, ...offline)).toEqual(
       await explained('--at', `${answer}`, '--nats', first.ready.nats),
     );
@@ -116,26 +129,26 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
     await first.stop();
 
     // On the same server: the posts that it lacks need a decision.
-    await expect(site.up('--data', copy)).rejects.toThrow(/OLD_POSTS.*settled after this backup was made/);
-    const elsewhere = join(site.root, 'elsewhere');
+    await expect(project.up('--data', copy)).rejects.toThrow(/OLD_POSTS.*settled after this backup was made/);
+    const elsewhere = join(project.root, 'elsewhere');
     await cp(copy, elsewhere, { recursive: true });
-    const replayed = await site.up('--data', copy, '--replay');
+    const replayed = await project.up('--data', copy, '--replay');
     await until(async () =>
       (await lengthsIn(copy)).every((length, n) => length === logs.get(POSTED[n] ?? '')?.length),
     );
     await expectHeld(copy);
     expect(await replayed.stop()).toBe(0);
     expect((await at(copy, 'fsck')).code).toBe(0);
-    expect(await (await site.up('--data', copy)).stop()).toBe(0); // no decision any more
+    expect(await (await project.up('--data', copy)).stop()).toBe(0); // no decision any more
 
     // On other servers, with either store.
     const on = ['--nats', other.url];
-    const moved = await site.parley('migrate', '--from', `file:${elsewhere}`, '--to', 'jetstream', ...on);
+    const moved = await project.parley('migrate', '--from', `file:${elsewhere}`, '--to', 'jetstream', ...on);
     expect(moved, moved.stderr).toMatchObject({ code: 0 });
-    const streams = await site.up('--store', 'jetstream', '--data', join(site.root, 'streams'), ...on);
-    await expectHeld(join(site.root, 'streams'));
+    const streams = await project.up('--store', 'jetstream', '--data', join(project.root, 'streams'), ...on);
+    await expectHeld(join(project.root, 'streams'));
     expect(await streams.stop()).toBe(0);
-    const files = await site.up('--data', elsewhere, '--nats', third.url);
+    const files = await project.up('--data', elsewhere, '--nats', third.url);
     await expectHeld(elsewhere);
     expect(await files.stop()).toBe(0);
     expect((await at(elsewhere, 'fsck', '--views')).code).toBe(0);
@@ -152,17 +165,17 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
       { mayHaveRun: true, call: { position: 1 } },
     ]);
     expect(openQuestions(await shown(data, 'asking'))).toMatchObject([{ mayHaveRun: false }]);
-    expect(await site.steps.effects('early.2')).toBe(1);
+    expect(await project.steps.effects('early.2')).toBe(1);
   }
 });
 
 describe('the folder of a backup', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
-    const store = await openFileStore(site.data);
+    project = await openProject({ nats: nats.url });
+    const store = await openFileStore(project.data);
     for (let at = 0; at < 300; at++) {
       const { log } = await store.open(`c${at}`);
       await log.append(0, batch(0, 4));
@@ -171,24 +184,24 @@ describe('the folder of a backup', () => {
     await store.close();
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   it('a backup that is killed is no backup, and the next one to the same folder is whole', async () => {
-    const copy = join(site.root, 'copy');
+    const copy = join(project.root, 'copy');
     const partial = `${copy}.partial`;
-    const args = [launcher, 'backup', copy, '--data', site.data];
+    const args = [launcher, 'backup', copy, '--data', project.data];
     const child = spawn(process.execPath, args, { env: strangersEnvironment(), stdio: 'ignore' });
     const ended = once(child, 'exit');
     const isThere = async () => (await readdir(join(partial, 'conversations')).catch(() => [])).length > 20;
     while (!(await isThere()) && child.exitCode === null) await new Promise((go) => setTimeout(go, 2));
     child.kill('SIGKILL');
     expect((await ended)[1]).toBe('SIGKILL'); // otherwise it was done before
-    expect(await readdir(site.root)).not.toContain('copy');
-    await expect(site.up('--data', partial)).rejects.toThrow(/MIGRATION_UNFINISHED/);
-    expect((await site.parley('backup', copy)).code).toBe(0);
-    expect(await readdir(site.root)).not.toContain('copy.partial');
+    expect(await readdir(project.root)).not.toContain('copy');
+    await expect(project.up('--data', partial)).rejects.toThrow(/MIGRATION_UNFINISHED/);
+    expect((await project.parley('backup', copy)).code).toBe(0);
+    expect(await readdir(project.root)).not.toContain('copy.partial');
     const files = await readdir(copy);
     for (const name of ['LOCK', 'migration.json', 'connection.json', 'nats'])
       expect(files).not.toContain(name);
@@ -198,24 +211,24 @@ describe('the folder of a backup', () => {
   }, 120_000);
 
   it('a conversation that is damaged is named and does not prevent the copy of the others', async () => {
-    const log = join(site.data, 'conversations', 'c7', 'log.jsonl');
+    const log = join(project.data, 'conversations', 'c7', 'log.jsonl');
     await writeFile(log, (await readFile(log, 'utf8')).replace('message 1', 'message x'));
-    const backup = await site.parley('backup', 'copy');
+    const backup = await project.parley('backup', 'copy');
     expect([backup.code, backup.stdout]).toEqual([
       1,
       expect.stringMatching(/299 conversations[\s\S]*missing c7: .*damaged at line 2/),
     ]);
-    expect((await runCli(['fsck', '--data', join(site.root, 'copy')])).stdout).toContain(
+    expect((await runCli(['fsck', '--data', join(project.root, 'copy')])).stdout).toContain(
       '299 conversations: sound',
     );
   }, 120_000);
 
   it('a folder that is in use, is a link or cannot be written is refused, and nothing is left', async () => {
-    await mkdir(join(site.root, 'full', 'x'), { recursive: true });
-    await symlink(site.root, join(site.root, 'link'));
-    await symlink(site.root, join(site.root, 'new.partial'));
-    await writeFile(join(site.root, 'file'), '');
-    const said = async (to: string) => (await site.parley('backup', to)).stderr;
+    await mkdir(join(project.root, 'full', 'x'), { recursive: true });
+    await symlink(project.root, join(project.root, 'link'));
+    await symlink(project.root, join(project.root, 'new.partial'));
+    await writeFile(join(project.root, 'file'), '');
+    const said = async (to: string) => (await project.parley('backup', to)).stderr;
     expect(await said('full')).toContain('it is not empty');
     expect(await said('link')).toContain('it is a link');
     expect(await said('new')).toContain('it is a link');
@@ -224,9 +237,9 @@ describe('the folder of a backup', () => {
       expect(await said(inside)).toContain('it is in the data directory');
     expect(await said('file/below')).toContain('file');
     expect(
-      (await runCli(['backup', 'x', '--data', 'none'], { workingDirectory: site.root })).stderr,
+      (await runCli(['backup', 'x', '--data', 'none'], { workingDirectory: project.root })).stderr,
     ).toContain('no data directory');
-    expect((await readdir(site.root)).sort()).toEqual([
+    expect((await readdir(project.root)).sort()).toEqual([
       'config',
       'data',
       'file',
@@ -239,31 +252,31 @@ describe('the folder of a backup', () => {
 
 it('an imported conversation continues, and its export can be imported with the same result', async () => {
   const nats = await startNatsServer();
-  const site = await openSite({ nats: nats.url });
+  const project = await openProject({ nats: nats.url });
   try {
-    const file = join(site.root, 'messages.json');
+    const file = join(project.root, 'messages.json');
     await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
-    expect((await site.parley('import', file, '--conversation', 'old')).code).toBe(0);
-    expect((await site.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
-    expect((await site.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
-    expect((await site.parley('fsck', '--dry-run')).code).toBe(2);
-    const daemon = await site.up();
-    expect((await site.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
-    expect((await site.parley('fsck', '--repair')).stderr).toContain('is in use by process');
-    expect((await site.parley('fsck')).code).toBe(0); // beside a running daemon
+    expect((await project.parley('import', file, '--conversation', 'old')).code).toBe(0);
+    expect((await project.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
+    expect((await project.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
+    expect((await project.parley('fsck', '--dry-run')).code).toBe(2);
+    const daemon = await project.up();
+    expect((await project.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
+    expect((await project.parley('fsck', '--repair')).stderr).toContain('is in use by process');
+    expect((await project.parley('fsck')).code).toBe(0); // beside a running daemon
     expect(await daemon.stop()).toBe(0);
-    const exported = await site.parley('export', 'old');
+    const exported = await project.parley('export', 'old');
     expect(exported.json()[0]).toMatchObject([
       { content: 'long ago' },
       { content: 'and now?' },
       { role: 'assistant' },
     ]);
     await writeFile(file, exported.stdout);
-    expect((await site.parley('import', file, '--conversation', 'again')).code).toBe(0);
-    expect((await site.parley('export', 'again')).stdout).toBe(exported.stdout);
-    expect((await site.parley('fsck')).code).toBe(0);
+    expect((await project.parley('import', file, '--conversation', 'again')).code).toBe(0);
+    expect((await project.parley('export', 'again')).stdout).toBe(exported.stdout);
+    expect((await project.parley('fsck')).code).toBe(0);
   } finally {
-    await site.close();
+    await project.close();
     await nats.stop();
   }
 }, 120_000);

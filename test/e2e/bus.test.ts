@@ -1,26 +1,28 @@
 import { connect as connectToNats, type NatsConnection, StringCodec } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { runCli } from '../support/cli.ts';
 import {
+  checkLog,
   entriesOf,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
+  runCli,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** The bus as any NATS program uses it, without code of Parley: what is accepted, and what is refused. */
 describe('a program with the bare nats package', () => {
   const codec = StringCodec();
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let program: NatsConnection;
   let client: ParleyClient;
@@ -28,14 +30,14 @@ describe('a program with the bare nats package', () => {
   beforeAll(async () => {
     nats = await startNatsServer({ config: 'max_payload: 65536' });
     provider = await startFakeProvider(() => ({ text: 'Hello to you, Alice.', delayMs: 5 }));
-    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
-    daemon = await site.up();
-    client = await site.client();
+    project = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
+    daemon = await project.up();
+    client = await project.connect();
     program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    project.defer(() => program.close());
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -170,7 +172,7 @@ describe('a program with the bare nats package', () => {
     await followUntil(client, 'after', turnsEnded(1));
     expect(await daemon.stop()).toBe(0);
     for (const conversation of ['demo', 'ids', 'after']) {
-      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
     }
   });
 });

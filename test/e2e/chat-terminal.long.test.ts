@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { launcher } from '../support/cli.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { launcher, openProject, type Project, scriptedSettings } from '../support/index.ts';
 import { hasPython, openTerminal, type Terminal } from '../support/terminal.ts';
 
 /** A chat in a real terminal, while its daemon is killed and started again. */
@@ -16,27 +15,27 @@ const SCRIPT = {
 };
 const PATIENCE = { timeout: 60_000 };
 
-let site: Site;
-afterEach(() => site.close());
+let project: Project;
+afterEach(() => project.close());
 
 async function openChat(...args: readonly string[]): Promise<Terminal> {
-  const terminal = openTerminal([launcher, 'chat', 'demo', '--data', site.data, ...args]);
-  site.defer(() => terminal.end());
+  const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data, ...args]);
+  project.defer(() => terminal.end());
   terminal.tell({ columns: 40 });
   await expect.poll(terminal.screen, PATIENCE).toContain('\u001b[?2004h');
   return terminal;
 }
 
 const messagesOf = async () =>
-  ((await site.parley('show', 'demo', '--json')).json() as Entry[]).filter(
+  ((await project.parley('show', 'demo', '--json')).json() as Entry[]).filter(
     (entry) => entry.type === 'message' && entry.author.kind === 'person',
   );
 
 describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
   it('a chat survives kill -9 of the daemon in an answer: messages are posted once, in order, after the restart', async () => {
     const agents = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
-    site = await openSite({ settings: scriptedSettings(), agents, files: { 'script.yaml': SCRIPT } });
-    const daemon = await site.up();
+    project = await openProject({ settings: scriptedSettings(), agents, files: { 'script.yaml': SCRIPT } });
+    const daemon = await project.up();
     const { screen, tell } = await openChat();
     tell({ type: 'slow\r' });
     await expect.poll(screen, PATIENCE).toContain('several lines');
@@ -44,7 +43,7 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
     tell({ type: 'first\rsecond\r' });
     await expect.poll(() => screen().match(/· kept/g), PATIENCE).toHaveLength(2);
-    await site.up();
+    await project.up();
     await expect.poll(screen, PATIENCE).toContain('Answer to second');
     expect(screen().match(/the daemon answers again/g)).toHaveLength(1);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is taken out
@@ -62,8 +61,8 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
   });
 
   it('the command that a chat prints for an unsent message posts it', async () => {
-    site = await openSite();
-    const daemon = await site.up();
+    project = await openProject();
+    const daemon = await project.up();
     const { screen, tell } = await openChat('--publisher', 'ann');
     await daemon.stop();
     await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
@@ -72,8 +71,8 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     tell({ type: '\u0004' });
     await expect.poll(screen, PATIENCE).toContain('exit 1');
     const [, id = ''] = /say demo later --id (\S+) --publisher ann --data/.exec(screen()) ?? [];
-    await site.up();
-    for (const _ of [1, 2]) await site.parley('say', 'demo', 'later', '--id', id, '--publisher', 'ann');
+    await project.up();
+    for (const _ of [1, 2]) await project.parley('say', 'demo', 'later', '--id', id, '--publisher', 'ann');
     expect(await messagesOf()).toMatchObject([{ id, content: 'later', author: { id: 'ann' } }]);
   });
 });

@@ -4,10 +4,8 @@ import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { runChaos } from '../chaos/run.ts';
 import { createSchedule, type Fault } from '../chaos/schedule.ts';
 import { batch } from '../contract/samples.ts';
-import { launcher } from '../support/cli.ts';
 import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer } from '../support/nats-server.ts';
+import { launcher, openProject, type Project, startNatsServer } from '../support/index.ts';
 
 const isFull = process.env.PARLEY_FULL === '1';
 const JETSTREAM = ['--store', 'jetstream'];
@@ -15,14 +13,14 @@ const JETSTREAM = ['--store', 'jetstream'];
 /** Skipped without a nats-server version on which replicas are safe. */
 describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () => {
   let cluster: TestCluster;
-  let site: Site;
+  let project: Project;
 
   beforeAll(async () => {
     cluster = await startCluster(CLUSTER_SERVER as string);
-    site = await openSite({ nats: cluster.url });
+    project = await openProject({ nats: cluster.url });
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await cluster?.stop();
   });
 
@@ -42,15 +40,15 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
     Object.fromEntries([...EACH, 'KV_PARLEY_STATE', 'OBJ_PARLEY_OUTPUT'].map((name) => [name, count]));
 
   it('streams in a cluster have one replica by default', async () => {
-    const daemon = await site.up(...JETSTREAM);
-    expect((await site.parley('say', 'team', 'Hello', '--wait')).code).toBe(0);
+    const daemon = await project.up(...JETSTREAM);
+    expect((await project.parley('say', 'team', 'Hello', '--wait')).code).toBe(0);
     expect(await daemon.stop()).toBe(0);
     expect(await replicas()).toMatchObject(all(1));
   });
 
   it('streams have as many replicas as jetstream.replicas, also existing ones and those that an operator changed', async () => {
     const before = await streams();
-    const first = await site.parley('show', 'team', '--json').catch(() => null);
+    const first = await project.parley('show', 'team', '--json').catch(() => null);
     for (const changed of [null, 'PARLEY_LOG']) {
       if (changed !== null) {
         const connection = await connect({ servers: cluster.url.split(',') });
@@ -58,15 +56,15 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
         await manager.streams.update(changed, { num_replicas: 1 });
         await connection.close();
       }
-      const site3 = await siteWith('3');
-      const daemon = await site3.up(...JETSTREAM);
+      const project3 = await projectWith('3');
+      const daemon = await project3.up(...JETSTREAM);
       const found = await replicas();
       expect(Object.values(found).every((count) => count === 3)).toBe(true);
       expect(found).toMatchObject(all(3));
-      const shown = await site3.parley('show', 'team', '--json');
+      const shown = await project3.parley('show', 'team', '--json');
       expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(1); // not answered again
       expect(await daemon.stop()).toBe(0);
-      await site3.close();
+      await project3.close();
     }
     const created = (infos: readonly StreamInfo[]) =>
       infos.map(({ config, created }) => [config.name, created]);
@@ -75,41 +73,41 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
   });
 
   it('more replicas than the cluster has servers are refused with the remedy', async () => {
-    const site5 = await siteWith('5');
-    await expect(site5.up(...JETSTREAM)).rejects.toThrow(
+    const project5 = await projectWith('5');
+    await expect(project5.up(...JETSTREAM)).rejects.toThrow(
       /the cluster cannot keep 5 replicas of stream PARLEY_IN.*jetstream\.replicas/s,
     );
-    await site5.close();
+    await project5.close();
   });
 
   it('the streams that `parley migrate` creates have as many replicas as jetstream.replicas', async () => {
-    const site3 = await openSite({ settings: { jetstream: { replicas: 3 } } });
+    const project3 = await openProject({ settings: { jetstream: { replicas: 3 } } });
     try {
-      const store = await openFileStore(site3.data);
+      const store = await openFileStore(project3.data);
       const { log } = await store.open('moved');
       await log.append(0, batch(0, 3));
       await log.close();
       await store.close();
       const to = ['--to', 'jetstream', '--nats', cluster.url, '--prefix', 'moved'];
-      const moved = await site3.parley(
+      const moved = await project3.parley(
         'migrate',
         '--from',
-        `file:${site3.data}`,
+        `file:${project3.data}`,
         ...to,
         '--config',
-        site3.config,
+        project3.config,
       );
       expect(moved, moved.stderr).toMatchObject({ code: 0 });
       const made = ['MOVED_LOG', 'MOVED_AUDIT', 'KV_MOVED_STATE', 'OBJ_MOVED_OUTPUT'];
       const found = await replicas();
       expect(made.map((name) => found[name])).toEqual([3, 3, 3, 3]);
     } finally {
-      await site3.close();
+      await project3.close();
     }
   });
 
-  async function siteWith(count: string): Promise<Site> {
-    return openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: count } });
+  async function projectWith(count: string): Promise<Project> {
+    return openProject({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: count } });
   }
 });
 
@@ -118,27 +116,27 @@ describe('replicas without a cluster', () => {
     /is not in a cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
 
   it('replicas without a cluster are refused before anything is created, with the remedy', async () => {
-    const site = await openSite({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
+    const project = await openProject({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
     try {
-      await expect(site.up()).rejects.toThrow(refused);
+      await expect(project.up()).rejects.toThrow(refused);
     } finally {
-      await site.close();
+      await project.close();
     }
   });
 
   it('replicas without a cluster are refused by `parley migrate`, too', async () => {
     const nats = await startNatsServer();
-    const site = await openSite({ settings: { jetstream: { replicas: 3 } } });
+    const project = await openProject({ settings: { jetstream: { replicas: 3 } } });
     try {
-      await (await openFileStore(site.data)).close();
-      const from = ['--from', `file:${site.data}`, '--to', 'jetstream', '--nats', nats.url];
-      const moved = await site.parley('migrate', ...from, '--config', site.config);
+      await (await openFileStore(project.data)).close();
+      const from = ['--from', `file:${project.data}`, '--to', 'jetstream', '--nats', nats.url];
+      const moved = await project.parley('migrate', ...from, '--config', project.config);
       expect([moved.code, moved.stderr]).toEqual([1, expect.stringMatching(refused)]);
       const connection = await connect({ servers: nats.url });
       expect(await (await connection.jetstreamManager()).streams.list().next()).toEqual([]);
       await connection.close();
     } finally {
-      await site.close();
+      await project.close();
       await nats.stop();
     }
   });

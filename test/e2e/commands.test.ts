@@ -1,39 +1,24 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import { runCli } from '../support/cli.ts';
+import { describe, expect, it } from 'vitest';
 import {
+  ask,
   entriesOf,
+  type FakeHandler,
   followUntil,
-  openSite,
-  providerSettings,
-  type Site,
+  runCli,
+  shared,
+  startProject,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let site: Site;
-  let client: ParleyClient;
   let handler: FakeHandler = () => ({ text: 'fine' });
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request, count) => handler(request, count));
-    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
-    await site.up();
-    client = await site.client();
-  });
-  afterAll(async () => {
-    await site?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+  const project = shared(() =>
+    startProject({ nats: {}, model: (request, count) => handler(request, count) }),
+  );
+  const { client, provider } = project;
 
   const post = (conversation: string, content: string) =>
     client.post({ conversation, publisher: 'alice', content });
@@ -45,7 +30,7 @@ describe('the command line', () => {
     await post('halted', 'begin');
     await provider.waitForRequests(before + 1);
     await streamed;
-    expect((await site.parley('stop', 'halted')).code).toBe(0);
+    expect((await project.parley('stop', 'halted')).code).toBe(0);
     const stopped = await followUntil(client, 'halted', turnsEnded(1));
     expect(stopped.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
     expect(stopped.at(-2)).toMatchObject({ type: 'message', role: 'assistant', content: 'partial words' });
@@ -53,12 +38,12 @@ describe('the command line', () => {
     await provider.waitForIdle();
 
     handler = () => ({ text: 'on again' });
-    const waited = await site.parley('say', 'halted', 'first wish', '--wait');
+    const waited = await project.parley('say', 'halted', 'first wish', '--wait');
     expect(waited.code).toBe(0);
     expect(waited.stderr).toContain('pm is stopped');
     await post('halted', 'second wish');
     expect(provider.requests.length).toBe(before + 1);
-    expect((await site.parley('resume', 'halted')).code).toBe(0);
+    expect((await project.parley('resume', 'halted')).code).toBe(0);
     const resumed = await followUntil(client, 'halted', turnsEnded(2));
     expect(resumed.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
     expect(provider.requests.length).toBe(before + 2);
@@ -69,8 +54,7 @@ describe('the command line', () => {
     expect(sent).toEqual([expect.stringMatching(/first wish$/), expect.stringMatching(/second wish$/)]);
   });
 
-  /** Until the live text of a call is this. */
-  /** Begin it before the post: it does not get what was streamed before. */
+  /** Until the live text of a call is this. Begin it before the post: it does not get what was streamed before. */
   async function followLive(conversation: string, words: string): Promise<void> {
     let said = '';
     for await (const event of client.follow(conversation, { from: 0 })) {
@@ -81,9 +65,8 @@ describe('the command line', () => {
 
   it('ls lists, show prints from an index, and rm deletes and can be repeated', async () => {
     handler = () => ({ text: 'fine' });
-    await post('doomed', 'words to be forgotten');
-    await followUntil(client, 'doomed', turnsEnded(1));
-    const listed = await site.parley('ls', '--json');
+    await ask(client, 'doomed', 'words to be forgotten');
+    const listed = await project.parley('ls', '--json');
     expect(listed.json()).toContainEqual(
       expect.objectContaining({
         id: 'doomed',
@@ -93,19 +76,18 @@ describe('the command line', () => {
         length: 5,
       }),
     );
-    const shown = await site.parley('show', 'doomed', '--from', '2', '--json');
+    const shown = await project.parley('show', 'doomed', '--from', '2', '--json');
     expect(shown.json().map(({ index }) => index)).toEqual([2, 3, 4]);
 
-    const removed = await site.parley('rm', 'doomed', '--json');
+    const removed = await project.parley('rm', 'doomed', '--json');
     expect([removed.code, removed.json()]).toMatchObject([0, [{ deleted: true, existed: true }]]);
-    expect((await site.parley('rm', 'doomed')).code).toBe(0);
-    await expect(access(join(site.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
-    const gone = await site.parley('show', 'doomed', '--json');
+    expect((await project.parley('rm', 'doomed')).code).toBe(0);
+    await expect(access(join(project.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
+    const gone = await project.parley('show', 'doomed', '--json');
     expect(gone.code).toBe(1);
     expect(gone.json()).toEqual([{ error: expect.objectContaining({ code: 'NOT_FOUND' }) }]);
 
-    await post('doomed', 'a new life');
-    const entries = await followUntil(client, 'doomed', turnsEnded(1));
+    const entries = await ask(client, 'doomed', 'a new life');
     expect(entries[0]).toMatchObject({ index: 0, content: 'a new life' });
   });
 
@@ -120,22 +102,21 @@ describe('the command line', () => {
     });
     await provider.waitForIdle();
     await expect(entriesOf(client, 'cut')).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await expect(access(join(site.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
+    await expect(access(join(project.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
   });
 
   it('phase and mode print the new value, and refuse unknown ones', async () => {
     handler = () => ({ text: 'fine' });
-    await post('switches', 'hello');
-    await followUntil(client, 'switches', turnsEnded(1));
-    const phase = await site.parley('phase', 'switches', 'plan', '--json');
+    await ask(client, 'switches', 'hello');
+    const phase = await project.parley('phase', 'switches', 'plan', '--json');
     expect(phase.json()).toEqual([expect.objectContaining({ id: 'switches', phase: 'plan' })]);
-    const mode = await site.parley('mode', 'switches', 'agent', '--agent', 'qa', '--json');
+    const mode = await project.parley('mode', 'switches', 'agent', '--agent', 'qa', '--json');
     expect(mode.json()).toEqual([expect.objectContaining({ mode: 'agent', activeAgent: 'qa' })]);
-    const said = await site.parley('say', 'switches', 'who is it now?', '--json');
+    const said = await project.parley('say', 'switches', 'who is it now?', '--json');
     expect(said.json()).toEqual([expect.objectContaining({ agents: ['qa'] })]);
-    const wrong = await site.parley('phase', 'switches', 'lunch');
+    const wrong = await project.parley('phase', 'switches', 'lunch');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('verification')]);
-    const nobody = await site.parley('say', 'switches', 'x', '--to', 'nobody');
+    const nobody = await project.parley('say', 'switches', 'x', '--to', 'nobody');
     expect([nobody.code, nobody.stderr]).toEqual([
       1,
       expect.stringMatching(/nobody.*known agents: dev, pm, qa/s),
@@ -145,7 +126,7 @@ describe('the command line', () => {
   it('tail prints live text and entries until it is stopped', async () => {
     handler = () => ({ text: 'seen while it was said', delayMs: 5 });
     const enough = new AbortController();
-    const tail = runCli(['tail', 'watched', '--data', site.data, '--json'], {
+    const tail = runCli(['tail', 'watched', '--data', project.data, '--json'], {
       signal: enough.signal,
       onOutput: (output) => {
         if (output.includes('"turn-ended"')) enough.abort();
@@ -161,7 +142,7 @@ describe('the command line', () => {
 
   it('chat works with piped input', async () => {
     handler = (request) => ({ text: `heard: ${request.json.messages?.at(-1)?.content}` });
-    const { code, stdout } = await site.parleyWithInput('hello there\nand again\n', 'chat', 'piped');
+    const { code, stdout } = await project.parleyWithInput('hello there\nand again\n', 'chat', 'piped');
     expect(code).toBe(0);
     expect(stdout).toContain('heard: hello there');
     expect(stdout).toContain('heard: and again');
@@ -170,9 +151,9 @@ describe('the command line', () => {
   });
 
   it('agents lists the roster, and doctor finds the daemon', async () => {
-    const agents = await site.parley('agents', '--json');
+    const agents = await project.parley('agents', '--json');
     expect(agents.json().map(({ slug }) => slug)).toEqual(['dev', 'pm', 'qa']);
-    const doctor = await site.parley('doctor', '--config', site.config);
+    const doctor = await project.parley('doctor', '--config', project.config);
     expect(doctor.stdout + doctor.stderr).toMatch(/nats-server|daemon/i);
   });
 
@@ -183,7 +164,7 @@ describe('the command line', () => {
     await post('urgent', 'slowly please');
     await streamed;
     handler = () => ({ text: 'the short way' });
-    const said = await site.parley('say', 'urgent', 'now!', '--delivery', 'interrupt', '--wait');
+    const said = await project.parley('say', 'urgent', 'now!', '--delivery', 'interrupt', '--wait');
     expect(said.code).toBe(0);
     expect(said.stdout).toContain('the short way');
     const words = (await entriesOf(client, 'urgent')).flatMap((entry) =>

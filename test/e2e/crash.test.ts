@@ -1,57 +1,44 @@
 import { connect as connectToNats } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkLog, parseLog } from '../support/check-log.ts';
+import { describe, expect, it } from 'vitest';
 import {
+  checkLog,
+  closing,
   entriesOf,
+  type FakeHandler,
   followUntil,
-  openSite,
-  providerSettings,
-  type Site,
+  openProject,
+  parseLog,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** L1, L4, L5, L6: an accepted post is answered once, whatever kills the daemon meanwhile. */
 describe('a daemon that is killed', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let site: Site;
-
-  beforeEach(async () => {
-    nats = await startNatsServer();
-  });
-  afterEach(async () => {
-    await site?.close();
-    await provider?.close();
-    await nats.stop();
-  });
-
-  async function stage(handler: FakeHandler, more: object = {}): Promise<void> {
-    provider = await startFakeProvider(handler);
-    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url, more) });
-  }
+  const close = closing();
+  const open = async (model: FakeHandler, settings = {}) =>
+    close(await openProject({ nats: {}, model, settings }));
 
   it('a daemon that is killed in the middle of a model call repeats the request byte for byte and answers once', async () => {
-    await stage((_, count) =>
+    const project = await open((_, count) =>
       count === 1 ? { text: 'half of ', hang: 'after-text' } : { text: `answer ${count}` },
     );
-    const first = await site.up();
-    const client = await site.client();
+    const first = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'before' });
     await followUntil(client, 'demo', turnsEnded(1));
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'during', id: 'd1' });
-    await provider.waitForRequests(2);
+    await project.provider.waitForRequests(2);
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'meanwhile' });
     await first.kill9();
-    await provider.waitForIdle();
+    await project.provider.waitForIdle();
 
-    const second = await site.up();
+    const second = await project.up();
     const entries = await followUntil(client, 'demo', (known) => {
       const texts = known.map((entry) => (entry.type === 'message' ? entry.content : ''));
       return texts.includes('meanwhile') && turnsEnded(2)(known) && texts.includes('answer 2');
     });
-    expect(provider.requests[2]?.body.equals(provider.requests[1]?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(
+      project.provider.requests[2]?.body.equals(project.provider.requests[1]?.body ?? Buffer.alloc(0)),
+    ).toBe(true);
     const starts = entries.filter((entry) => entry.type === 'turn-started');
     expect(starts.map(({ resumed }) => resumed ?? false)).toEqual(expect.arrayContaining([true]));
     expect(new Set(starts.slice(1, 3).map(({ requestHash }) => requestHash)).size).toBe(1);
@@ -62,19 +49,19 @@ describe('a daemon that is killed', () => {
       'meanwhile',
     ]);
     expect(await second.stop()).toBe(0);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
   it('a daemon that was killed answers what was posted while it was down', async () => {
-    await stage(() => ({ text: 'here again' }));
-    const first = await site.up();
+    const project = await open(() => ({ text: 'here again' }));
+    const first = await project.up();
     await first.kill9();
-    const program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    const program = await connectToNats({ servers: project.nats.url });
+    project.defer(() => program.close());
     const receipt = await program.jetstream().publish('parley.in.alice.later', 'are you there?');
     expect(receipt.stream).toBe('PARLEY_IN');
-    await site.up();
-    const client = await site.client();
+    await project.up();
+    const client = await project.connect();
     const entries = await followUntil(client, 'later', turnsEnded(1));
     expect(entries.filter((entry) => entry.type === 'message').map(({ content }) => content)).toEqual([
       'are you there?',
@@ -85,25 +72,25 @@ describe('a daemon that is killed', () => {
   it('a daemon that is killed twice during a hundred posts keeps and answers each of them once, in order', {
     timeout: 90_000,
   }, async () => {
-    await stage(() => ({ text: 'noted', delayMs: 10 }));
-    const program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    const project = await open(() => ({ text: 'noted', delayMs: 10 }));
+    const program = await connectToNats({ servers: project.nats.url });
+    project.defer(() => program.close());
     const publish = async (from: number, to: number) => {
       for (let n = from; n < to; n++) {
         const body = JSON.stringify({ id: `post-${n}`, content: `number ${n}` });
         await program.jetstream().publish(`parley.in.alice.c${n % 5}`, body);
       }
     };
-    const first = await site.up();
+    const first = await project.up();
     await publish(0, 40);
     await first.kill9();
     await publish(40, 50);
-    const second = await site.up();
+    const second = await project.up();
     await publish(50, 90);
     await second.kill9();
     await publish(90, 100);
-    const third = await site.up();
-    const client = await site.client();
+    const third = await project.up();
+    const client = await project.connect();
     for (let c = 0; c < 5; c++) {
       const wanted = Array.from({ length: 20 }, (_, n) => `post-${n * 5 + c}`);
       await followUntil(client, `c${c}`, (entries) => {
@@ -116,7 +103,7 @@ describe('a daemon that is killed', () => {
     }
     expect(await third.stop()).toBe(0);
     for (let c = 0; c < 5; c++) {
-      const text = await site.logFile(`c${c}`);
+      const text = await project.logFile(`c${c}`);
       expect(checkLog(text)).toEqual([]);
       const entries = parseLog(text);
       const shown = entries.flatMap((entry) =>
@@ -133,48 +120,50 @@ describe('a daemon that is killed', () => {
   });
 
   it('a daemon stops within its grace period during a stream, and the turn continues at the next start', async () => {
-    await stage(
+    const project = await open(
       (_, count) => (count === 0 ? { text: 'never finished', hang: 'after-text' } : { text: 'finished' }),
       {
         shutdown: { graceMs: 0 },
       },
     );
-    const first = await site.up();
-    const client = await site.client();
+    const first = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-    await provider.waitForRequests(1);
+    await project.provider.waitForRequests(1);
     expect(await first.stop()).toBe(0);
-    await provider.waitForIdle();
-    expect(parseLog(await site.logFile('demo')).some((entry) => entry.type === 'turn-ended')).toBe(false);
+    await project.provider.waitForIdle();
+    expect(parseLog(await project.logFile('demo')).some((entry) => entry.type === 'turn-ended')).toBe(false);
 
-    await site.up();
+    await project.up();
     const entries = await followUntil(client, 'demo', turnsEnded(1));
-    expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(
+      project.provider.requests[1]?.body.equals(project.provider.requests[0]?.body ?? Buffer.alloc(0)),
+    ).toBe(true);
     expect(entries.at(-3)).toMatchObject({ type: 'message', role: 'assistant', content: 'finished' });
     expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
   it('a daemon that stops lets a turn finish that ends within the grace period', async () => {
-    await stage(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
-    const daemon = await site.up();
-    const client = await site.client();
+    const project = await open(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-    await provider.waitForRequests(1);
+    await project.provider.waitForRequests(1);
     expect(await daemon.stop()).toBe(0);
-    const entries = parseLog(await site.logFile('demo'));
+    const entries = parseLog(await project.logFile('demo'));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
     expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
     expect(entries.at(-3)).toMatchObject({ content: 'a few words that take a moment' });
-    expect(provider.requests.length).toBe(1);
+    expect(project.provider.requests.length).toBe(1);
   });
 
   it('a second signal ends a stopping daemon at once', async () => {
-    await stage(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });
-    const daemon = await site.up();
-    const client = await site.client();
+    const project = await open(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-    await provider.waitForRequests(1);
+    await project.provider.waitForRequests(1);
     daemon.signal('SIGTERM');
     await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('stopping');
     daemon.signal('SIGINT');

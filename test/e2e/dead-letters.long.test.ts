@@ -2,13 +2,20 @@ import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { entriesOf, openSite, type RunningDaemon, type Site, TEAM } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  type RunningDaemon,
+  startNatsServer,
+  TEAM,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Refused posts, managed from the command line. */
 describe('dead letters', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
 
   beforeAll(async () => {
@@ -18,11 +25,11 @@ describe('dead letters', () => {
       models: { default: { provider: 'scripted', script: 'script.yaml' } },
     };
     const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
-    site = await openSite({ nats: nats.url, settings, files });
-    daemon = await site.up();
+    project = await openProject({ nats: nats.url, settings, files });
+    daemon = await project.up();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -31,7 +38,7 @@ describe('dead letters', () => {
     ...posts: readonly (readonly [publisher: string, body: string, conversation?: string])[]
   ): Promise<void> {
     const connection = await openNats({ url: nats.url });
-    const client = await site.client();
+    const client = await project.connect();
     const count = async () => (await client.request('dead', {})).letters.length;
     for (const [publisher, body, conversation = 'demo'] of posts) {
       const before = await count();
@@ -42,7 +49,7 @@ describe('dead letters', () => {
   }
 
   async function listed(...args: readonly string[]): Promise<{ sequence: number; code: string }[]> {
-    return (await site.parley('dead', 'ls', '--json', ...args)).json() as {
+    return (await project.parley('dead', 'ls', '--json', ...args)).json() as {
       sequence: number;
       code: string;
     }[];
@@ -64,28 +71,28 @@ describe('dead letters', () => {
     expect(
       (await listed('--publisher', 'alice', '--code', 'UNKNOWN_AGENT')).map(({ sequence }) => sequence),
     ).toEqual([1]);
-    const table = await site.parley('dead', 'ls', '--conversation', 'demo');
+    const table = await project.parley('dead', 'ls', '--conversation', 'demo');
     expect(table.stdout).toMatch(/^NO .*\n4 .* bob .* 140027 .*UNKNOWN_AGENT/);
-    const shown = await site.parley('dead', 'show', '1');
+    const shown = await project.parley('dead', 'show', '1');
     expect(shown.stdout).toContain('there is no agent "ada"');
     expect(shown.stdout).toContain('"first wish"');
-    const cut = await site.parley('dead', 'show', '4');
+    const cut = await project.parley('dead', 'show', '4');
     expect(cut.stdout).toContain('the rest was cut, message 4 of the ingress stream');
 
     expect(await daemon.stop()).toBe(0);
-    await writeFile(join(site.config, 'agents', 'ada.md'), `${TEAM.pm?.replace('Pam', 'Ada')}\n`);
-    daemon = await site.up();
-    const retried = await site.parley('dead', 'retry', '--all');
+    await writeFile(join(project.config, 'agents', 'ada.md'), `${TEAM.pm?.replace('Pam', 'Ada')}\n`);
+    daemon = await project.up();
+    const retried = await project.parley('dead', 'retry', '--all');
     expect(retried.code).toBe(1); // two of them cannot be fixed
     expect(retried.stdout).toMatch(/^1: is now entry 0 of demo\n3: is now entry \d+ of demo\n$/);
     expect(retried.stderr).toContain('nats stream get PARLEY_IN 4');
     expect((await listed()).map(({ sequence }) => sequence)).toEqual([4, 2]);
-    expect(await site.parley('dead', 'retry', '3')).toMatchObject({ code: 0 }); // as after a lost answer
-    const discarded = await site.parley('dead', 'discard', '2', '4');
+    expect(await project.parley('dead', 'retry', '3')).toMatchObject({ code: 0 }); // as after a lost answer
+    const discarded = await project.parley('dead', 'discard', '2', '4');
     expect([discarded.code, discarded.stdout]).toEqual([0, '2: discarded\n4: discarded\n']);
     expect(await listed()).toEqual([]);
-    expect(await site.parley('dead', 'discard', '2')).toMatchObject({ code: 1 });
-    const entries = await entriesOf(await site.client(), 'demo');
+    expect(await project.parley('dead', 'discard', '2')).toMatchObject({ code: 1 });
+    const entries = await entriesOf(await project.connect(), 'demo');
     const people = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
     expect(people).toMatchObject([
       { content: 'first wish', author: { id: 'alice' }, id: expect.stringMatching(/^in-1-/) },
@@ -94,26 +101,26 @@ describe('dead letters', () => {
   });
 
   it('dead letters of a damaged log are posted again once the log is restored', async () => {
-    await site.parley('say', 'broken', 'before', '--wait');
+    await project.parley('say', 'broken', 'before', '--wait');
     expect(await daemon.stop()).toBe(0);
-    const log = join(site.data, 'conversations', 'broken', 'log.jsonl');
-    const sound = await site.logFile('broken');
+    const log = join(project.data, 'conversations', 'broken', 'log.jsonl');
+    const sound = await project.logFile('broken');
     await writeFile(log, `damage\n${sound}`);
-    daemon = await site.up();
-    const said = await site.parley('say', 'broken', 'meanwhile', '--id', 'm-9');
+    daemon = await project.up();
+    const said = await project.parley('say', 'broken', 'meanwhile', '--id', 'm-9');
     expect(said.stderr).toContain('is damaged at line 1');
     await postRaw(['alice', '{"content":"meanwhile","id":"m-9"}', 'broken']);
     expect(await daemon.stop()).toBe(0);
     await rm(log);
     await appendFile(log, sound);
-    daemon = await site.up();
-    const retried = await site.parley('dead', 'retry', '--all', '--code', 'LOG_CORRUPT');
+    daemon = await project.up();
+    const retried = await project.parley('dead', 'retry', '--all', '--code', 'LOG_CORRUPT');
     expect(retried).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/is now entry \d+ of broken\n$/),
     });
     expect(await listed('--code', 'LOG_CORRUPT')).toEqual([]);
-    const entries = await entriesOf(await site.client(), 'broken');
+    const entries = await entriesOf(await project.connect(), 'broken');
     expect(entries.filter(({ id }) => id === 'm-9')).toHaveLength(1);
   });
 });

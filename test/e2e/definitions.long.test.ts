@@ -12,11 +12,19 @@ import {
   fsck,
   importConversation,
 } from '../../src/daemon/index.ts';
-import { runCli } from '../support/cli.ts';
-import { entriesOf, followUntil, providerSettings, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { createSteps, type Steps } from '../support/steps.ts';
+import {
+  createSteps,
+  entriesOf,
+  type FakeProvider,
+  followUntil,
+  providerSettings,
+  runCli,
+  type Steps,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 /**
  * A conversation whose agents are edited between its turns, twenty times. Every request is explained with the bytes that

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
 import { CLUSTER_SERVER, prepareDeployed } from '../support/cluster.ts';
-import { openSite } from '../support/daemon.ts';
+import { openProject } from '../support/index.ts';
 
 /** The files of `deploy/`, used as far as this is possible without a container engine. */
 
@@ -70,9 +70,9 @@ describe('the image', () => {
     const [command, ...args] = instruction(dockerfile, 'CMD');
     expect(command).toBe('up');
     const env = environmentOf(await service('compose.yaml', 'parley'), {});
-    const site = await openSite({ env });
+    const project = await openProject({ env });
     try {
-      const daemon = await site.up(...args, '--http', '127.0.0.1:0');
+      const daemon = await project.up(...args, '--http', '127.0.0.1:0');
       const [program, ...rest] = instruction(dockerfile, 'HEALTHCHECK .*CMD');
       const check = () =>
         spawnSync(
@@ -80,11 +80,11 @@ describe('the image', () => {
           rest.map((one: string) => one.replace('http://127.0.0.1:7420', daemon.ready.http ?? '')),
         ).status;
       expect(check()).toBe(0);
-      expect((await site.parley('say', 'demo', 'Hello', '--wait')).code).toBe(0);
+      expect((await project.parley('say', 'demo', 'Hello', '--wait')).code).toBe(0);
       expect(await daemon.stop()).toBe(0);
       expect(check()).toBe(1);
     } finally {
-      await site.close();
+      await project.close();
     }
   });
 });
@@ -118,8 +118,8 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
     const key = (user: string) => join(folder, 'secrets', `${user}.nk`);
     const settings = await service('compose.cluster.yaml', 'parley-1');
     const env = environmentOf(settings, { PARLEY_NATS: url, PARLEY_NATS_NKEY: key('daemon') });
-    const sites = await Promise.all(['1', '2', '3'].map(() => openSite({ env })));
-    const [first] = sites;
+    const projects = await Promise.all(['1', '2', '3'].map(() => openProject({ env })));
+    const [first] = projects;
     const operator = [
       '--nats',
       url,
@@ -131,7 +131,9 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
     const say = async (words: string, ...more: string[]) =>
       await first?.parley('say', 'demo', words, '--wait', '--publisher', 'operator', ...operator, ...more);
     try {
-      const daemons = await Promise.all(sites.map((site) => site.up(...(settings.command ?? []).slice(1))));
+      const daemons = await Promise.all(
+        projects.map((project) => project.up(...(settings.command ?? []).slice(1))),
+      );
       expect(await say('Hello')).toMatchObject({ code: 0 });
       await daemons[0]?.kill9();
       servers[2]?.kill('SIGKILL');
@@ -140,7 +142,7 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
         .poll(() => say('Hello again', '--id', 'again'), { timeout: 90_000 })
         .toMatchObject({ code: 0 });
     } finally {
-      await Promise.all(sites.map((site) => site.close()));
+      await Promise.all(projects.map((project) => project.close()));
     }
   });
 });

@@ -2,15 +2,14 @@ import { setTimeout } from 'node:timers/promises';
 import { connect } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLUSTER_SERVER, startCluster } from '../support/cluster.ts';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, startNatsServer } from '../support/index.ts';
 
-let site: Site;
-afterEach(() => site.close());
+let project: Project;
+afterEach(() => project.close());
 
 /** The exit code, and the checks of servers by the last part of their name. */
 async function doctor(...args: readonly string[]) {
-  const ran = await site.parley('doctor', '--json', '--config', site.config, ...args);
+  const ran = await project.parley('doctor', '--json', '--config', project.config, ...args);
   const checks = ran.json() as unknown as { name: string; status: string; message: string }[];
   const servers = checks.filter(({ name }) => name.startsWith('server '));
   return { code: ran.code, servers: servers.map(({ status, message }) => [status, message]) };
@@ -19,9 +18,9 @@ async function doctor(...args: readonly string[]) {
 describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-servers', () => {
   it('doctor fails if a stream or the cluster has no leader, and not if one of three servers is down', async () => {
     const cluster = await startCluster(CLUSTER_SERVER as string);
-    site = await openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
-    site.defer(() => cluster.stop());
-    const daemon = await site.up();
+    project = await openProject({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
+    project.defer(() => cluster.stop());
+    const daemon = await project.up();
     const look = () => doctor('--nats', cluster.url);
     await expect.poll(look, { timeout: 30_000 }).toEqual({ code: 0, servers: three('ok', /^reachable$/) });
 
@@ -82,16 +81,16 @@ describe('parley doctor and one nats-server', () => {
       ([name, own]) => `${name} { ${[own, name === account ? users : ''].filter(Boolean).join(', ')} }`,
     );
     const nats = await startNatsServer({ config: `accounts { ${blocks.join('\n')} }` });
-    site = await openSite();
-    site.defer(() => nats.stop());
+    project = await openProject();
+    project.defer(() => nats.stop());
     const { servers } = await doctor('--nats', nats.url.replace('//', '//op:geheim@'));
     expect(servers).toEqual([['ok', expect.stringMatching(/^reachable; this user may not check JetStream/)]]);
   });
 
   it('doctor fails if JetStream is not enabled', async () => {
     const nats = await startNatsServer({ plain: true });
-    site = await openSite();
-    site.defer(() => nats.stop());
+    project = await openProject();
+    project.defer(() => nats.stop());
     const { code, servers } = await doctor('--nats', nats.url);
     expect(servers).toEqual([['fail', expect.stringMatching(/JetStream cannot be used: .*not enabled/)]]);
     expect(code).toBe(1);

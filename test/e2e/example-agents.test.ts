@@ -3,8 +3,15 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  followUntil,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 import { describeUsers } from '../support/server-users.ts';
 
 /** The agents of `examples/` on a server with an account for each user. */
@@ -16,10 +23,10 @@ const PROGRAMS = [
   ['Python', 'python3', [example('remote-agent-python/agent.py')], hasPython],
 ] as const;
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer | undefined;
 afterEach(async () => {
-  await site?.close();
+  await project?.close();
   await nats?.stop();
 });
 
@@ -27,16 +34,16 @@ describe.each(PROGRAMS)('the example agent in %s', (_, command, args, isThere) =
   it.runIf(isThere)(
     'the example agent logs in with the credentials of its environment and answers a turn',
     async () => {
-      site = await openSite({
+      project = await openProject({
         settings: scriptedSettings(),
         agents: { lead: '---\nname: Lead\n---\nL', critic: '---\nname: Critic\nruntime: bus\n---\nC' },
         files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
       });
-      const users = await describeUsers(site.root, 'nkey', {
+      const users = await describeUsers(project.root, 'nkey', {
         acme: { daemon: { role: 'daemon' }, ops: { role: 'operator' }, critic: { role: 'agent' } },
       });
       nats = await startNatsServer({ config: users.config });
-      const daemon = await site.up(...users.flags('daemon', nats.url));
+      const daemon = await project.up(...users.flags('daemon', nats.url));
       const { nkey, inboxPrefix } = users.options('critic', nats.url);
       const child = spawn(command, [...args, 'critic', nats.url], {
         env: { ...process.env, PARLEY_NATS_NKEY: nkey, PARLEY_NATS_INBOX_PREFIX: inboxPrefix },

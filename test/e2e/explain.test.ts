@@ -1,21 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
 import {
   entriesOf,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
-  type Site,
+  runCli,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** A conversation that exceeds its model's window, explained at a terminal with its cost. */
 describe('explaining a view that was reduced', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
 
   beforeAll(async () => {
     nats = await startNatsServer();
@@ -30,20 +32,20 @@ describe('explaining a view that was reduced', () => {
       ...{ contextTokens: 4_000, maxOutputTokens: 500 },
       price: { inputPerMillion: 10, cachedInputPerMillion: 1, outputPerMillion: 100 },
     };
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, { models: { default: model } }),
     });
-    await site.up();
+    await project.up();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
 
   it('explain shows the bytes that were sent, what was left out, what differs, and the cost', async () => {
-    const client = await site.client();
+    const client = await project.connect();
     const posts = 8;
     for (let count = 1; count <= posts; count++) {
       await client.post({
@@ -66,17 +68,24 @@ describe('explaining a view that was reduced', () => {
     expect(messages).toEqual(provider.requests.at(-1)?.json.messages);
     expect(report).toMatchObject({ status: 'reduced', sent: true, fault: null });
     expect(report.left_out.length).toBeGreaterThan(0);
-    const offline = await site.parley(...explain, '--json', '--config', site.config);
+    const offline = await project.parley(...explain, '--json', '--config', project.config);
     expect(offline.stdout).toBe(exact.stdout);
 
     const shown = (await runCli([...explain, ...online])).stdout;
     expect(shown).toMatch(/^not in it {3}entries 0 to \d+: summed up in entry \d+; recall/m);
     expect(shown).toMatch(/^this call {3}1,000 tokens in \(400 cached\), 10 out, \$0\.0074$/m);
 
-    const diff = await site.parley(...explain, '--diff', at(0), '--config', site.config);
+    const diff = await project.parley(...explain, '--diff', at(0), '--config', project.config);
     expect(diff.stdout).toMatch(/^= 1 message the same$/m);
     expect(diff.stdout).toMatch(/^- \d+ system · summary/m);
-    const data = await site.parley(...explain, '--diff-agent', 'dev', '--json', '--config', site.config);
+    const data = await project.parley(
+      ...explain,
+      '--diff-agent',
+      'dev',
+      '--json',
+      '--config',
+      project.config,
+    );
     expect(data.json()).toMatchObject([{ before: { agent: 'pm' }, after: { agent: 'dev' } }]);
 
     const { metadata } = await client.request('conversation', { conversation: 'c' });

@@ -5,11 +5,21 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import { runCli } from '../support/cli.ts';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType, outcomesOf } from '../support/team.ts';
+import {
+  type FakeHandler,
+  type FakeProvider,
+  followUntil,
+  ofType,
+  openProject,
+  outcomesOf,
+  type Project,
+  providerSettings,
+  runCli,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 const BEGINNING = 'A beginning';
 const NOTICE = {
@@ -38,7 +48,7 @@ const V1_REASON = {
 describe('a finish reason that is not the usual one', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let http: string;
   let handler: FakeHandler;
@@ -46,16 +56,16 @@ describe('a finish reason that is not the usual one', () => {
   beforeAll(async () => {
     nats = await startNatsServer();
     provider = await startFakeProvider((request, count) => handler(request, count));
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, { limits: { modelCallsPerTurn: 2 } }),
       agents: { pm: '---\nname: Pam\n---\nYou plan.' },
     });
-    http = `${(await site.up('--http', '127.0.0.1:0')).ready.http}`;
-    client = await site.client();
+    http = `${(await project.up('--http', '127.0.0.1:0')).ready.http}`;
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -83,14 +93,14 @@ describe('a finish reason that is not the usual one', () => {
       '`show`',
       async (id) => {
         await ask(id);
-        return (await site.parley('show', id)).stdout;
+        return (await project.parley('show', id)).stdout;
       },
       (reason) => `(${NOTICE[reason]})`,
     ],
     [
       '`say --wait`',
       async (id) => {
-        const said = await site.parley('say', id, 'go', '--wait');
+        const said = await project.parley('say', id, 'go', '--wait');
         return `${said.stdout}${said.stderr}`;
       },
       (reason) => NOTICE[reason],
@@ -100,7 +110,7 @@ describe('a finish reason that is not the usual one', () => {
       async (id, reason) => {
         await ask(id);
         const enough = new AbortController();
-        const tail = await runCli(['tail', id, '--from', '0', '--data', site.data], {
+        const tail = await runCli(['tail', id, '--from', '0', '--data', project.data], {
           signal: enough.signal,
           onOutput: (output) => {
             if (output.includes(NOTICE[reason])) enough.abort();
@@ -112,7 +122,7 @@ describe('a finish reason that is not the usual one', () => {
     ],
     [
       '`chat`',
-      async (id) => (await site.parleyWithInput('go\n', 'chat', id)).stdout,
+      async (id) => (await project.parleyWithInput('go\n', 'chat', id)).stdout,
       (reason) => NOTICE[reason],
     ],
     [
@@ -219,7 +229,7 @@ describe('a finish reason that is not the usual one', () => {
         outcome: 'completed',
         finishReason: reason,
       });
-      const { stdout } = await site.parley('show', `turn-${reason}`);
+      const { stdout } = await project.parley('show', `turn-${reason}`);
       expect(stdout).toContain("pm's turn ended: completed, its answer was cut");
     },
   );

@@ -3,16 +3,26 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType, outcomesOf } from '../support/team.ts';
+import {
+  type FakeHandler,
+  type FakeProvider,
+  followUntil,
+  ofType,
+  openProject,
+  outcomesOf,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** The finish reason of an answer is kept in its entry and reported to its readers. */
 describe('an answer that a model did not finish', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let openai: OpenAI;
   let http: string;
@@ -21,18 +31,18 @@ describe('an answer that a model did not finish', () => {
   beforeAll(async () => {
     nats = await startNatsServer();
     provider = await startFakeProvider((request, count) => handler(request, count));
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url),
       agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write, fs_list]\n---\nPERSONA OF PAM' },
     });
-    const { ready } = await site.up('--http', '127.0.0.1:0');
+    const { ready } = await project.up('--http', '127.0.0.1:0');
     http = `${ready.http}`;
-    client = await site.client();
+    client = await project.connect();
     openai = new OpenAI({ baseURL: `${http}/v1`, apiKey: 'none', maxRetries: 0 });
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -94,7 +104,7 @@ describe('an answer that a model did not finish', () => {
       expect(outcomesOf(await ask(`again-${finishReason}`), 'pm')).toEqual(['completed']);
       expect(provider.requests.length - first).toBe(3);
       handler = () => ({ finishReason });
-      const said = await site.parley('say', `empty-${finishReason}`, 'go', '--wait');
+      const said = await project.parley('say', `empty-${finishReason}`, 'go', '--wait');
       expect(said.code).toBe(1);
       expect(said.stdout + said.stderr).toMatch(/EMPTY_ANSWER|INVALID_RESPONSE|PROVIDER_ERROR/);
       expect(said.stdout + said.stderr).toContain('Tried 3 times.');
@@ -103,7 +113,7 @@ describe('an answer that a model did not finish', () => {
 
   it('`say --wait` prints the advice on stderr and exits with 1 if there is no text', async () => {
     handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
-    const said = await site.parley('say', 'say-nothing', 'go', '--wait');
+    const said = await project.parley('say', 'say-nothing', 'go', '--wait');
     expect(said.code).toBe(1);
     expect(said.stdout + said.stderr).toContain('OUTPUT_LIMIT');
     expect(said.stderr).toContain('raise maxOutputTokens');
@@ -111,7 +121,7 @@ describe('an answer that a model did not finish', () => {
 
   it('`say --wait` prints a text that was cut, reports this on stderr, and exits with 1', async () => {
     handler = () => ({ text: 'A beginning', finishReason: 'length' });
-    const said = await site.parley('say', 'say-cut', 'go', '--wait');
+    const said = await project.parley('say', 'say-cut', 'go', '--wait');
     expect(said.stdout).toBe('A beginning\n');
     expect(said.stderr).toContain('the answer of pm was cut at the output limit (length)');
     expect(said.code).toBe(1);
@@ -120,7 +130,7 @@ describe('an answer that a model did not finish', () => {
   it('`show` prints the finish reason below the text', async () => {
     handler = () => ({ text: 'A beginning', finishReason: 'content_filter' });
     await ask('shown');
-    expect((await site.parley('show', 'shown')).stdout).toContain(
+    expect((await project.parley('show', 'shown')).stdout).toContain(
       '(cut by the content filter of the provider (content_filter))',
     );
   });

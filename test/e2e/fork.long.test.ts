@@ -2,17 +2,19 @@ import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
+  checkLog,
   entriesOf,
+  type FakeHandler,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
-  type Site,
+  startFakeProvider,
+  startFleet,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startCrowd } from '../support/daemons.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+} from '../support/index.ts';
 import { kills } from '../support/runs.ts';
 
 const ROUNDS = kills(6);
@@ -25,21 +27,21 @@ describe('parley fork', () => {
   let provider: FakeProvider | undefined;
   const open: { close(): Promise<void> }[] = [];
   afterEach(async () => {
-    for (const site of open.splice(0)) await site.close();
+    for (const project of open.splice(0)) await project.close();
     await provider?.close();
   });
 
-  async function stage(handler: FakeHandler): Promise<Site> {
+  async function stage(handler: FakeHandler): Promise<Project> {
     provider = await startFakeProvider(handler);
-    const site = await openSite({ settings: providerSettings(provider.url) });
-    open.push(site);
-    return site;
+    const project = await openProject({ settings: providerSettings(provider.url) });
+    open.push(project);
+    return project;
   }
 
   it('continues a copy from any entry; each copied request is explained with the hash that was sent', async () => {
-    const site = await stage((_, count) => ({ text: `answer ${count}` }));
-    const daemon = await site.up();
-    const client = await site.client();
+    const project = await stage((_, count) => ({ text: `answer ${count}` }));
+    const daemon = await project.up();
+    const client = await project.connect();
     for (const [at, content] of ['one', 'two', 'three'].entries()) {
       await client.post({ conversation: 'demo', publisher: 'alice', content });
       await followUntil(client, 'demo', turnsEnded(at + 1));
@@ -48,7 +50,7 @@ describe('parley fork', () => {
     const answers = original.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
     const end = original.filter((entry) => entry.type === 'turn-ended')[1]?.index ?? -1;
 
-    const made = await site.parley('fork', 'demo', '--at', String(end), '--as', 'other');
+    const made = await project.parley('fork', 'demo', '--at', String(end), '--as', 'other');
     expect([made.code, made.stderr]).toEqual([0, '']);
     const copied = await entriesOf(client, 'other');
     expect(copied.slice(0, end + 1).map(portable)).toEqual(original.slice(0, end + 1).map(portable));
@@ -63,38 +65,38 @@ describe('parley fork', () => {
       const { report } = await client.request('view', { conversation: 'other', agent, at: index });
       expect(report.sent).toBe(true);
     }
-    const again = await site.parley('fork', 'demo', '--at', String(end), '--as', 'other');
+    const again = await project.parley('fork', 'demo', '--at', String(end), '--as', 'other');
     expect(again.code).toBe(0);
     expect(await entriesOf(client, 'other')).toHaveLength(after.length);
 
-    const refused = await site.parley('fork', 'demo', '--at', '0', '--as', 'other');
+    const refused = await project.parley('fork', 'demo', '--at', '0', '--as', 'other');
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('has begun already')]);
-    const beyond = await site.parley('fork', 'demo', '--at', '999', '--as', 'x');
+    const beyond = await project.parley('fork', 'demo', '--at', '999', '--as', 'x');
     expect([beyond.code, beyond.stderr]).toEqual([
       1,
       expect.stringContaining('demo has no entry 999; it has entries 0 to'),
     ]);
-    const same = await site.parley('fork', 'demo', '--as', 'demo');
+    const same = await project.parley('fork', 'demo', '--as', 'demo');
     expect([same.code, same.stderr]).toEqual([1, expect.stringContaining('another id')]);
-    const unknown = await site.parley('fork', 'nothing', '--as', 'x');
+    const unknown = await project.parley('fork', 'nothing', '--as', 'x');
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
       expect.stringContaining('there is no conversation nothing'),
     ]);
-    const shown = await site.parley('show', 'other');
+    const shown = await project.parley('show', 'other');
     expect(shown.stdout).toContain(`forked from demo at ${end}`);
 
     await daemon.stop();
-    const checked = await site.parley('fsck');
+    const checked = await project.parley('fsck');
     expect([checked.code, checked.stdout]).toEqual([0, expect.not.stringContaining('other')]);
   });
 
   it('closes the turn that runs in the original, which continues there', async () => {
-    const site = await stage((_, count) =>
+    const project = await stage((_, count) =>
       count === 0 ? { text: 'first', delayMs: 3_000 } : { text: `answer ${count}` },
     );
-    await site.up();
-    const client = await site.client();
+    await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
     await provider?.waitForRequests(1);
     await client.request('fork', { conversation: 'demo', as: 'other' });
@@ -111,44 +113,44 @@ describe('parley fork', () => {
   it('that is killed with the daemon is completed by the same command, and is not answered before', {
     timeout: 120_000 + ROUNDS * 15_000,
   }, async () => {
-    const site = await stage(() => ({ text: 'noted' }));
+    const project = await stage(() => ({ text: 'noted' }));
     const lines = Array.from({ length: 3_000 }, (_, n) => ({
       role: n % 2 === 0 ? 'user' : 'assistant',
       content: `${n} ${'words '.repeat(600)}`,
     }));
-    const file = join(site.root, 'messages.json');
+    const file = join(project.root, 'messages.json');
     await writeFile(file, JSON.stringify(lines));
-    const imported = await site.parley('import', file, '--conversation', 'long', '--agent', 'pm');
+    const imported = await project.parley('import', file, '--conversation', 'long', '--agent', 'pm');
     expect(imported.code).toBe(0);
     let partial = 0;
     for (let round = 0; round < ROUNDS || (partial === 0 && round < 20); round++) {
-      const daemon = await site.up();
-      const first = await site.client();
+      const daemon = await project.up();
+      const first = await project.connect();
       const begun = first.request('fork', { conversation: 'long', as: `c${round}` }).catch(() => null);
-      const log = join(site.data, 'conversations', `c${round}`, 'log.jsonl');
+      const log = join(project.data, 'conversations', `c${round}`, 'log.jsonl');
       while (((await stat(log).catch(() => null))?.size ?? 0) < 100_000) await new Promise(setImmediate);
       await daemon.kill9();
       await Promise.race([begun, new Promise((resolve) => setTimeout(resolve, 100))]);
       await first.close();
-      const next = await site.up();
-      const client = await site.client();
+      const next = await project.up();
+      const client = await project.connect();
       const before = await client.request('conversation', { conversation: `c${round}` }).catch(() => null);
       if (before !== null && before.length <= 3_001) partial += 1;
-      expect((await site.parley('fork', 'long', '--as', `c${round}`)).code).toBe(0);
+      expect((await project.parley('fork', 'long', '--as', `c${round}`)).code).toBe(0);
       const detail = await client.request('entries', { conversation: `c${round}`, from: 2_999 });
       expect(detail.entries.map(({ type }) => type)).toEqual(['message', 'forked', 'forked']);
       await client.close();
       await next.stop();
-      expect(checkLog(await site.logFile(`c${round}`))).toEqual([]);
+      expect(checkLog(await project.logFile(`c${round}`))).toEqual([]);
     }
     expect(provider?.requests).toHaveLength(0);
     expect(partial).toBeGreaterThan(0); // a kill in the middle of a copy was tested
   });
 
   it('works where several daemons share the logs, and one of them continues the copy', async () => {
-    const crowd = await startCrowd({ count: 2 });
-    open.push(crowd);
-    const { client } = crowd;
+    const fleet = await startFleet({ count: 2 });
+    open.push(fleet);
+    const { client } = fleet;
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
     const original = await followUntil(client, 'demo', turnsEnded(1));
     await client.request('fork', { conversation: 'demo', as: 'other' });

@@ -4,18 +4,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** POSTS-2 on a real daemon with a simulated full disk, as a real one needs root. */
 describe('a full disk', { timeout: 120_000 }, () => {
   const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ defaultAgent: 'pm' }),
       files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
@@ -24,12 +30,12 @@ describe('a full disk', { timeout: 120_000 }, () => {
   });
   afterAll(async () => {
     await rm(flag, { force: true });
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
   it('posts that were accepted wait while the disk is full, over a restart too, and are kept in order', async () => {
-    let daemon = await site.up('--allow-crash-points', '--http', '127.0.0.1:0');
+    let daemon = await project.up('--allow-crash-points', '--http', '127.0.0.1:0');
     const connection = await openNats({ url: nats.url });
     const ids: string[] = [];
     const post = async (count: number) => {
@@ -41,7 +47,7 @@ describe('a full disk', { timeout: 120_000 }, () => {
       }
     };
     await post(5);
-    let client = await site.client();
+    let client = await project.connect();
     const kept = async () => (await entriesOf(client, 'demo')).map(({ id }) => id);
     await expect.poll(kept, { timeout: 10_000 }).toEqual(ids);
 
@@ -50,8 +56,8 @@ describe('a full disk', { timeout: 120_000 }, () => {
     await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('ENOSPC');
     expect(await kept()).toEqual(ids.slice(0, 5));
     await daemon.kill9();
-    daemon = await site.up('--allow-crash-points', '--http', '127.0.0.1:0');
-    client = await site.client();
+    daemon = await project.up('--allow-crash-points', '--http', '127.0.0.1:0');
+    client = await project.connect();
     await post(5);
     expect(await kept()).toEqual(ids.slice(0, 5));
 

@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { openSite, type RunningDaemon, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** SERVER-FAULTS-1 on a real nats-server of its operator. Some versions refuse when their disk is full, others fall silent. */
 describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
@@ -15,10 +20,10 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     cleanups.push(() => nats.stop());
     const settings = scriptedSettings({ defaultAgent: 'pm' });
     const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
-    const site = await openSite({ nats: nats.url, settings, files });
-    cleanups.push(() => site.close());
-    const daemon = await site.up('--http', '127.0.0.1:0', '--store', 'jetstream');
-    return { nats, site, daemon };
+    const project = await openProject({ nats: nats.url, settings, files });
+    cleanups.push(() => project.close());
+    const daemon = await project.up('--http', '127.0.0.1:0', '--store', 'jetstream');
+    return { nats, project, daemon };
   }
 
   async function ask({ ready }: RunningDaemon, path: string, body?: object) {

@@ -3,14 +3,19 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { entriesOf, followUntil, openSite, providerSettings, type Site, TEAM } from '../support/daemon.ts';
 import {
+  checkLog,
+  entriesOf,
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
   startFakeProvider,
-} from '../support/fake-provider.ts';
+  TEAM,
+} from '../support/index.ts';
 import { kills } from '../support/runs.ts';
 
 const ROUNDS = kills(4);
@@ -46,27 +51,27 @@ const ended = (entries: readonly Entry[]) =>
 
 describe('agents that are hired at run time', () => {
   let provider: FakeProvider | undefined;
-  const open: Site[] = [];
+  const open: Project[] = [];
   afterEach(async () => {
-    for (const site of open.splice(0)) await site.close();
+    for (const project of open.splice(0)) await project.close();
     await provider?.close();
   });
 
-  async function stage(): Promise<Site> {
+  async function stage(): Promise<Project> {
     provider = await startFakeProvider(team);
     const tools = 'tools: [hire, dismiss, delegate, recall, fs_list]\n';
     const pm = (TEAM.pm ?? '').replace('phases:', `${tools}phases:`);
-    const site = await openSite({ settings: providerSettings(provider.url), agents: { ...TEAM, pm } });
-    open.push(site);
-    return site;
+    const project = await openProject({ settings: providerSettings(provider.url), agents: { ...TEAM, pm } });
+    open.push(project);
+    return project;
   }
 
   it('a planner hires a worker, gets its answer and dismisses it; each request is explained, also offline', {
     timeout: 120_000,
   }, async () => {
-    const site = await stage();
-    const daemon = await site.up();
-    const client = await site.client();
+    const project = await stage();
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please hire one' });
     const entries = await followUntil(client, 'demo', ended);
     const types = entries.map(({ type }) => type).filter((type) => /hired|dismissed|delegation/.test(type));
@@ -88,13 +93,13 @@ describe('agents that are hired at run time', () => {
     expect(detail.agents.scout?.hired).toMatchObject({ maker: 'pm', depth: 1, dismissed: true });
     const late = await client.request('view', { conversation: 'demo', agent: 'pm' });
     expect(late.messages[0]?.content).not.toContain('scout');
-    const forked = await site.parley('fork', 'demo', '--as', 'copy', '--at', String(scouted?.index ?? 0));
+    const forked = await project.parley('fork', 'demo', '--as', 'copy', '--at', String(scouted?.index ?? 0));
     expect(forked.code).toBe(0);
     await client.post({ conversation: 'copy', publisher: 'alice', content: '@scout again' });
     const copied = await followUntil(client, 'copy', (all) => says('scouted')(all.slice(scouted?.index)));
     expect(copied.filter(({ type }) => type === 'agent-hired')).toHaveLength(1);
     await daemon.stop();
-    const offline = await site.parley(
+    const offline = await project.parley(
       'explain',
       'demo',
       '--agent',
@@ -102,27 +107,27 @@ describe('agents that are hired at run time', () => {
       '--at',
       String(scouted?.index),
       '--config',
-      site.config,
+      project.config,
     );
     expect(offline.code).toBe(0);
     expect(offline.stdout).toContain('PERSONA OF SCOUT');
-    const checked = await site.parley('fsck', '--views');
+    const checked = await project.parley('fsck', '--views');
     expect([checked.code, checked.stdout]).toEqual([0, expect.any(String)]);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
   it('an operator hires and dismisses over the command line, and the agent survives a restart', {
     timeout: 120_000,
   }, async () => {
-    const site = await stage();
-    const daemon = await site.up();
-    const client = await site.client();
+    const project = await stage();
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Hello' });
     await followUntil(client, 'demo', says('noted'));
-    const file = join(site.root, 'scout.md');
+    const file = join(project.root, 'scout.md');
     await writeFile(file, 'PERSONA OF SCOUT');
     const hire = (...more: readonly string[]) =>
-      site.parley('hire', 'demo', 'scout', '--persona-file', file, '--tools', 'recall', ...more);
+      project.parley('hire', 'demo', 'scout', '--persona-file', file, '--tools', 'recall', ...more);
     const hired = await hire('--budget-tokens', '100000');
     expect([hired.code, hired.stdout, hired.stderr]).toEqual([0, 'demo: scout is hired\n', '']);
     expect((await hire('--budget-tokens', '100000')).code).toBe(0);
@@ -131,21 +136,21 @@ describe('agents that are hired at run time', () => {
       1,
       expect.stringContaining('"scout" is taken in this conversation'),
     ]);
-    const shell = await site.parley('hire', 'demo', 'x', '--persona-file', file, '--tools', 'shell');
+    const shell = await project.parley('hire', 'demo', 'x', '--persona-file', file, '--tools', 'shell');
     expect([shell.code, shell.stderr]).toEqual([
       1,
       expect.stringContaining('no configured agent has "shell"'),
     ]);
     await daemon.kill9();
-    await site.up();
-    const again = await site.client();
+    await project.up();
+    const again = await project.connect();
     await again.post({ conversation: 'demo', publisher: 'alice', content: '@scout look' });
     await followUntil(again, 'demo', says('scouted'));
-    const dismissed = await site.parley('dismiss', 'demo', 'scout', '--reason', 'enough');
+    const dismissed = await project.parley('dismiss', 'demo', 'scout', '--reason', 'enough');
     expect([dismissed.code, dismissed.stdout]).toEqual([0, 'demo: scout is dismissed\n']);
-    const unknown = await site.parley('dismiss', 'demo', 'pm');
+    const unknown = await project.parley('dismiss', 'demo', 'pm');
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('no hired agent pm')]);
-    const shown = await site.parley('show', 'demo');
+    const shown = await project.parley('show', 'demo');
     expect(shown.stdout).toMatch(/hired scout: PERSONA OF SCOUT[\s\S]*dismissed scout \(enough\)/);
     const all = await entriesOf(again, 'demo');
     expect(all.filter(({ type }) => type.startsWith('agent-'))).toHaveLength(2);
@@ -154,9 +159,9 @@ describe('agents that are hired at run time', () => {
   it('a call over the budget of a hired agent ends its turn with the reason', {
     timeout: 120_000,
   }, async () => {
-    const site = await stage();
-    await site.up();
-    const client = await site.client();
+    const project = await stage();
+    await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Hello' });
     await followUntil(client, 'demo', says('noted'));
     const request = { slug: 'scout', persona: 'PERSONA OF SCOUT', budget: { tokens: 10 } };
@@ -175,17 +180,17 @@ describe('agents that are hired at run time', () => {
   it('a kill of the daemon at any moment loses no hire and repeats none', {
     timeout: 60_000 + ROUNDS * 15_000,
   }, async () => {
-    const site = await stage();
+    const project = await stage();
     for (let round = 0; round < ROUNDS; round++) {
       const conversation = `c${round}`;
-      const daemon = await site.up();
-      const first = await site.client();
+      const daemon = await project.up();
+      const first = await project.connect();
       await first.post({ conversation, publisher: 'alice', content: 'Please hire one' });
       await delay((round * 137) % 900);
       await daemon.kill9();
       await first.close();
-      const next = await site.up();
-      const client = await site.client();
+      const next = await project.up();
+      const client = await project.connect();
       const entries = await followUntil(client, conversation, ended);
       for (const type of ['agent-hired', 'agent-dismissed', 'delegation-answered'])
         expect([round, type, entries.filter((entry) => entry.type === type).length]).toEqual([
@@ -195,9 +200,9 @@ describe('agents that are hired at run time', () => {
         ]);
       await client.close();
       await next.stop();
-      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
     }
-    const checked = await site.parley('fsck', '--views');
+    const checked = await project.parley('fsck', '--views');
     expect([checked.code, checked.stdout]).toEqual([0, expect.any(String)]);
   });
 });

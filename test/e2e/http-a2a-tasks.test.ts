@@ -2,19 +2,26 @@ import { TaskState } from '@a2a-js/sdk';
 import { type Client, ClientFactory } from '@a2a-js/sdk/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text } from '../support/a2a-client.ts';
-import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  ofType,
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { call } from '../support/route-rules.ts';
-import { ofType } from '../support/team.ts';
 
 /** Task lists and other messages than text, with the official A2A client on a daemon in its own process. */
 describe('a client of `@a2a-js/sdk`', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({}),
       agents: {
@@ -23,10 +30,10 @@ describe('a client of `@a2a-js/sdk`', () => {
       },
       files: { 'script.yaml': { rules: RULES } },
     });
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -68,7 +75,7 @@ describe('a client of `@a2a-js/sdk`', () => {
     const parts = [text('unsure'), data({ options: ['a', 'b'] })];
     const task = await send(client, '', { contextId: 'data', parts });
     await send(client, '', { taskId: task.id, parts: [text('The first.'), data({ choice: 'a' })] });
-    const messages = ofType(await entriesOf(await site.client(), 'data'), 'message');
+    const messages = ofType(await entriesOf(await project.connect(), 'data'), 'message');
     expect(messages[0]?.content).toBe('unsure\n```json\n{\n  "options": [\n    "a",\n    "b"\n  ]\n}\n```');
     expect(messages.map(({ content }) => content)).toContain(
       'The first.\n```json\n{\n  "choice": "a"\n}\n```',
@@ -93,6 +100,6 @@ describe('a client of `@a2a-js/sdk`', () => {
     await expect(client.sendMessage({ ...request, configuration })).rejects.toMatchObject({
       name: 'PushNotificationNotSupportedError',
     });
-    await expect(entriesOf(await site.client(), 'push')).rejects.toThrow(/no conversation|NOT_FOUND/);
+    await expect(entriesOf(await project.connect(), 'push')).rejects.toThrow(/no conversation|NOT_FOUND/);
   });
 });

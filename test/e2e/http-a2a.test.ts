@@ -8,28 +8,29 @@ import {
 } from '@a2a-js/sdk/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
-import { EVERYBODY } from '../support/batch.ts';
 import {
+  EVERYBODY,
   entriesOf,
   followUntil,
-  openSite,
+  ofType,
+  openProject,
+  type Project,
   type RunningDaemon,
-  type Site,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
-import { ofType } from '../support/team.ts';
 
 /** The A2A route with the official client, on a daemon in its own process. */
 describe('the client of `@a2a-js/sdk`', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
@@ -38,10 +39,10 @@ describe('the client of `@a2a-js/sdk`', () => {
       },
       files: { 'script.yaml': { rules: RULES } },
     });
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -85,7 +86,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     ]);
     expect(await get(client, 'talk.0')).toEqual(task);
     expect(await send(client, 'Hello', { contextId: 'talk', messageId: 'first' })).toEqual(task);
-    const people = ofType(await entriesOf(await site.client(), 'talk'), 'message').filter(
+    const people = ofType(await entriesOf(await project.connect(), 'talk'), 'message').filter(
       ({ role }) => role === 'user',
     );
     expect(people.map(({ id, content, to }) => [id, content, to])).toEqual([['first', 'Hello', ['lead']]]);
@@ -133,7 +134,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     const denied = await send(client, 'write it', { contextId: task.contextId });
     const said = await send(client, data({ approved: false, reason: 'not now' }), { taskId: denied.id });
     expect(artifacts(said)).toEqual([['lead', 'Noted by the lead.']]);
-    const answers = ofType(await entriesOf(await site.client(), task.contextId), 'approval-answered');
+    const answers = ofType(await entriesOf(await project.connect(), task.contextId), 'approval-answered');
     expect(answers.map(({ answer, reason }) => [answer, reason])).toEqual([
       ['approve', undefined],
       ['deny', 'not now'],
@@ -144,7 +145,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     const task = await send(await open(), 'unsure', { contextId: 'asks' });
     expect([stateOf(task), asked(task)]).toEqual(['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
     await daemon.stop();
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
     const client = await open();
     expect(await get(client, task.id)).toEqual(task);
     const payloads = await all(client.sendMessageStream(message('The first.', { taskId: task.id })));
@@ -188,7 +189,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     const client = await new ClientFactory(options).createFromUrl(url('lead'), '');
     const task = await send(client, 'slow', { contextId: 'later' });
     expect(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING']).toContain(stateOf(task));
-    await followUntil(await site.client(), 'later', turnsEnded(1));
+    await followUntil(await project.connect(), 'later', turnsEnded(1));
     expect(artifacts(await get(client, task.id))).toEqual([
       ['lead', 'One word after another comes here and there and on'],
     ]);

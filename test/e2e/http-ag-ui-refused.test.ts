@@ -1,20 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { call } from '../support/route-rules.ts';
 
 const user = (id: string, content: string) => ({ id, role: 'user', content });
 
 describe('an AG-UI run with a message that is refused', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let http: string;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
@@ -27,11 +33,11 @@ describe('an AG-UI run with a message that is refused', () => {
         },
       },
     });
-    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
-    client = await site.client();
+    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 

@@ -1,28 +1,29 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { conversationOf } from '../../src/gateway/conversation-id.ts';
-import { EVERYBODY } from '../support/batch.ts';
 import {
+  EVERYBODY,
   entriesOf,
   followUntil,
-  openSite,
+  ofType,
+  openProject,
+  type Project,
   type RunningDaemon,
-  type Site,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
-import { ofType } from '../support/team.ts';
 
 /** The AG-UI route with the official client and its verifier, on a daemon in its own process. */
 describe('the package `@ag-ui/client`', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
@@ -31,10 +32,10 @@ describe('the package `@ag-ui/client`', () => {
       },
       files: { 'script.yaml': { rules: RULES } },
     });
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -115,7 +116,7 @@ describe('the package `@ag-ui/client`', () => {
       usage: [{ totalTokens: expect.any(Number) }],
     });
     expect(typesOf(await app.say('u2', 'More'))).not.toContain('MESSAGES_SNAPSHOT'); // it has the messages of the log
-    const people = ofType(await entriesOf(await site.client(), 'chat'), 'message').filter(
+    const people = ofType(await entriesOf(await project.connect(), 'chat'), 'message').filter(
       ({ role }) => role === 'user',
     );
     expect(people.map(({ id, content, to }) => [id, content, to])).toEqual([
@@ -154,7 +155,7 @@ describe('the package `@ag-ui/client`', () => {
     await app.answer({ approved: true });
     expect(app.own.pendingInterrupts).toEqual([]);
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
-    expect(await entriesOf(await site.client(), 'approve')).toContainEqual(
+    expect(await entriesOf(await project.connect(), 'approve')).toContainEqual(
       expect.objectContaining({ type: 'approval-answered', answer: 'approve' }),
     );
   });
@@ -175,7 +176,7 @@ describe('the package `@ag-ui/client`', () => {
     ]);
     await app.answer('The first.');
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
-    const entries = ofType(await entriesOf(await site.client(), 'ask'), 'message');
+    const entries = ofType(await entriesOf(await project.connect(), 'ask'), 'message');
     expect(entries.map(({ role, content }) => [role, content])).toContainEqual(['tool', 'The first.']);
   });
 
@@ -226,7 +227,7 @@ describe('the package `@ag-ui/client`', () => {
     app.own.subscribe({ onTextMessageContentEvent: () => app.own.abortRun() });
     await app.own.runAgent();
     expect(app.words()[0]?.[1]).not.toContain('there');
-    const client = await site.client();
+    const client = await project.connect();
     const entries = await followUntil(client, 'left', turnsEnded(1));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
     const again = application('lead', 'left', app.own.messages);
@@ -243,7 +244,7 @@ describe('the package `@ag-ui/client`', () => {
     app.own.addMessage(user('u1', 'slow'));
     const run = app.own.runAgent();
     await isBegun;
-    await (await site.client()).request('stop', { conversation: 'stopped' });
+    await (await project.connect()).request('stop', { conversation: 'stopped' });
     await run;
     expect(app.seen().at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } });
     await app.say('u2', 'Hello');
@@ -275,7 +276,7 @@ describe('the package `@ag-ui/client`', () => {
     await again.own.runAgent();
     expect(again.words().length).toBe(2);
     const id = conversationOf('support/case 17');
-    expect((await entriesOf(await site.client(), id)).length).toBeGreaterThan(0);
+    expect((await entriesOf(await project.connect(), id)).length).toBeGreaterThan(0);
   });
 
   it('the AG-UI client gets the same after a restart of the daemon', async () => {
@@ -283,7 +284,7 @@ describe('the package `@ag-ui/client`', () => {
     await app.say('u1', 'write it');
     const before = app.own.messages;
     await daemon.stop();
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
     const after = application('lead', 'again');
     await after.own.runAgent();
     expect(after.own.messages.map(({ id, role }) => [id, role])).toEqual(

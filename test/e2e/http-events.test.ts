@@ -1,18 +1,25 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
 import { readEvents } from '../support/event-source.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
@@ -20,11 +27,11 @@ describe('server-sent events', () => {
         'script.yaml': { rules: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }] },
       },
     });
-    daemon = await site.up('--http', '127.0.0.1:0');
-    client = await site.client();
+    daemon = await project.up('--http', '127.0.0.1:0');
+    client = await project.connect();
   });
   afterEach(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 

@@ -5,10 +5,16 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { message, send, stateOf, wordsOf } from '../support/a2a-client.ts';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  until,
+} from '../support/index.ts';
 import { call } from '../support/route-rules.ts';
-import { until } from '../support/steps.ts';
 
 /**
  * A message to an agent whose turn waits for approval. It is read after the approval, and no client waits that
@@ -16,13 +22,13 @@ import { until } from '../support/steps.ts';
  */
 describe('a message to an agent that waits for an approval', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ retry: { attempts: 1 } }),
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
@@ -35,11 +41,11 @@ describe('a message to an agent that waits for an approval', () => {
         },
       },
     });
-    daemon = await site.up('--http', '127.0.0.1:0');
-    client = await site.client();
+    daemon = await project.up('--http', '127.0.0.1:0');
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -110,8 +116,8 @@ describe('a message to an agent that waits for an approval', () => {
   it('`parley say --wait` and a line of a piped `parley chat` end with the open approval of a waiting agent', async () => {
     const conversation = 'held-cli';
     await held(conversation);
-    expect(await site.parley('say', conversation, 'and?', '--wait')).toMatchObject({ code: 0 });
-    const chat = await site.parleyWithInput('one\ntwo\n', 'chat', conversation);
+    expect(await project.parley('say', conversation, 'and?', '--wait')).toMatchObject({ code: 0 });
+    const chat = await project.parleyWithInput('one\ntwo\n', 'chat', conversation);
     expect(chat).toMatchObject({ code: 0 });
     const { entries } = await client.request('entries', { conversation, from: 0 });
     const said = entries.flatMap((entry) =>

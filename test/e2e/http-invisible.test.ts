@@ -3,27 +3,32 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../support/a2a-client.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** On every route, a message without visible characters is refused in its protocol, and leaves nothing. */
 describe('a message of invisible characters only', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let http: string;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
       files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
     });
-    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -81,7 +86,7 @@ describe('a message of invisible characters only', () => {
   ])('a message of invisible characters is refused by %s, and nothing is posted', async (_, refuses) => {
     const characters = ['\u200b', '\u2060', '\u00ad', '\u202e', '\u2800', '\u3164'];
     for (const content of [...characters, characters.join('')]) await refuses(content);
-    const client = await site.client();
+    const client = await project.connect();
     expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
   });
 
@@ -93,7 +98,7 @@ describe('a message of invisible characters only', () => {
       message: expect.stringMatching(/surrogate/),
     });
     expect([status, JSON.parse(text)]).toEqual([400, { error }]);
-    const client = await site.client();
+    const client = await project.connect();
     expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
   });
 });

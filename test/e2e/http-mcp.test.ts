@@ -1,21 +1,29 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { EVERYBODY } from '../support/batch.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  EVERYBODY,
+  finished,
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 import { call, FAILS, LOOKS } from '../support/route-rules.ts';
-import { finished, ofType } from '../support/team.ts';
 
 /** The MCP route for agents of other programs, with the client of the official SDK. */
 describe('the client of the MCP SDK', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let url: URL;
   const clients: Client[] = [];
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       env: {
         PARLEY_HTTP_TOKENS_READ: 'reads-and-no-more',
@@ -29,13 +37,13 @@ describe('the client of the MCP SDK', () => {
       },
       files: { 'script.yaml': { rules: RULES } },
     });
-    url = new URL(`${(await site.up('--http', '127.0.0.1:0')).ready.http}/mcp`);
+    url = new URL(`${(await project.up('--http', '127.0.0.1:0')).ready.http}/mcp`);
   });
   afterEach(async () => {
     for (const client of clients.splice(0)) await client.close();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -204,14 +212,14 @@ describe('the client of the MCP SDK', () => {
     const gone = left.catch((error: unknown) => error);
     await leaving.close();
     expect(await gone).toBeInstanceOf(Error);
-    const entries = await followUntil(await site.client(), 'left', turnsEnded(1));
+    const entries = await followUntil(await project.connect(), 'left', turnsEnded(1));
     expect(ofType(entries, 'turn-ended').at(-1)).toMatchObject({ outcome: 'completed' });
   });
 
   it('the MCP client aborts a turn, learns which agent waits, and resumes', async () => {
     const client = await join();
     const waiting = use(client, 'post', { conversation: 'stopped', content: 'slow', waitSeconds: 60 });
-    await followUntil(await site.client(), 'stopped', (entries) =>
+    await followUntil(await project.connect(), 'stopped', (entries) =>
       entries.some(({ type }) => type === 'turn-started'),
     );
     const refused = await use(await join('posts-and-no-more'), 'stop', { conversation: 'stopped' });
@@ -223,7 +231,7 @@ describe('the client of the MCP SDK', () => {
       expect.stringContaining('the turn of lead: aborted'),
     ]);
     expect((await use(client, 'resume', { conversation: 'stopped' })).isError).toBe(false);
-    await followUntil(await site.client(), 'stopped', finished(1));
+    await followUntil(await project.connect(), 'stopped', finished(1));
   });
 
   it('a post of the MCP client has the author of its token', async () => {

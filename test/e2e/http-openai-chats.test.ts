@@ -1,11 +1,19 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { EVERYBODY } from '../support/batch.ts';
-import { entriesOf, openSite, providerSettings, type Site } from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType } from '../support/team.ts';
+import {
+  EVERYBODY,
+  entriesOf,
+  type FakeHandler,
+  type FakeProvider,
+  ofType,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Body = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'model' | 'messages'> & { model?: string };
@@ -17,7 +25,7 @@ const RETRY = { 'x-stainless-retry-count': '1' };
 describe('chats over `/v1`', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let openai: OpenAI;
   let stop: () => Promise<unknown>;
@@ -30,16 +38,16 @@ describe('chats over `/v1`', () => {
   };
 
   async function start(): Promise<void> {
-    const daemon = await site.up('--http', '127.0.0.1:0');
+    const daemon = await project.up('--http', '127.0.0.1:0');
     stop = () => daemon.stop();
-    client = await site.client();
+    client = await project.connect();
     openai = new OpenAI({ baseURL: `${daemon.ready.http}/v1`, apiKey: 'none', maxRetries: 0 });
   }
 
   beforeAll(async () => {
     nats = await startNatsServer();
     provider = await startFakeProvider((request, count) => handler(request, count));
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, { retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
@@ -51,7 +59,7 @@ describe('chats over `/v1`', () => {
     await start();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });

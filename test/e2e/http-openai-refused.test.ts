@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const MAX_BYTES = 20_000;
 const user = (content: string) => ({ role: 'user', content });
@@ -9,13 +14,13 @@ const history = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
 
 describe('a request at `/v1` whose last message is refused', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let http: string;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: {
         ...scriptedSettings(),
@@ -24,11 +29,11 @@ describe('a request at `/v1` whose last message is refused', () => {
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
       files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
     });
-    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
-    client = await site.client();
+    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 

@@ -3,24 +3,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   entriesOf,
   followUntil,
-  openSite,
-  type Site,
+  ofType,
+  openProject,
+  type Project,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
-import { ofType } from '../support/team.ts';
 
 /** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */
 describe('the package `openai`', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let url: string;
   let openai: OpenAI;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ retry: { attempts: 1 } }),
       agents: {
@@ -29,11 +30,11 @@ describe('the package `openai`', () => {
       },
       files: { 'script.yaml': { rules: RULES } },
     });
-    url = `${(await site.up('--http', '127.0.0.1:0')).ready.http}`;
+    url = `${(await project.up('--http', '127.0.0.1:0')).ready.http}`;
     openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -96,7 +97,7 @@ describe('the package `openai`', () => {
   });
 
   it('the OpenAI client continues a chat in one conversation, posting only what is new, and nothing twice', async () => {
-    const client = await site.client();
+    const client = await project.connect();
     const first = await say('Hello');
     const conversation = String(first.response.headers.get('x-parley-conversation'));
     const messages = [
@@ -123,14 +124,14 @@ describe('the package `openai`', () => {
       { headers: { 'x-parley-conversation': 'mine' } },
     );
     expect(answer.choices[0]?.message.content).toBe('Noted by the lead.');
-    expect((await entriesOf(await site.client(), 'mine'))[0]).toMatchObject({ content: 'Hello' });
+    expect((await entriesOf(await project.connect(), 'mine'))[0]).toMatchObject({ content: 'Hello' });
   });
 
   it('a request of a chat program for a title of its history reaches no agent that the history mentions', async () => {
     const history = '<chat_history>\nUSER: @dev, fix it\nASSISTANT: @dev did.\n</chat_history>';
     const { response } = await say(`### Task:\nGenerate a concise title.\n### Chat History:\n${history}`);
     const conversation = String(response.headers.get('x-parley-conversation'));
-    const entries = await entriesOf(await site.client(), conversation);
+    const entries = await entriesOf(await project.connect(), conversation);
     expect(entries[0]).toMatchObject({ to: ['lead'] });
     expect(ofType(entries, 'turn-started').map(({ agent }) => agent)).toEqual(['lead']);
   });
@@ -157,14 +158,14 @@ describe('the package `openai`', () => {
     );
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
     abort.abort();
-    const entries = await followUntil(await site.client(), 'left', turnsEnded(1));
+    const entries = await followUntil(await project.connect(), 'left', turnsEnded(1));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
     const again = await openai.chat.completions.create(
       { model: 'parley', messages: [user('slow')] },
       { headers: { 'x-parley-conversation': 'left', ...RETRY } },
     );
     expect(again.choices[0]?.message.content).toBe('One word after another comes here');
-    expect((await entriesOf(await site.client(), 'left')).length).toBe(entries.length);
+    expect((await entriesOf(await project.connect(), 'left')).length).toBe(entries.length);
   });
 
   it('the OpenAI client gets the failure of an agent before and during the text', async () => {

@@ -1,12 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
 import { readEvents } from '../support/event-source.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s', (store) => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let program: ParleyClient;
   /** Lets the agent send the rest. */
@@ -14,14 +20,14 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ defaultAgent: 'critic' }),
       agents: { critic: '---\nname: Carl\nruntime: bus\n---\nYou judge.' },
       files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
     });
-    daemon = await site.up('--http', '127.0.0.1:0', '--store', store);
-    program = await site.client();
+    daemon = await project.up('--http', '127.0.0.1:0', '--store', store);
+    program = await project.connect();
     await program.agent('critic', async (turn) => {
       turn.write('Not ');
       await new Promise<void>((resolve) => {
@@ -34,7 +40,7 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
   afterEach(async () => {
     finish();
     await program?.close();
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 

@@ -2,8 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
 import { readConnectionFile } from '../../src/client/index.ts';
 import { identity } from '../../src/gateway/rest/openapi.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const SCRIPT = {
   rules: [
@@ -18,11 +23,11 @@ const SCRIPT = {
 /** The REST routes of a daemon in its own process. */
 describe('the REST API', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let url: string;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
@@ -30,10 +35,10 @@ describe('the REST API', () => {
         'script.yaml': SCRIPT,
       },
     });
-    url = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    url = String((await project.up('--http', '127.0.0.1:0')).ready.http);
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -110,7 +115,7 @@ describe('the REST API', () => {
   });
 
   it('the daemon shows its HTTP address to users that may read its data directory', async () => {
-    expect(await readConnectionFile(site.data)).toMatchObject({ http: url });
+    expect(await readConnectionFile(project.data)).toMatchObject({ http: url });
   });
 
   it('REST refuses with the error codes of the bus', async () => {
@@ -139,7 +144,7 @@ describe('the REST API', () => {
       PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read',
       PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post',
     };
-    const guarded = await openSite({
+    const guarded = await openProject({
       nats: nats.url,
       env,
       settings: scriptedSettings({
@@ -178,7 +183,7 @@ describe('the REST API', () => {
   it('approvals, stops, resumes and switches have the person of the token as author', async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
     const people = { role: 'operate', token: '${ALICE_TOKEN}', publisher: 'office', name: 'Alice' };
-    const office = await openSite({
+    const office = await openProject({
       nats: nats.url,
       env: { ALICE_TOKEN: 'geheim-geheim-alice' },
       settings: scriptedSettings({ subjectPrefix: 'office', http: { people: [people] } }),

@@ -1,31 +1,36 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const PATIENCE_MS = 8_000;
 
 describe('a message to stopped agents', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let http: string;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
       files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
     });
-    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
     for (const conversation of ['v1', 'v1-stream', 'ag-ui', 'a2a', 'a2a-stream', 'mcp']) {
-      await site.parley('say', conversation, 'Hello', '--wait');
-      await site.parley('stop', conversation);
+      await project.parley('say', conversation, 'Hello', '--wait');
+      await project.parley('stop', conversation);
     }
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -52,7 +57,7 @@ describe('a message to stopped agents', () => {
       error: { code: 'AGENT_STOPPED', message: expect.stringContaining(noticeIn('v1')) },
     });
     expect(await (await ask('v1-stream', true)).text()).toContain(noticeIn('v1-stream'));
-    await site.parley('resume', 'v1');
+    await project.parley('resume', 'v1');
     expect(await (await ask('v1')).json()).toMatchObject({ choices: [{ message: { content: 'Noted.' } }] });
   });
 

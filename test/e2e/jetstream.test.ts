@@ -2,25 +2,28 @@ import { connect as connectToNats } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   entriesOf,
+  type FakeHandler,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
-  type Site,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 describe('a daemon with the JetStream store', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
   });
   afterEach(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats.stop();
   });
@@ -31,46 +34,46 @@ describe('a daemon with the JetStream store', () => {
     agents?: Record<string, string>,
   ): Promise<void> {
     provider = await startFakeProvider(handler);
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, more),
       ...(agents && { agents }),
     });
   }
-  const up = () => site.up('--store', 'jetstream');
+  const up = () => project.up('--store', 'jetstream');
 
   it('a daemon with the JetStream store answers, shows, explains, lists and deletes, before and after a restart', async () => {
     await stage((_, count) => ({ text: `answer ${count + 1}` }));
     const first = await up();
     expect(first.ready.store).toBe('jetstream');
-    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).stdout).toContain(
+    expect((await project.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).stdout).toContain(
       'answer 1',
     );
     expect(await first.stop()).toBe(0);
 
     const second = await up();
-    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).stdout).toContain(
+    expect((await project.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).stdout).toContain(
       'answer 2',
     );
-    const shown = (await site.parley('show', 'demo', '--json')).stdout;
+    const shown = (await project.parley('show', 'demo', '--json')).stdout;
     for (const text of ['hello', 'answer 1', 'again', 'answer 2']) expect(shown).toContain(text);
-    expect((await site.parley('ls')).stdout).toContain('demo');
-    const explained = await site
-      .client()
+    expect((await project.parley('ls')).stdout).toContain('demo');
+    const explained = await project
+      .connect()
       .then((client) => client.request('view', { conversation: 'demo', agent: 'pm' }));
     expect(JSON.stringify(explained.messages)).toContain('hello');
-    await expect(site.logFile('demo')).rejects.toThrow('ENOENT');
-    expect((await site.parley('rm', 'demo')).code).toBe(0);
+    await expect(project.logFile('demo')).rejects.toThrow('ENOENT');
+    expect((await project.parley('rm', 'demo')).code).toBe(0);
     expect(await second.stop()).toBe(0);
 
     await up();
-    expect((await site.parley('ls', '--json')).stdout).not.toContain('demo');
+    expect((await project.parley('ls', '--json')).stdout).not.toContain('demo');
   });
 
   it('a killed daemon with the JetStream store continues its outstanding work with the same request', async () => {
     await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
     const first = await up();
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
     await provider.waitForRequests(1);
     await first.kill9();
@@ -86,7 +89,7 @@ describe('a daemon with the JetStream store', () => {
     await stage(() => ({ text: 'noted' }));
     await up();
     const program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    project.defer(() => program.close());
     const heard: number[] = [];
     program.subscribe('parley.log.demo', {
       callback: (_, message) => {
@@ -94,7 +97,7 @@ describe('a daemon with the JetStream store', () => {
       },
     });
     await program.flush();
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
     const entries = await followUntil(client, 'demo', turnsEnded(1));
     await program.flush();
@@ -109,7 +112,7 @@ describe('a daemon with the JetStream store', () => {
     nats = await startNatsServer({ config: 'max_payload: 131072' });
     await stage(() => ({ text: 'noted' }));
     await up();
-    const client = await site.client();
+    const client = await project.connect();
     const posts = Array.from({ length: 6 }, (_, count) =>
       client.post({
         conversation: 'demo',
@@ -147,7 +150,7 @@ describe('a daemon with the JetStream store', () => {
       agents,
     );
     await up();
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
     const entries = await followUntil(client, 'demo', turnsEnded(1));
     expect(path).not.toBe('');
@@ -158,21 +161,21 @@ describe('a daemon with the JetStream store', () => {
   it('a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post', async () => {
     await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
     const first = await up();
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
     await followUntil(client, 'demo', turnsEnded(1));
     await nats.kill9();
     expect(await first.stop()).toBe(0);
     await nats.restart();
     await up();
-    expect((await site.parley('show', 'demo')).stdout).toContain('hello');
+    expect((await project.parley('show', 'demo')).stdout).toContain('hello');
   });
 
   it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
-    const other = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
-    site.defer(() => other.close());
+    const other = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
+    project.defer(() => other.close());
     await expect(other.up()).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
   });
 });

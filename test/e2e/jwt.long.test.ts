@@ -4,10 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { accountsOf, createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect } from '../../src/client/index.ts';
-import { runCli } from '../support/cli.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import {
+  followUntil,
+  openProject,
+  type Project,
+  runCli,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** Users whose JWTs expire or are revoked while daemons and commands use them. */
 
@@ -17,7 +24,7 @@ const OPERATOR: User = { role: 'operator', name: 'olga' };
 const AGENT: User = { role: 'agent', name: 'critic', slug: 'critic' };
 const EXPIRED = new Date('2026-01-02T03:04:05Z');
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 /** By user name. */
 let accounts: Map<string, JwtAccount>;
@@ -28,7 +35,7 @@ beforeEach(async () => {
   for (const { name, users } of described)
     for (const user of users) accounts.set(user.name, made.get(name) as JwtAccount);
   nats = await startNatsServer({ config: operator.config() });
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings({ retry: { attempts: 100, baseMs: 100, maxMs: 100 } }),
     agents: {
       lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
@@ -38,7 +45,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 
@@ -53,7 +60,7 @@ async function issue(user: User, expires?: Date) {
   return key;
 }
 
-const fileOf = ({ name }: User) => join(site.root, `${name}.creds`);
+const fileOf = ({ name }: User) => join(project.root, `${name}.creds`);
 const inboxOf = ({ name }: User) => `_INBOX.${name}`;
 const flags = (user: User) => [
   ...['--nats', nats.url, '--nats-credentials', fileOf(user)],
@@ -63,7 +70,7 @@ const flags = (user: User) => [
 it('a daemon or command with an expired JWT reports when it expired', async () => {
   await issue(DAEMON, EXPIRED);
   await issue(OPERATOR, EXPIRED);
-  await expect(site.up('--store', 'jetstream', ...flags(DAEMON))).rejects.toThrow(
+  await expect(project.up('--store', 'jetstream', ...flags(DAEMON))).rejects.toThrow(
     /NATS_UNAUTHORIZED.*daemon\.creds expired at 2026-01-02T03:04:05/,
   );
   const asked = await runCli(['ls', ...flags(OPERATOR)]);
@@ -77,14 +84,14 @@ it('a daemon or command with an expired JWT reports when it expired', async () =
 /** A program that stays connected as this user. */
 async function client(user: User) {
   const made = await connect({ url: nats.url, credentials: fileOf(user), inboxPrefix: inboxOf(user) });
-  site.defer(() => made.close());
+  project.defer(() => made.close());
   return made;
 }
 
 it('a daemon, an agent and a client whose JWTs were revoked continue with new ones in their files', async () => {
   const users = [DAEMON, OPERATOR, AGENT];
   const keys = await Promise.all(users.map((user) => issue(user)));
-  const daemon = await site.up('--store', 'jetstream', ...flags(DAEMON));
+  const daemon = await project.up('--store', 'jetstream', ...flags(DAEMON));
   const [olga, critic] = [await client(OPERATOR), await client(AGENT)];
   await critic.agent('critic', async () => 'too long');
   const post = (content: string, to: string[]) =>
@@ -108,7 +115,7 @@ it('a daemon, an agent and a client whose JWTs were revoked continue with new on
   expect(ended.code).toBe(1);
   expect(ended.stderr).toContain(`refused the credentials in ${fileOf(OPERATOR)}`);
   await expect(olga.request('conversations', {})).rejects.toMatchObject({ code: 'NATS_UNAUTHORIZED' });
-  const asked = await site.parley('ls');
+  const asked = await project.parley('ls');
   expect(asked.stderr).toContain(`refused the credentials in ${fileOf(DAEMON)}`);
   expect(asked.stderr).toContain('may be revoked');
 

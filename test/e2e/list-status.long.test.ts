@@ -2,8 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
 
 const call = (name: string, args: object) => ({ text: '', tool_calls: [{ name, arguments: args }] });
 
@@ -32,14 +31,14 @@ const AGENTS = {
 
 describe.each(['file', 'jetstream'] as const)('the list of conversations of the %s store', (store) => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   async function removeRows(): Promise<void> {
-    if (store === 'file') return rm(join(site.data, 'conversations', 'index.json'));
+    if (store === 'file') return rm(join(project.data, 'conversations', 'index.json'));
     const connection = await connectToNats({ servers: nats.url });
     const bucket = await connection.jetstream().views.kv('PARLEY_STATE');
     for (const id of ['asked', 'halted', 'done', 'held']) await bucket.delete(`row.${id}`);
@@ -49,9 +48,9 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
   it('the list shows waiting approvals, limits and stops, also after a restart and when its rows are lost', async () => {
     nats = await startNatsServer();
     const files = { 'script.yaml': { rules: RULES }, 'workflows/talk.yaml': WORKFLOW };
-    site = await openSite({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
+    project = await openProject({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
     const listed = async () => {
-      const rows = (await site.parley('ls', '--json')).json();
+      const rows = (await project.parley('ls', '--json')).json();
       return rows.map(({ id, running, waiting, limited, stopped, activity }) => ({
         id,
         running,
@@ -84,40 +83,40 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
         activity: [{ agent: 'pm', status: 'stopped' }],
       },
     ];
-    let daemon = await site.up('--store', store);
-    await site.parley('say', 'asked', 'I am unsure', '--wait');
-    await site.parley('say', 'halted', 'search it', '--wait');
-    await site.parley('say', 'done', 'hello', '--wait');
-    await site.parley('say', 'held', 'hello', '--wait');
-    await site.parley('stop', 'done', 'pm'); // holds nothing
-    await site.parley('stop', 'held', 'pm');
-    const begun = await site.parley(...'mode held run --workflow talk --input clock'.split(' '));
+    let daemon = await project.up('--store', store);
+    await project.parley('say', 'asked', 'I am unsure', '--wait');
+    await project.parley('say', 'halted', 'search it', '--wait');
+    await project.parley('say', 'done', 'hello', '--wait');
+    await project.parley('say', 'held', 'hello', '--wait');
+    await project.parley('stop', 'done', 'pm'); // holds nothing
+    await project.parley('stop', 'held', 'pm');
+    const begun = await project.parley(...'mode held run --workflow talk --input clock'.split(' '));
     expect([begun.code, begun.stdout]).toEqual([
       0,
       expect.stringContaining('run of talk at consult; pm is stopped: the run waits until it is resumed\n'),
     ]);
     const first = await listed();
     expect(first).toEqual(wanted);
-    const shown = await (await site.client()).request('conversation', { conversation: 'halted' });
+    const shown = await (await project.connect()).request('conversation', { conversation: 'halted' });
     expect(shown.agents.pm?.status).toBe('limited');
 
     expect(await daemon.stop()).toBe(0);
-    daemon = await site.up('--store', store);
+    daemon = await project.up('--store', store);
     expect(await listed()).toEqual(first);
-    const table = (await site.parley('ls')).stdout;
+    const table = (await project.parley('ls')).stdout;
     expect(table).toMatch(/^asked .* pm waiting +an answer \(\d+[sm]\) /m);
     expect(table).toMatch(/^halted .* pm limited /m);
     expect(table).toMatch(/^held .* pm is stopped /m);
     expect(await daemon.stop()).toBe(0);
 
     await removeRows();
-    if (store === 'file') expect((await site.parley('fsck')).code).toBe(0);
-    daemon = await site.up('--store', store);
+    if (store === 'file') expect((await project.parley('fsck')).code).toBe(0);
+    daemon = await project.up('--store', store);
     await expect.poll(listed, { timeout: 15_000 }).toEqual(first);
-    expect((await site.parley('resume', 'held')).code).toBe(0);
+    expect((await project.parley('resume', 'held')).code).toBe(0);
     const left = { ...wanted.at(-1), stopped: [], activity: [] };
     await expect.poll(async () => (await listed()).at(-1), { timeout: 15_000 }).toEqual(left);
-    const held = await (await site.client()).request('conversation', { conversation: 'held' });
+    const held = await (await project.connect()).request('conversation', { conversation: 'held' });
     expect([held.mode, held.run]).toEqual(['agent', null]); // its run has ended
     expect(await daemon.stop()).toBe(0);
   }, 90_000);

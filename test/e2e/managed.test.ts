@@ -2,41 +2,39 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Entry, readConnectionFile } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { launcher } from '../support/cli.ts';
-import { openSite, type Site, servesNats } from '../support/daemon.ts';
+import { checkLog, launcher, openProject, type Project, servesNats } from '../support/index.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** One command and two agents without any key, and what signals to the daemon do to its nats-server. */
 describe('a first use from the command line only', { timeout: 90_000 }, () => {
-  let site: Site;
-  afterEach(() => site.close());
+  let project: Project;
+  afterEach(() => project.close());
 
   it('two agents of the offline team answer, and SIGTERM ends daemon and server', async () => {
-    site = await openSite();
-    const daemon = await site.up();
+    project = await openProject();
+    const daemon = await project.up();
     expect(daemon.ready).toMatchObject({ event: 'ready', pid: daemon.pid, http: null, store: 'file' });
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'pm', 'reviewer']);
-    expect(await readConnectionFile(site.data)).toMatchObject({ url: daemon.ready.nats, managed: true });
+    expect(await readConnectionFile(project.data)).toMatchObject({ url: daemon.ready.nats, managed: true });
     expect(daemon.ready.nats).toMatch(/^nats:\/\/127\.0\.0\.1:\d+$/);
 
-    const said = await site.parley('say', 'demo', 'hi @dev and @planner', '--wait', '--json');
+    const said = await project.parley('say', 'demo', 'hi @dev and @planner', '--wait', '--json');
     expect(said.code).toBe(0);
     const answers = (said.json() as Entry[]).filter(
       (entry) => entry.type === 'message' && entry.role === 'assistant',
     );
     expect(answers.map((entry) => entry.author.id).sort()).toEqual(['dev', 'planner']);
 
-    const shown = await site.parley('show', 'demo', '--json');
+    const shown = await project.parley('show', 'demo', '--json');
     expect(shown.code).toBe(0);
     expect(shown.json().map((entry) => entry.index)).toEqual(shown.json().map((_, at) => at));
-    const server = await site.natsServerProcess();
-    expect(await servesNats(site.data, server)).toBe(true);
+    const server = await project.natsServerProcess();
+    expect(await servesNats(project.data, server)).toBe(true);
 
-    const stranger = await site.parley('say', 'demo', 'hi', '--nats-user', 'alice');
+    const stranger = await project.parley('say', 'demo', 'hi', '--nats-user', 'alice');
     expect([stranger.code, stranger.stdout]).toEqual([1, '']);
     expect(stranger.stderr).toContain('refused the credentials'); // This server has no such user.
-    const named = await site.parley(
+    const named = await project.parley(
       'say',
       'demo',
       'hi',
@@ -50,96 +48,96 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect((named.json() as Entry[])[0]?.author).toMatchObject({ kind: 'person', id: 'office/Al' });
 
     expect(await daemon.stop()).toBe(0);
-    expect(await servesNats(site.data, server)).toBe(false);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(await servesNats(project.data, server)).toBe(false);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
 
-    const gone = await site.parley('ls');
+    const gone = await project.parley('ls');
     expect(gone.code).toBe(1);
     expect(gone.stderr).toMatch(/no running daemon/);
   });
 
   it('a start that fails elsewhere while its nats-server starts leaves no server', async () => {
-    site = await openSite();
+    project = await openProject();
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
-    site.defer(() => other.close());
+    project.defer(() => other.close());
     const { port } = other.address() as AddressInfo;
-    await expect(site.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
-    expect(await servesNats(site.data, await site.natsServerProcess().catch(() => 0))).toBe(false);
-    await site.up(); // nor anything that would block the next start
+    await expect(project.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
+    expect(await servesNats(project.data, await project.natsServerProcess().catch(() => 0))).toBe(false);
+    await project.up(); // nor anything that would block the next start
   });
 
   it('the managed server is kept when a daemon with the other store starts on the same data', async () => {
-    site = await openSite();
-    const daemon = await site.up();
-    const server = await site.natsServerProcess();
-    await expect(site.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
-    expect(await site.natsServerProcess()).toBe(server);
-    expect(await servesNats(site.data, server)).toBe(true);
+    project = await openProject();
+    const daemon = await project.up();
+    const server = await project.natsServerProcess();
+    await expect(project.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
+    expect(await project.natsServerProcess()).toBe(server);
+    expect(await servesNats(project.data, server)).toBe(true);
   });
 
   it('the next daemon finds the same server and log after a kill -9', async () => {
-    site = await openSite();
-    const first = await site.up();
-    expect((await site.parley('say', 'demo', 'hi', '--id', 'once', '--wait')).code).toBe(0);
-    const before = await site.logFile('demo');
-    const server = await site.natsServerProcess();
+    project = await openProject();
+    const first = await project.up();
+    expect((await project.parley('say', 'demo', 'hi', '--id', 'once', '--wait')).code).toBe(0);
+    const before = await project.logFile('demo');
+    const server = await project.natsServerProcess();
     await first.kill9();
-    expect(await servesNats(site.data, server)).toBe(true);
+    expect(await servesNats(project.data, server)).toBe(true);
 
-    const second = await site.up();
+    const second = await project.up();
     expect(second.ready.nats).toBe(first.ready.nats);
-    expect(await site.natsServerProcess()).toBe(server);
-    expect(await site.logFile('demo')).toBe(before);
-    const again = await site.parley('say', 'demo', 'hi', '--id', 'once', '--json');
+    expect(await project.natsServerProcess()).toBe(server);
+    expect(await project.logFile('demo')).toBe(before);
+    const again = await project.parley('say', 'demo', 'hi', '--id', 'once', '--json');
     expect(again.json()).toEqual([expect.objectContaining({ index: 0, duplicate: true })]);
     expect(await second.stop()).toBe(0);
-    expect(await servesNats(site.data, server)).toBe(false);
+    expect(await servesNats(project.data, server)).toBe(false);
   });
 
   it('SIGHUP without a terminal does not end the daemon or its server, also if it arrives twice', async () => {
-    site = await openSite();
-    const daemon = await site.up();
-    const server = await site.natsServerProcess();
+    project = await openProject();
+    const daemon = await project.up();
+    const server = await project.natsServerProcess();
     daemon.signal('SIGHUP');
     daemon.signal('SIGHUP');
     await expect.poll(daemon.stderr, { timeout: 10_000 }).toMatch(/SIGHUP.*the configuration is unchanged/su);
-    expect(await servesNats(site.data, server)).toBe(true);
+    expect(await servesNats(project.data, server)).toBe(true);
     expect(await daemon.stop()).toBe(0);
-    expect(await servesNats(site.data, server)).toBe(false);
+    expect(await servesNats(project.data, server)).toBe(false);
   });
 
   it.runIf(hasPython)('closing the terminal ends daemon and server', async () => {
-    site = await openSite();
+    project = await openProject();
     const terminal = openTerminal([
       launcher,
       'up',
       '--config',
-      site.config,
+      project.config,
       '--data',
-      site.data,
+      project.data,
       '--http',
       'off',
     ]);
-    site.defer(() => terminal.end());
+    project.defer(() => terminal.end());
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
-    const server = await site.natsServerProcess();
-    expect(await servesNats(site.data, server)).toBe(true);
+    const server = await project.natsServerProcess();
+    expect(await servesNats(project.data, server)).toBe(true);
     terminal.tell({ close: true });
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit -1'); // by SIGHUP, after its shutdown
-    expect(await servesNats(site.data, server)).toBe(false);
+    expect(await servesNats(project.data, server)).toBe(false);
   });
 
   it.runIf(hasPython)('a chat posts pasted lines as one message, and resets the terminal', async () => {
-    site = await openSite();
-    await site.up();
-    const terminal = openTerminal([launcher, 'chat', 'demo', '--data', site.data]);
-    site.defer(() => terminal.end());
+    project = await openProject();
+    await project.up();
+    const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data]);
+    project.defer(() => terminal.end());
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('\u001b[?2004h');
     terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('3 lines pasted');
     terminal.tell({ type: '\r' });
-    const posted = async () => (await site.parley('show', 'demo', '--json')).json() as Entry[];
+    const posted = async () => (await project.parley('show', 'demo', '--json')).json() as Entry[];
     await expect
       .poll(async () => (await posted())[0], { timeout: 30_000 })
       .toMatchObject({

@@ -1,15 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import {
+  type FakeProvider,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  turnsEnded,
+} from '../support/index.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
 /** What a real daemon exports, and what the files in `deploy/` expect of it. */
 
 let provider: FakeProvider;
 let otlp: OtlpReceiver;
-let site: Site;
+let project: Project;
 let text: string;
 
 beforeAll(async () => {
@@ -37,9 +44,9 @@ beforeAll(async () => {
     dev: '---\nname: Dev\nmodel: unpriced\n---\nPERSONA OF DEV',
     lea: '---\nname: Lea\nmodel: unpriced\ntools: [ask]\n---\nPERSONA OF LEA',
   };
-  site = await openSite({ settings: { ...settings, models }, agents });
-  const daemon = await site.up('--http', '127.0.0.1:0', '--http-token', 'none');
-  const client = await site.client();
+  project = await openProject({ settings: { ...settings, models }, agents });
+  const daemon = await project.up('--http', '127.0.0.1:0', '--http-token', 'none');
+  const client = await project.connect();
   await client.post({ conversation: 'demo', publisher: 'alice', content: 'list the files' });
   await followUntil(client, 'demo', turnsEnded(1));
   await client.post({ conversation: 'demo', publisher: 'alice', content: '@dev hello' });
@@ -52,7 +59,7 @@ beforeAll(async () => {
   text = await (await fetch(`${daemon.ready.http}/metrics`)).text();
 }, 60_000);
 afterAll(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
   await otlp?.close();
 });

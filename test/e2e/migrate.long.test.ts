@@ -8,50 +8,56 @@ import type { SettledRecord } from '../../src/bus/settled.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { batch, entry, row } from '../contract/samples.ts';
-import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
-import { openSite, type Site } from '../support/daemon.ts';
+import {
+  launcher,
+  openProject,
+  type Project,
+  runCli,
+  startNatsServer,
+  strangersEnvironment,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { postOnStream } from '../support/stream-post.ts';
 
 const LIFE = '2026-11-22T00:26:45.217Z';
 
 describe('migrating all conversations', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   const at = (data: string, ...args: string[]) => runCli([...args, '--data', data]);
-  const migrate = (...args: string[]) => site.parley('migrate', '--nats', nats.url, ...args);
+  const migrate = (...args: string[]) => project.parley('migrate', '--nats', nats.url, ...args);
   const toStreams = (...args: string[]) =>
-    migrate('--from', 'file', '--to', 'jetstream', '--data', site.data, ...args);
+    migrate('--from', 'file', '--to', 'jetstream', '--data', project.data, ...args);
 
   it('a migration lets daemons continue in streams, and in files again, at the same position', async () => {
-    const first = await site.up();
-    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    const first = await project.up();
+    expect((await project.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
     expect((await toStreams()).stderr).toMatch(/in use by process[\s\S]*stop that daemon first/);
     expect(await first.stop()).toBe(0);
-    const shown = await site.parley('export', 'demo', '--format', 'jsonl');
-    const before = await filesOf(site.data);
+    const shown = await project.parley('export', 'demo', '--format', 'jsonl');
+    const before = await filesOf(project.data);
 
     const moved = await toStreams('--json');
     expect(moved.json()).toMatchObject([{ conversations: 1, copied: 1, to: 'jetstream:PARLEY_LOG' }]);
-    expect(await filesOf(site.data)).toEqual(before);
+    expect(await filesOf(project.data)).toEqual(before);
 
-    const second = await site.up('--store', 'jetstream');
-    const back = join(site.root, 'back');
+    const second = await project.up('--store', 'jetstream');
+    const back = join(project.root, 'back');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).stderr).toContain(
       'another daemon (process',
     );
-    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
+    expect((await project.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
     expect(await second.stop()).toBe(0);
     expect((await toStreams()).stderr).toContain('contains conversations of its own');
 
@@ -69,7 +75,7 @@ describe('migrating all conversations', () => {
     expect(linesOf(exported, true)).toEqual(expect.arrayContaining(linesOf(shown, true)));
     expect(exported.stdout).toContain('again');
     expect((await at(back, 'fsck')).code).toBe(0);
-    const third = await site.up('--data', back);
+    const third = await project.up('--data', back);
     expect((await at(back, 'say', 'demo', 'and again', '--wait')).code).toBe(0);
     expect(await third.stop()).toBe(0);
   }, 300_000); // some fifteen processes, one after the other
@@ -77,15 +83,15 @@ describe('migrating all conversations', () => {
   it('daemons continue on another server than the one where a conversation was last claimed', async () => {
     const there = await startNatsServer();
     try {
-      const first = await site.up('--store', 'jetstream');
-      expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+      const first = await project.up('--store', 'jetstream');
+      expect((await project.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
       expect(await first.stop()).toBe(0);
-      const files = `file:${join(site.root, 'files')}`;
+      const files = `file:${join(project.root, 'files')}`;
       expect((await migrate('--from', 'jetstream', '--to', files)).code).toBe(0);
       const on = ['--nats', there.url];
       expect((await migrate('--from', files, '--to', 'jetstream', ...on)).code).toBe(0);
-      const second = await site.up('--store', 'jetstream', ...on);
-      const said = await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait', ...on);
+      const second = await project.up('--store', 'jetstream', ...on);
+      const said = await project.parley('say', 'demo', 'again', '--as', 'alice', '--wait', ...on);
       expect(said).toMatchObject({ code: 0, stdout: expect.stringMatching(/\S/) });
       expect(await second.stop()).toBe(0);
     } finally {
@@ -94,32 +100,32 @@ describe('migrating all conversations', () => {
   }, 300_000);
 
   it('posts that were migrated are not reported as settled elsewhere, though their daemon was killed', async () => {
-    const first = await site.up();
+    const first = await project.up();
     await postOnStream(nats.url, 'demo', 'hello');
     await settled(nats.url);
     await first.kill9();
-    await rm(join(site.data, 'ingress.json'), { force: true }); // the kill came before it was saved
+    await rm(join(project.data, 'ingress.json'), { force: true }); // the kill came before it was saved
     expect((await toStreams()).code).toBe(0);
 
-    const second = await site.up('--store', 'jetstream');
-    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
+    const second = await project.up('--store', 'jetstream');
+    expect((await project.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
     expect(second.stderr()).not.toContain('settled with another');
-    const shown = await site.parley('show', 'demo', '--json');
+    const shown = await project.parley('show', 'demo', '--json');
     expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(2); // each answered once
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
   it('posts that were migrated into files are not reported as settled elsewhere either', async () => {
-    const first = await site.up('--store', 'jetstream');
+    const first = await project.up('--store', 'jetstream');
     await postOnStream(nats.url, 'demo', 'hello');
     await first.kill9();
     const store = await openTestStore(nats.url);
     const before = { stream: (await store.ingressPosition())?.stream ?? LIFE, sequence: 0 };
     await store.close();
-    const back = join(site.root, 'back');
+    const back = join(project.root, 'back');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
     await writeFile(join(back, 'ingress.json'), JSON.stringify(before)); // the kill came before it was saved
-    const second = await site.up('--data', back);
+    const second = await project.up('--data', back);
     expect((await at(back, 'say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
     expect(second.stderr()).not.toContain('settled with another');
     const shown = await at(back, 'show', 'demo', '--json');
@@ -128,22 +134,22 @@ describe('migrating all conversations', () => {
   }, 120_000);
 
   it('a migration leaves the record of settled posts to another store that wrote it', async () => {
-    const first = await site.up();
+    const first = await project.up();
     await postOnStream(nats.url, 'demo', 'hello');
     const record = await settled(nats.url);
     expect(await first.stop()).toBe(0);
-    await writeFile(join(site.data, 'conversations', 'identity.json'), '{"id":"another"}\n');
+    await writeFile(join(project.data, 'conversations', 'identity.json'), '{"id":"another"}\n');
     expect((await toStreams()).code).toBe(0);
     expect((await settled(nats.url)).by).toEqual(record.by);
   }, 120_000);
 
   it('a migration copies records, large outputs, deletions and the ingress position, both ways', async () => {
-    const source = await openFileStore(site.data);
+    const source = await openFileStore(project.data);
     await furnish(source);
     await source.close();
     expect((await toStreams()).code).toBe(0);
     expect((await toStreams()).stdout).toContain('2 of them there already');
-    const back = join(site.root, 'back');
+    const back = join(project.root, 'back');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
     const stores: Record<string, ConversationStore> = {
       streams: await openTestStore(nats.url),
@@ -156,20 +162,20 @@ describe('migrating all conversations', () => {
   });
 
   it('daemons refuse a migration that was interrupted, and it can be continued', async () => {
-    const source = await openFileStore(site.data);
+    const source = await openFileStore(project.data);
     await furnishMany(source);
     await source.close();
-    const before = await filesOf(site.data);
+    const before = await filesOf(project.data);
 
     await endInTheMiddle(
-      ['--from', `file:${site.data}`, '--to', 'jetstream'],
+      ['--from', `file:${project.data}`, '--to', 'jetstream'],
       async () => (await copiedInto(nats.url)) >= 10,
     );
-    await expect(site.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
+    await expect(project.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
     const again = await toStreams('--json');
     expect(again.json()).toMatchObject([{ conversations: 42, entries: 40 * 40 + 4 }]);
     expect(again.json()[0].copied).toBeLessThan(42);
-    expect(await filesOf(site.data)).toEqual(before);
+    expect(await filesOf(project.data)).toEqual(before);
     const streams = await openTestStore(nats.url);
     await expectFurnished(streams, 'streams');
     await streams.close();
@@ -179,10 +185,10 @@ describe('migrating all conversations', () => {
     const store = await openTestStore(nats.url);
     await furnishMany(store);
     await store.close();
-    const back = join(site.root, 'back');
+    const back = join(project.root, 'back');
     const there = async () => (await readdir(join(back, 'conversations')).catch(() => [])).length >= 15;
     await endInTheMiddle(['--from', 'jetstream', '--to', `file:${back}`], there);
-    await expect(site.up('--data', back)).rejects.toThrow(/not all of them/);
+    await expect(project.up('--data', back)).rejects.toThrow(/not all of them/);
     expect((await at(back, 'fsck')).stderr).toContain('not all of them are there yet');
     expect((await at(back, 'export', 'c1')).stderr).toContain('not all of them');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
@@ -194,19 +200,26 @@ describe('migrating all conversations', () => {
   it('a migration refuses what it cannot copy before it writes anything', async () => {
     expect((await migrate('--from', 'file', '--to', 'file:x')).code).toBe(2);
     expect((await migrate('--from', 'disk', '--to', 'jetstream')).code).toBe(2);
-    expect((await site.parley('migrate', '--from', 'file', '--to', 'jetstream')).stderr).toContain(
+    expect((await project.parley('migrate', '--from', 'file', '--to', 'jetstream')).stderr).toContain(
       '--nats URL',
     );
     expect((await toStreams()).stderr).toContain('is no data directory');
     expect((await migrate('--from', 'jetstream', '--to', 'file')).stderr).toContain('there is no stream');
-    const twice = await migrate('--from', 'jetstream', '--to', `file:${site.data}`, '--data', site.data);
+    const twice = await migrate(
+      '--from',
+      'jetstream',
+      '--to',
+      `file:${project.data}`,
+      '--data',
+      project.data,
+    );
     expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('--data has no effect here')]);
-    const source = await openFileStore(site.data);
+    const source = await openFileStore(project.data);
     await furnish(source);
     await source.close();
-    await writeFile(join(site.data, 'ingress.json'), '{"stream":');
+    await writeFile(join(project.data, 'ingress.json'), '{"stream":');
     expect((await toStreams()).stderr).toContain('ingress.json cannot be read');
-    await rm(join(site.data, 'ingress.json'));
+    await rm(join(project.data, 'ingress.json'));
 
     const own = await openTestStore(nats.url);
     const { log } = await own.open('own');
@@ -218,11 +231,11 @@ describe('migrating all conversations', () => {
     expect(await after.conversations()).toEqual(['own']);
     await after.close();
 
-    const other = join(site.root, 'other');
-    await cp(site.data, other, { recursive: true });
+    const other = join(project.root, 'other');
+    await cp(project.data, other, { recursive: true });
     await writeFile(join(other, 'migration.json'), '{"from":"jetstream:X_LOG"}\n');
     expect(
-      (await site.parley('migrate', '--nats', nats.url, '--from', `file:${other}`, '--to', 'jetstream'))
+      (await project.parley('migrate', '--nats', nats.url, '--from', `file:${other}`, '--to', 'jetstream'))
         .stderr,
     ).toContain('from jetstream:X_LOG');
   });

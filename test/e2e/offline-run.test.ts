@@ -1,23 +1,28 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { followUntil, openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType } from '../support/team.ts';
+import {
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 describe('the shipped offline team', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   it('the offline team runs its workflow: plan, build, one failed check, repair, check, report', async () => {
-    const daemon = await site.up();
-    const client = await site.client();
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.request('mode', {
       conversation: 'demo',
       mode: 'run',
@@ -39,8 +44,8 @@ describe('the shipped offline team', () => {
   });
 
   it('the offline team hands a clear task to the Developer', async () => {
-    const daemon = await site.up();
-    const client = await site.client();
+    const daemon = await project.up();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please build a link shortener' });
     const entries = await followUntil(client, 'demo', (known) =>
       ofType(known, 'turn-ended').some(({ agent }) => agent === 'dev'),

@@ -2,28 +2,33 @@ import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { type CliOutcome, runCli } from '../support/cli.ts';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  type CliOutcome,
+  openProject,
+  type Project,
+  runCli,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { postOnStream } from '../support/stream-post.ts';
 
 describe('old posts of the ingress stream', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
-  const directory = (name: string) => join(site.root, name);
+  const directory = (name: string) => join(project.root, name);
   const at = (name: string, ...args: string[]): Promise<CliOutcome> =>
-    runCli([...args, '--data', directory(name)], { workingDirectory: site.root });
-  const up = (name: string, ...args: string[]) => site.up('--data', directory(name), ...args);
+    runCli([...args, '--data', directory(name)], { workingDirectory: project.root });
+  const up = (name: string, ...args: string[]) => project.up('--data', directory(name), ...args);
   const listed = async (name: string) => (await at(name, 'ls', '--json')).json().map(({ id }) => id);
   const say = (conversation: string) => postOnStream(nats.url, conversation, 'hello');
   async function withStreams<T>(act: (streams: Streams) => Promise<T>): Promise<T> {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCli, strangersEnvironment } from '../support/cli.ts';
+import { runCli, strangersEnvironment } from '../support/index.ts';
+import { linkPackage, withDaemon } from '../support/installed.ts';
 import { ROOT } from '../support/pages.ts';
-import { linkPackage, withDaemon } from '../support/project.ts';
 
 /** The package as `npm pack` makes it, in an empty folder. Only its declared dependencies are linked, not installed. */
 

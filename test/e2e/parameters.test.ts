@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  type FakeProvider,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 const SECRET = 'very-secret-value';
 /** In two parts, since it is a reference and not a template. */
@@ -11,7 +19,7 @@ const REFERENCE = '$' + '{GATEWAY_KEY}';
 describe('parameters of requests', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
 
   beforeAll(async () => {
@@ -37,7 +45,7 @@ describe('parameters of requests', () => {
     };
     const agent = (name: string, more: string) =>
       `---\nname: ${name}\nmodel: ${name === 'Pam' ? 'default' : name.toLowerCase()}\n${more}---\nYou plan.`;
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       env: { GATEWAY_KEY: SECRET },
       settings: providerSettings(provider.url, { models }),
@@ -50,11 +58,11 @@ describe('parameters of requests', () => {
         ),
       },
     });
-    await site.up();
-    client = await site.client();
+    await project.up();
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -107,10 +115,10 @@ describe('parameters of requests', () => {
       parameters: { temperature: 1, max_tokens: 100, user: 'team' },
       headers: ['x-team', 'x-key'],
     });
-    const explained = await site.parley('explain', 'shown', '--agent', 'pm', '--nats', nats.url);
+    const explained = await project.parley('explain', 'shown', '--agent', 'pm', '--nats', nats.url);
     expect(explained.stdout).toContain('temperature 1, top_p 0.9');
     expect(explained.stdout.replaceAll(/\s+/g, ' ')).toContain('x-team, x-key (values hidden)');
-    const agents = await site.parley('agents', '--nats', nats.url);
+    const agents = await project.parley('agents', '--nats', nats.url);
     expect(agents.stdout.replaceAll(/\s+/g, ' ')).toContain(
       'default (max_tokens 100, temperature 1, top_p 0.9',
     );

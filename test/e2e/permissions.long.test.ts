@@ -5,16 +5,17 @@ import { watchConnection } from '../../src/bus/nats/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
 import { batch, row } from '../contract/samples.ts';
-import { runCli } from '../support/cli.ts';
 import {
   entriesOf,
   followUntil,
-  openSite,
-  type Site,
+  openProject,
+  type Project,
+  runCli,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 const ROLES = {
@@ -29,13 +30,13 @@ const AGENTS = {
   critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
 };
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 const connections = createConnections();
 const clients: ParleyClient[] = [];
 beforeEach(async () => {
   const script = { rules: [{ reply: { text: 'noted' } }] };
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: AGENTS,
     files: { 'script.yaml': script },
@@ -44,7 +45,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const one of clients.splice(0)) await one.close();
   await connections.close();
-  await site.close();
+  await project.close();
   await nats?.stop();
 });
 
@@ -52,7 +53,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
   let users: ServerUsers;
 
   beforeEach(async () => {
-    users = await describeUsers(site.root, kind, {
+    users = await describeUsers(project.root, kind, {
       acme: ROLES,
       rival: { 'rival-daemon': ROLES.daemon, 'rival-alice': ROLES.alice },
     });
@@ -68,7 +69,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
   };
 
   it('each user may do what it needs, and the daemon serves it under its own name', async () => {
-    const daemon = await site.up('--store', 'jetstream', ...flags('daemon'));
+    const daemon = await project.up('--store', 'jetstream', ...flags('daemon'));
     const [alice, ops, critic] = [await client('alice'), await client('ops'), await client('critic')];
     await critic.agent('critic', async (turn) => {
       turn.write('too ');
@@ -103,7 +104,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     ])
       await expect(request()).rejects.toMatchObject({ code: 'NATS_FORBIDDEN' });
     expect(daemon.stderr()).not.toMatch(/ermissions|geheim|-pw|SU[A-Z2-7]{50}/);
-    expect((await runCli(['ls', '--data', site.data])).stdout).toContain('secret'); // as the daemon left its address
+    expect((await runCli(['ls', '--data', project.data])).stdout).toContain('secret'); // as the daemon left its address
     expect(await daemon.stop()).toBe(0);
   });
 
@@ -228,9 +229,9 @@ describe('a server whose users have no rights on the stream of settled posts, as
     ['any rights on settled posts, with shared logs', 'jetstream', /"[^"]*settled[^"]*",? ?/gi],
     ['the right to write settled posts', 'file', /"parley\.settled",? ?/g],
   ])('the daemon works without %s, and names the command that grants them', async (_, store, rights) => {
-    const users = await describeUsers(site.root, 'password', { acme: ROLES });
+    const users = await describeUsers(project.root, 'password', { acme: ROLES });
     nats = await startNatsServer({ config: users.config.replaceAll(rights, '') });
-    const daemon = await site.up('--store', store, ...users.flags('daemon', nats.url));
+    const daemon = await project.up('--store', store, ...users.flags('daemon', nats.url));
     const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
     clients.push(made);
     const alice = await connections.connect(users.options('alice', nats.url));
@@ -246,20 +247,20 @@ describe('a server whose users have no rights on the stream of settled posts, as
 });
 
 it('a start without rights on another stream names the command that grants them', async () => {
-  const users = await describeUsers(site.root, 'password', { acme: ROLES });
+  const users = await describeUsers(project.root, 'password', { acme: ROLES });
   nats = await startNatsServer({ config: users.config.replaceAll(/"[^"]*STREAM[^"]*PARLEY_DEAD",? ?/g, '') });
-  await expect(site.up(...users.flags('daemon', nats.url))).rejects.toThrow(
+  await expect(project.up(...users.flags('daemon', nats.url))).rejects.toThrow(
     /NATS_FORBIDDEN.*PARLEY_DEAD.*nats-config/,
   );
 });
 
 it('a daemon that may not follow the appends of its peers names the subject and the command', async () => {
-  const users = await describeUsers(site.root, 'password', { acme: ROLES });
+  const users = await describeUsers(project.root, 'password', { acme: ROLES });
   const before = users.config.replace(/(?<=subscribe.*)"parley\.log\.\*",? ?(?=.*"parley\.live)/, '');
   expect(before).not.toBe(users.config);
   nats = await startNatsServer({ config: before });
   const flags = users.flags('daemon', nats.url);
-  const daemon = await site.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0');
+  const daemon = await project.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0');
   const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
   clients.push(made);
   await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });

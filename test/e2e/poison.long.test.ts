@@ -1,16 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** A post that kills the daemon process each time it is decided on. */
 describe('a post that kills the daemon', { timeout: 300_000 }, () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ defaultAgent: 'pm' }),
       files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
@@ -18,7 +24,7 @@ describe('a post that kills the daemon', { timeout: 300_000 }, () => {
     });
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -28,7 +34,7 @@ describe('a post that kills the daemon', { timeout: 300_000 }, () => {
       const body = new TextEncoder().encode(JSON.stringify({ id, content: `content ${id}` }));
       return connection.jetstream().publish(`parley.in.alice.${conversation}`, body);
     };
-    const begin = () => site.up('--allow-crash-points');
+    const begin = () => project.up('--allow-crash-points');
     const first = await begin();
     await Promise.all([post('poisoned', 'poison'), post('poisoned', 'next')]);
     expect(await first.exited).toBeNull();
@@ -41,14 +47,14 @@ describe('a post that kills the daemon', { timeout: 300_000 }, () => {
     for (let death = 3; death <= 5; death++) {
       const daemon = await begin();
       // From now on the post is delayed, and the daemon serves others.
-      const client = await site.client();
+      const client = await project.connect();
       const served = { conversation: 'other', publisher: 'bob', content: 'hi', id: `o-${death}` };
       expect(await client.post(served)).toMatchObject({ duplicate: false });
       expect(await daemon.exited).toBeNull();
       await client.close();
     }
-    await site.up(); // Nothing kills it now: only the stored attempts keep the post out.
-    const client = await site.client();
+    await project.up(); // Nothing kills it now: only the stored attempts keep the post out.
+    const client = await project.connect();
     await expect
       .poll(async () => (await client.request('dead', {})).letters, { timeout: 30_000 })
       .toMatchObject([{ id: 'poison', code: 'DECISION_FAILED', reason: expect.stringContaining('5 times') }]);

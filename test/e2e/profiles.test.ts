@@ -1,22 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
-  followUntil,
-  openSite,
-  providerSettings,
-  type RunningDaemon,
-  type Site,
-  turnsEnded,
-} from '../support/daemon.ts';
-import {
+  checkLog,
   chunk,
   event,
   type FakeProvider,
   type FakeReply,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
   startFakeProvider,
-} from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 import { type Body, OPAQUE_ANSWERS, refusalsOf } from '../support/provider-rules.ts';
 
 const ASK: FakeReply = {
@@ -32,7 +31,7 @@ const MARK = { extra_content: { google: { thought_signature: 'skip_thought_signa
 describe('a daemon whose models have profiles', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
   /** The provider answers once this resolves. */
@@ -63,7 +62,7 @@ describe('a daemon whose models have profiles', () => {
     };
     const agent = (name: string) =>
       `---\nname: ${name}\ndescription: works\nmodel: ${name}\ntools: [set_phase]\n---\nWORK`;
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, { models, defaultAgent: 'thinker' }),
       agents: {
@@ -73,11 +72,11 @@ describe('a daemon whose models have profiles', () => {
         signer: agent('signer'),
       },
     });
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -87,7 +86,7 @@ describe('a daemon whose models have profiles', () => {
     const before = provider.requests.length;
     await client.post({ conversation, publisher: 'alice', content, to: [to] });
     await followUntil(client, conversation, turnsEnded(turns));
-    expect(checkLog(await site.logFile(conversation))).toEqual([]);
+    expect(checkLog(await project.logFile(conversation))).toEqual([]);
     return provider.requests.slice(before).map((request) => request.json as unknown as Body);
   }
 
@@ -143,8 +142,8 @@ describe('a daemon whose models have profiles', () => {
       const bodies = await ask(id, 'signer', name, 1);
       if (id === 'opaque-0') {
         await daemon.stop();
-        daemon = await site.up();
-        client = await site.client();
+        daemon = await project.up();
+        client = await project.connect();
       }
       bodies.push(...(await ask(id, 'signer', 'thank you', 2)));
       expect(bodies.length).toBe(3);
@@ -156,7 +155,7 @@ describe('a daemon whose models have profiles', () => {
           ['function', 'id', 'type', ...Object.keys(call)].sort(),
         );
       }
-      const [{ messages }] = (await site.parley('explain', id, '--agent', 'signer', '--json')).json();
+      const [{ messages }] = (await project.parley('explain', id, '--agent', 'signer', '--json')).json();
       expect(messages.slice(0, 4)).toEqual(bodies.at(-1)?.messages.slice(0, 4));
       if (form.call !== undefined && 'google' in Object(form.call.extra_content))
         for (const body of bodies) expect(refusalsOf('gemini', body)).toEqual([]);
@@ -164,7 +163,7 @@ describe('a daemon whose models have profiles', () => {
   );
 
   it('explain shows the request in the form in which it was sent', async () => {
-    const ran = await site.parley('explain', 'ids', '--agent', 'strict', '--json');
+    const ran = await project.parley('explain', 'ids', '--agent', 'strict', '--json');
     const [{ messages, report }] = ran.json();
     const roles = messages.map(({ role }: { role: string }) => role);
     expect(roles.slice(0, 5)).toEqual(['system', 'user', 'assistant', 'tool', 'assistant']);

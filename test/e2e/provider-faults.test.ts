@@ -1,17 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
+  checkLog,
+  type FakeHandler,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
+  startFakeProvider,
+  startNatsServer,
   TEAM,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { TOO_LONG } from '../support/too-long.ts';
 
@@ -19,7 +22,7 @@ import { TOO_LONG } from '../support/too-long.ts';
 describe('a provider that fails', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
   let handler: FakeHandler = () => ({ text: 'fine' });
@@ -36,16 +39,16 @@ describe('a provider that fails', () => {
       apiKey: 'sk-test',
       model: 'none',
     };
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: { ...settings, models: { ...models, nowhere } },
       agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
     });
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -97,7 +100,7 @@ describe('a provider that fails', () => {
         { role: 'assistant', content: entry?.content },
         { role: 'user', content: 'continue' },
       ]);
-      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
     },
   );
 
@@ -125,7 +128,7 @@ describe('a provider that fails', () => {
       const [refused, asked] = provider.requests.slice(-2);
       expect(asked?.body.length).toBeLessThan(refused?.body.length ?? 0);
     }
-    expect(checkLog(await site.logFile('too-long'))).toEqual([]);
+    expect(checkLog(await project.logFile('too-long'))).toEqual([]);
   });
 
   it('a provider that tells in its body when to ask again is asked then, although the backoff would be over', async () => {
@@ -168,7 +171,7 @@ describe('a provider that fails', () => {
 
   it('a failed provider fails the command that waits, and `show` prints the error', async () => {
     handler = () => ({ status: 401, body: { error: { message: 'bad key' } } });
-    const said = await site.parley('say', 'waiting', 'hello', '--wait');
+    const said = await project.parley('say', 'waiting', 'hello', '--wait');
     expect(said.code).toBe(1);
     expect(said.stdout).toContain('UNAUTHORIZED');
     expect(said.stderr).toMatch(/pm ended failed/);

@@ -1,34 +1,34 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { runCli } from '../support/cli.ts';
 import {
+  callsOf,
   entriesOf,
-  followUntil,
-  openSite,
-  providerSettings,
-  type RunningDaemon,
-  type Site,
-} from '../support/daemon.ts';
-import {
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
+  finished,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
+  runCli,
   startFakeProvider,
-} from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { callsOf, finished } from '../support/team.ts';
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
 let nats: TestNatsServer;
 let provider: FakeProvider;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
 beforeEach(async () => {
   nats = await startNatsServer();
   provider = await startFakeProvider(answer);
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     settings: providerSettings(provider.url),
     agents: {
@@ -36,11 +36,11 @@ beforeEach(async () => {
       dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
     },
   });
-  daemon = await site.up();
-  client = await site.client();
+  daemon = await project.up();
+  client = await project.connect();
 });
 afterEach(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
   await nats.stop();
 });
@@ -77,9 +77,9 @@ describe('the recall tool in a daemon', () => {
     const entries = await entriesOf(client, 'demo');
     const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     await client.close();
-    client = await site.client();
+    client = await project.connect();
 
     await say('@pm recall {"query":"MANGO oven"}');
     const hits = await newestResult();
@@ -115,7 +115,7 @@ describe('the recall tool in a daemon', () => {
     });
     await say('@dev recall {"from":-1}');
     expect(await newestResult()).toContain('INVALID_ARGUMENTS');
-    const doctor = await runCli(['doctor', '--config', site.config, '--data', site.data]);
+    const doctor = await runCli(['doctor', '--config', project.config, '--data', project.data]);
     expect(doctor.stdout + doctor.stderr).not.toMatch(/recall/);
   });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { openSite, type Site } from '../support/daemon.ts';
+import { openProject, type Project } from '../support/index.ts';
 
 const EXAMPLE = new URL('../../examples/team', import.meta.url).pathname;
 
@@ -23,21 +23,21 @@ function answersOf(entries: readonly Entry[]): Record<string, unknown[]> {
 }
 
 describe('parley record', () => {
-  const open: Site[] = [];
+  const open: Project[] = [];
   const folders: string[] = [];
   afterEach(async () => {
-    for (const site of open.splice(0)) await site.close();
+    for (const project of open.splice(0)) await project.close();
     for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
   });
 
-  /** Runs the posts of the example with this configuration; the site is still running. */
-  async function run(config: string): Promise<{ readonly site: Site; readonly entries: Entry[] }> {
-    const site = await openSite();
-    open.push(site);
-    await site.up('--config', config);
+  /** Runs the posts of the example with this configuration; the project is still running. */
+  async function run(config: string): Promise<{ readonly project: Project; readonly entries: Entry[] }> {
+    const project = await openProject();
+    open.push(project);
+    await project.up('--config', config);
     for (const post of ['Please build a link shortener', 'yes, it must'])
-      expect((await site.parley('say', 'links', post, '--wait')).code).toBe(0);
-    return { site, entries: (await site.parley('show', 'links', '--json')).json() };
+      expect((await project.parley('say', 'links', post, '--wait')).code).toBe(0);
+    return { project, entries: (await project.parley('show', 'links', '--json')).json() };
   }
 
   it('writes the script with which another daemon gives the same answers and makes the same calls', async () => {
@@ -46,7 +46,7 @@ describe('parley record', () => {
     await cp(EXAMPLE, folder, { recursive: true });
     const first = await run(EXAMPLE);
     const file = join(folder, 'script.yaml');
-    const recorded = await first.site.parley('record', 'links', '--out', file);
+    const recorded = await first.project.parley('record', 'links', '--out', file);
     expect([recorded.code, recorded.stdout]).toEqual([0, `${file}: the answers of links\n`]);
 
     const again = await run(folder);
@@ -55,11 +55,11 @@ describe('parley record', () => {
   });
 
   it('refuses a conversation that does not exist, and names a file that cannot be written', async () => {
-    const { site } = await run(EXAMPLE);
-    const unknown = await site.parley('record', 'nothing');
+    const { project } = await run(EXAMPLE);
+    const unknown = await project.parley('record', 'nothing');
     expect([unknown.code, unknown.stdout]).toEqual([1, '']);
     expect(unknown.stderr).toContain('there is no conversation nothing');
-    const refused = await site.parley('record', 'links', '--out', join(site.root, 'missing', 'x.yaml'));
+    const refused = await project.parley('record', 'links', '--out', join(project.root, 'missing', 'x.yaml'));
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('cannot write');
   });

@@ -1,16 +1,21 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Entry, estimateTokens, expand } from '../../src/conversation/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
 import {
+  checkLog,
   type FakeHandler,
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
   startFakeProvider,
-} from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** Conversations that exceed their model's window, as a provider receives them. */
 
@@ -25,13 +30,13 @@ const textOf = (request: FakeRequest | undefined) =>
 describe('a conversation that exceeds the window of its model', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
   });
   afterEach(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats.stop();
   });
@@ -45,12 +50,12 @@ describe('a conversation that exceeds the window of its model', () => {
       pm: '---\nname: Pam\nphases: [chat]\ntools: [recall]\n---\nYou plan.',
       dev: '---\nname: Dev\ntools: [recall]\n---\nYou build.',
     };
-    site = await openSite({ nats: nats.url, settings: { ...settings, models }, agents });
+    project = await openProject({ nats: nats.url, settings: { ...settings, models }, agents });
   }
 
   /** Posts one message after the answer to the one before. Returns the log. */
   async function talk(posts: readonly string[]): Promise<Entry[]> {
-    const client = await site.client();
+    const client = await project.connect();
     let entries: Entry[] = [];
     for (const content of posts) {
       const turns = new Set(entries.flatMap((entry) => (entry.type === 'turn-started' ? entry.turnId : [])))
@@ -77,8 +82,16 @@ describe('a conversation that exceeds the window of its model', () => {
     expect(answers.length).toBe(requests.length);
     const at = [0, Math.floor(answers.length / 2), answers.length - 1];
     for (const n of new Set(at)) {
-      const where = ['--agent', agent, '--at', String(answers[n]?.index), '--json', '--config', site.config];
-      const [explained] = (await site.parley('explain', 'demo', ...where)).json() as {
+      const where = [
+        '--agent',
+        agent,
+        '--at',
+        String(answers[n]?.index),
+        '--json',
+        '--config',
+        project.config,
+      ];
+      const [explained] = (await project.parley('explain', 'demo', ...where)).json() as {
         messages: unknown;
         report: { requestHash: string };
       }[];
@@ -97,7 +110,7 @@ describe('a conversation that exceeds the window of its model', () => {
     await stage((_, count) => (count < 300 ? call(count % 2) : { text: 'done' }), {
       limits: { modelCallsPerTurn: 400 },
     });
-    const daemon = await site.up();
+    const daemon = await project.up();
     const entries = await talk(['Look at it three hundred times. Never forget: the key is blue.']);
     const reduced = entries.filter((entry) => entry.type === 'summary');
     expect(reduced.length).toBeGreaterThan(2);
@@ -109,7 +122,7 @@ describe('a conversation that exceeds the window of its model', () => {
     expect(last).toMatch(/=== SUMMARY OF ENTRIES \d+ TO \d+ ===[\s\S]*Tools you used: recall \d+×/);
     expect(await daemon.stop()).toBe(0);
     await expectExplained(entries, provider.requests);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
   it('an agent that joins late gets a notice of what it was not shown, its cursor advances, and it can recall the rest', async () => {
@@ -119,7 +132,7 @@ describe('a conversation that exceeds the window of its model', () => {
         return { toolCalls: [{ name: 'recall', arguments: '{"from":0,"to":0}' }] };
       return { text: `noted ${LONG}` };
     });
-    await site.up();
+    await project.up();
     const posts = Array.from({ length: 8 }, (_, at) => `fact ${at}. ${LONG}`);
     const entries = await talk([...posts, '@dev what was fact 0?']);
     expectAllFit();
@@ -179,7 +192,7 @@ describe('a conversation that exceeds the window of its model', () => {
         refusals++;
         return { status, body: { ...body } };
       });
-      await site.up();
+      await project.up();
       const entries = await talk([LONG, LONG, 'now?']);
       expect(refusals).toBe(1);
       const [refused, taken] = provider.requests.slice(-2);
@@ -198,13 +211,13 @@ describe('a conversation that exceeds the window of its model', () => {
       return summaries === 1 ? { text: 'half of', hang: 'after-text' } : { text: 'Alice posted facts.' };
     };
     await stage(handler, { context: { summaryModel: 'default' } });
-    const first = await site.up();
+    const first = await project.up();
     await talk([`fact 0. ${LONG}`, `fact 1. ${LONG}`]);
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: `fact 2. ${LONG}` });
     await expect.poll(() => summaries, { timeout: 20_000 }).toBe(1);
     await first.kill9();
-    const second = await site.up();
+    const second = await project.up();
     const entries = await followUntil(client, 'demo', turnsEnded(3));
     expect(summaries).toBe(2);
     expect(entries.filter((entry) => entry.type === 'summary')).toMatchObject([{ writtenBy: 'model' }]);
@@ -212,6 +225,6 @@ describe('a conversation that exceeds the window of its model', () => {
     expect(textOf(answered.at(-1))).toContain('- Alice posted facts.');
     expect(await second.stop()).toBe(0);
     await expectExplained(entries, answered);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 });

@@ -4,9 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { fsck } from '../../src/daemon/index.ts';
-import { entriesOf, openSite, providerSettings, type Site } from '../support/daemon.ts';
-import { startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer } from '../support/nats-server.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  startNatsServer,
+} from '../support/index.ts';
 import { kills } from '../support/runs.ts';
 
 /** One kill each. */
@@ -20,8 +25,8 @@ const persona = (round: number) => `---\nname: Pam\ndescription: plans\n---\nPER
 const roundIn = (text: string) => Number(/PERSONA (\d+)/.exec(text)?.[1] ?? Number.NaN);
 
 /** What the log of a conversation lacks or contradicts, once no daemon runs. */
-async function faultsOf(site: Site, conversation: string): Promise<string[]> {
-  const reports = await fsck({ dataDirectory: site.data, conversation, repair: false, views: true });
+async function faultsOf(project: Project, conversation: string): Promise<string[]> {
+  const reports = await fsck({ dataDirectory: project.data, conversation, repair: false, views: true });
   // A killed daemon leaves the mark of an open conversation, and its row is saved later.
   const fatal = reports.flatMap(({ findings }) => findings.filter(({ kind }) => kind !== 'row'));
   return fatal.map(({ kind, text }) => `${conversation}: ${kind}: ${text}`);
@@ -41,23 +46,23 @@ it(`${ROUNDS} kills during a reload leave no half definition and lose nothing (R
   const nats = await startNatsServer();
   const provider = await startFakeProvider(() => ({ text: 'Answer.', delayMs: Math.random() * 10 }));
   const settings = providerSettings(provider.url);
-  const site = await openSite({ nats: nats.url, settings, agents: { pm: persona(0) } });
+  const project = await openProject({ nats: nats.url, settings, agents: { pm: persona(0) } });
   const client = await connect({ url: nats.url, requests: { timeoutMs: 20_000 } });
   const posted = new Map<string, string[]>();
   try {
     for (let round = 1; round <= ROUNDS; round++) {
       const conversation = `c${Math.ceil(round / ROUNDS_OF_ONE)}`;
-      const daemon = await site.up();
+      const daemon = await project.up();
       const id = `p${round}`;
       posted.set(conversation, [...(posted.get(conversation) ?? []), id]);
       await client.post({ conversation, publisher: 'alice', content: 'Hello', id });
-      await writeFile(join(site.config, 'agents', 'pm.md'), persona(round));
+      await writeFile(join(project.config, 'agents', 'pm.md'), persona(round));
       daemon.signal('SIGHUP');
       await sleep(Math.random() * LONGEST_MS);
       await daemon.kill9();
-      expect(await faultsOf(site, conversation)).toEqual([]);
+      expect(await faultsOf(project, conversation)).toEqual([]);
     }
-    await site.up();
+    await project.up();
     for (const [conversation, ids] of posted) {
       await allAnswered(client, conversation);
       const entries = await entriesOf(client, conversation);
@@ -74,11 +79,11 @@ it(`${ROUNDS} kills during a reload leave no half definition and lose nothing (R
         });
         expect([report.sent, roundIn(request[0]?.content ?? '')]).toEqual([true, expect.any(Number)]);
       }
-      expect(await faultsOf(site, conversation)).toEqual([]);
+      expect(await faultsOf(project, conversation)).toEqual([]);
     }
   } finally {
     await client.close();
-    await site.close();
+    await project.close();
     await provider.close();
     await nats.stop();
   }

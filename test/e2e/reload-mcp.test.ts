@@ -2,14 +2,25 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
-import { ofType } from '../support/team.ts';
+import {
+  createSteps,
+  type FakeProvider,
+  followUntil,
+  LOOK,
+  ofType,
+  openProject,
+  type Project,
+  providerSettings,
+  type Steps,
+  startFakeProvider,
+  TEAM,
+  turnsEnded,
+  until,
+} from '../support/index.ts';
 
 describe('a reload that changes an MCP server', () => {
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   let before: Steps;
   let after: Steps;
@@ -22,12 +33,12 @@ describe('a reload that changes an MCP server', () => {
         : { toolCalls: [{ name: LOOK, arguments: '{"name":"it"}' }] },
     );
     const pm = String(TEAM.pm).replace('phases:', `tools: [${LOOK}]\nphases:`);
-    site = await openSite({ settings: settingsWith(before.server), agents: { pm } });
-    await site.up();
-    client = await site.client();
+    project = await openProject({ settings: settingsWith(before.server), agents: { pm } });
+    await project.up();
+    client = await project.connect();
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await provider.close();
     for (const steps of [before, after]) steps.remove();
   });
@@ -35,7 +46,7 @@ describe('a reload that changes an MCP server', () => {
   const settingsWith = (server: object) =>
     providerSettings(provider.url, { tools: { mcpServers: { steps: server } } });
   const configure = (server: object) =>
-    writeFile(join(site.config, 'parley.yaml'), JSON.stringify(settingsWith(server)));
+    writeFile(join(project.config, 'parley.yaml'), JSON.stringify(settingsWith(server)));
   const post = (content: string) => client.post({ conversation: 'demo', publisher: 'alice', content });
   const results = async (turns: number) =>
     ofType(await followUntil(client, 'demo', turnsEnded(turns)), 'message')
@@ -47,7 +58,7 @@ describe('a reload that changes an MCP server', () => {
     await post('one');
     await until(async () => (await before.entered('it')) === 1);
     await configure(after.server);
-    const reloaded = await site.parley('reload');
+    const reloaded = await project.parley('reload');
     expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
     before.release('it');
     expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
@@ -58,7 +69,7 @@ describe('a reload that changes an MCP server', () => {
 
   it('a changed server that does not start refuses the reload, and the old one remains', async () => {
     await configure({ command: process.execPath, args: ['-e', 'process.exit(3)'] });
-    const refused = await site.parley('reload');
+    const refused = await project.parley('reload');
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain('steps');
     await post('one');

@@ -4,17 +4,19 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
   entriesOf,
-  openSite,
+  type FakeProvider,
+  type FakeReply,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
+  startFakeProvider,
   TEAM,
-} from '../support/daemon.ts';
-import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+} from '../support/index.ts';
 
 describe('a configuration that changes while the daemon runs', () => {
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let client: ParleyClient;
   /** Answers the held request; requests are held while it is not null. */
   let replies: ((reply: FakeReply) => void)[];
@@ -26,19 +28,19 @@ describe('a configuration that changes while the daemon runs', () => {
     provider = await startFakeProvider(() =>
       isHolding ? new Promise((resolve) => replies.push(resolve)) : { text: 'Answer.' },
     );
-    site = await openSite({ settings: providerSettings(provider.url), agents: TEAM });
+    project = await openProject({ settings: providerSettings(provider.url), agents: TEAM });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await provider.close();
   });
 
   async function up(...args: string[]): Promise<RunningDaemon> {
-    const daemon = await site.up(...args);
-    client = await site.client();
+    const daemon = await project.up(...args);
+    client = await project.connect();
     return daemon;
   }
-  const agentFile = (slug: string) => join(site.config, 'agents', `${slug}.md`);
+  const agentFile = (slug: string) => join(project.config, 'agents', `${slug}.md`);
   const edit = (slug: string, from: string | RegExp, to: string) =>
     writeFile(agentFile(slug), String(TEAM[slug]).replace(from, to));
   const post = (content: string) => client.post({ publisher: 'alice', conversation: 'demo', content });
@@ -49,7 +51,7 @@ describe('a configuration that changes while the daemon runs', () => {
   const descriptionOf = async (slug: string) =>
     (await client.request('agents', {})).agents.find((agent) => agent.slug === slug)?.description;
   const allSent = async () => {
-    const checked = await site.parley('fsck', '--views');
+    const checked = await project.parley('fsck', '--views');
     expect([checked.code, checked.stdout]).toEqual([0, expect.not.stringContaining('view')]);
   };
 
@@ -59,7 +61,7 @@ describe('a configuration that changes while the daemon runs', () => {
     await post('one');
     await expect.poll(() => replies.length).toBe(1);
     await edit('pm', 'PERSONA OF PAM', 'ANOTHER PERSONA');
-    const reloaded = await site.parley('reload', '--publisher', 'bob');
+    const reloaded = await project.parley('reload', '--publisher', 'bob');
     expect([reloaded.code, reloaded.stdout]).toEqual([0, expect.stringContaining('pm: persona')]);
     expect(reloaded.stdout).toContain('recorded in 1 open conversation');
     replies[0]?.({ text: 'Looking.', toolCalls: [{ name: 'nothing', arguments: '{}' }] });
@@ -76,8 +78,8 @@ describe('a configuration that changes while the daemon runs', () => {
     const [first, second] = (await ofType('turn-started')).map((entry) => Reflect.get(entry, 'definition'));
     const agents = [{ agent: 'pm', change: 'changed', before: first, after: second, parts: ['persona'] }];
     expect(changed).toMatchObject({ author: { id: 'bob' }, agents });
-    expect((await site.parley('show', 'demo')).stdout).toContain('the team changed by bob: pm: persona');
-    expect((await site.parley('reload')).stdout).toContain('the configuration is unchanged');
+    expect((await project.parley('show', 'demo')).stdout).toContain('the team changed by bob: pm: persona');
+    expect((await project.parley('reload')).stdout).toContain('the configuration is unchanged');
     expect(await daemon.stop()).toBe(0);
     await allSent();
   });
@@ -85,13 +87,13 @@ describe('a configuration that changes while the daemon runs', () => {
   it('a configuration that is not valid changes nothing, and the error names file and line', async () => {
     const daemon = await up();
     await edit('pm', 'description: plans', 'description: edited\nmodle: x');
-    const refused = await site.parley('reload');
+    const refused = await project.parley('reload');
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/pm\.md:4.*modle/su)]);
     expect(await descriptionOf('pm')).toBe('plans');
     await edit('pm', 'description: plans', 'description: edited');
     const settings = { ...providerSettings(provider.url), ingress: { maxBytes: 99_000_000 } };
-    await writeFile(join(site.config, 'parley.yaml'), JSON.stringify(settings));
-    const restart = await site.parley('reload');
+    await writeFile(join(project.config, 'parley.yaml'), JSON.stringify(settings));
+    const restart = await project.parley('reload');
     expect([restart.code, restart.stderr]).toEqual([expect.any(Number), expect.stringContaining('ingress')]);
     expect(restart.code).not.toBe(0);
     expect(await descriptionOf('pm')).toBe('plans');
@@ -130,13 +132,13 @@ describe('a configuration that changes while the daemon runs', () => {
     await post('@dev one');
     await expect.poll(() => replies.length).toBe(1);
     await rm(agentFile('dev'));
-    expect((await site.parley('reload')).stdout).toContain('dev removed');
+    expect((await project.parley('reload')).stdout).toContain('dev removed');
     await expect.poll(ends).toBe(1);
     expect(await ofType('turn-ended')).toMatchObject([{ agent: 'dev', outcome: 'aborted' }]);
     await expect.poll(() => provider.openAnswers()).toBe(0);
     isHolding = false;
     await edit('dev', 'nothing', '');
-    expect((await site.parley('reload')).stdout).toContain('dev added');
+    expect((await project.parley('reload')).stdout).toContain('dev added');
     await post('@dev two');
     await expect.poll(ends).toBe(2);
     expect(await ofType('turn-ended')).toMatchObject([{}, { agent: 'dev', outcome: 'completed' }]);

@@ -11,17 +11,18 @@ import {
   type ParleyClient,
   readConnectionFile,
 } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
+  checkLog,
   entriesOf,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
+  startFakeProvider,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+} from '../support/index.ts';
 
 /** Remote agents, beside a real daemon and its managed server. */
 
@@ -34,18 +35,18 @@ const AGENTS = {
 };
 
 let provider: FakeProvider;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
 beforeAll(async () => {
   provider = await startFakeProvider(() => ({ text: 'Pam says yes.' }));
-  site = await openSite({ settings: providerSettings(provider.url), agents: AGENTS });
-  daemon = await site.up();
-  client = await site.client();
+  project = await openProject({ settings: providerSettings(provider.url), agents: AGENTS });
+  daemon = await project.up();
+  client = await project.connect();
 });
 afterAll(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
 });
 
@@ -53,7 +54,7 @@ let program: ParleyClient | null = null;
 
 /** A process that is the critic until the test ends. */
 async function critic(handler: AgentHandler): Promise<void> {
-  program = await site.client();
+  program = await project.connect();
   await program.agent('critic', handler);
 }
 afterEach(async () => {
@@ -81,7 +82,7 @@ async function startProgram(command: string, args: readonly string[]): Promise<(
     child.kill('SIGTERM');
     await exited;
   };
-  site.defer(end);
+  project.defer(end);
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`${command} ended with ${code} before it was there`);
   });
@@ -100,7 +101,7 @@ describe('a daemon with remote agents', () => {
     const statusOf = async (slug: string) =>
       (await client.request('agents', {})).agents.find((agent) => agent.slug === slug)?.status;
     expect([await statusOf('critic'), await statusOf('pm')]).toEqual(['not connected', 'idle']);
-    const doctor = await site.parley('doctor', '--config', site.config);
+    const doctor = await project.parley('doctor', '--config', project.config);
     expect(doctor.stdout).toContain('agent critic (runtime: bus): not connected');
     let turns = 0;
     await critic(() => {
@@ -114,7 +115,7 @@ describe('a daemon with remote agents', () => {
   });
 
   it('an agent that ignores invalid offers counts as connected', async () => {
-    const old = await openNats((await readConnectionFile(site.data)) ?? { url: '' });
+    const old = await openNats((await readConnectionFile(project.data)) ?? { url: '' });
     old.subscribe('parley.agent.critic.turn', { callback: () => {} });
     await old.flush();
     const { agents } = await client.request('agents', {});
@@ -135,7 +136,7 @@ describe('a daemon with remote agents', () => {
     });
     const entries = await converse('tools', '@critic set the phase');
     expect(saidBy('critic', entries)).toEqual([null, 'It said: The phase is now plan.']);
-    expect(checkLog(await site.logFile('tools'))).toEqual([]);
+    expect(checkLog(await project.logFile('tools'))).toEqual([]);
     await converse('tools', '@critic again', 2);
     expect(sessions).toEqual([undefined, 'session-7']);
   });
@@ -203,16 +204,16 @@ describe('a daemon with remote agents', () => {
     await client.post({ conversation: 'killed', content: '@critic work', publisher: 'alice' });
     await waiting;
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     const entries = await followUntil(client, 'killed', turnsEnded(1));
-    expect(checkLog(await site.logFile('killed'))).toEqual([]);
+    expect(checkLog(await project.logFile('killed'))).toEqual([]);
     expect(saidBy('critic', entries)).toEqual([null, 'taken up with The phase is now plan.']);
   });
 });
 
 describe('the example agents', () => {
   it('the example in TypeScript works as an agent', async () => {
-    const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', site.data];
+    const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', project.data];
     const end = await startProgram(process.execPath, program);
     const entries = await converse('typescript', '@critic is this short enough?');
     expect(saidBy('critic', entries)).toEqual(['Let me see. You used 5 words; that is short enough.']);
@@ -220,7 +221,11 @@ describe('the example agents', () => {
   });
 
   it.skipIf(!hasPython)('the example in Python works as an agent', async () => {
-    const end = await startProgram('python3', [example('remote-agent-python/agent.py'), 'critic', site.data]);
+    const end = await startProgram('python3', [
+      example('remote-agent-python/agent.py'),
+      'critic',
+      project.data,
+    ]);
     const entries = await converse('python', '@critic is this this short enough?');
     expect(saidBy('critic', entries)).toEqual(['Let me see. 6 words, 5 different ones.']);
     expect(await entriesOf(client, 'python')).toEqual(entries);
@@ -230,9 +235,9 @@ describe('the example agents', () => {
   it.skipIf(!hasPython)(
     'the examples in Python for an agent and a publisher use each server that the daemon names',
     async () => {
-      const data = join(site.root, 'several');
+      const data = join(project.root, 'several');
       await mkdir(data);
-      const address = JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'));
+      const address = JSON.parse(await readFile(join(project.data, 'connection.json'), 'utf8'));
       const urls = ['nats://127.0.0.1:1', address.url]; // the first one is down
       await writeFile(join(data, 'connection.json'), JSON.stringify({ ...address, url: urls[0], urls }));
       const end = await startProgram('python3', [example('remote-agent-python/agent.py'), 'critic', data]);
@@ -248,7 +253,7 @@ describe('the example agents', () => {
   it.skipIf(!hasPython)(
     'the example in Python survives a restart of the daemon, and reports it',
     async () => {
-      const own = await openSite({ settings: providerSettings(provider.url), agents: AGENTS });
+      const own = await openProject({ settings: providerSettings(provider.url), agents: AGENTS });
       const child = spawn('python3', [example('remote-agent-python/agent.py'), 'critic', own.data], {
         stdio: ['ignore', 'ignore', 'pipe'],
       });

@@ -1,62 +1,61 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
 
 describe('old conversations and dead letters', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
-  const listed = async () => (await site.parley('ls', '--json')).json().map(({ id }) => id);
+  const listed = async () => (await project.parley('ls', '--json')).json().map(({ id }) => id);
 
   it('old conversations are listed by rm --older-than --dry-run, and without a terminal deleted only with --yes', async () => {
-    await site.up();
-    for (const id of ['one', 'two']) await site.parley('say', id, 'hello', '--wait');
-    expect((await site.parley('rm', '--older-than', '90d', '--yes', '--json')).json()).toEqual([]);
+    await project.up();
+    for (const id of ['one', 'two']) await project.parley('say', id, 'hello', '--wait');
+    expect((await project.parley('rm', '--older-than', '90d', '--yes', '--json')).json()).toEqual([]);
     await sleep(1_200);
-    const dry = await site.parley('rm', '--older-than', '1s', '--dry-run', '--json');
+    const dry = await project.parley('rm', '--older-than', '1s', '--dry-run', '--json');
     expect(dry.json().map(({ id }) => id)).toEqual(['one', 'two']);
-    const unsure = await site.parley('rm', '--older-than', '1s');
+    const unsure = await project.parley('rm', '--older-than', '1s');
     expect(unsure.code).toBe(2);
     expect(unsure.stderr).toContain('--yes');
     expect(await listed()).toEqual(['one', 'two']);
-    const removed = await site.parley('rm', '--older-than', '1s', '--yes', '--json');
+    const removed = await project.parley('rm', '--older-than', '1s', '--yes', '--json');
     expect(removed.json()).toMatchObject([
       { conversation: 'one', deleted: true },
       { conversation: 'two', deleted: true },
     ]);
     expect(await listed()).toEqual([]);
-    expect((await site.parley('rm', 'one', '--older-than', '1s')).code).toBe(2);
-    expect((await site.parley('rm', '--older-than', 'soon')).code).toBe(2);
+    expect((await project.parley('rm', 'one', '--older-than', '1s')).code).toBe(2);
+    expect((await project.parley('rm', '--older-than', 'soon')).code).toBe(2);
   });
 
   it.each(['file', 'jetstream'])(
     'old conversations and dead letters are deleted at a start with retention and the store %s',
     async (store) => {
-      const first = await site.up('--store', store);
-      await site.parley('say', 'old', 'hello', '--wait');
+      const first = await project.up('--store', store);
+      await project.parley('say', 'old', 'hello', '--wait');
       const connection = await connect({ servers: nats.url });
       await connection.jetstream().publish('parley.in.alice.other', '{"content":""}');
-      const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
+      const letters = async () => (await project.parley('dead', 'ls', '--json')).json();
       await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
       await sleep(1_200);
       expect(await first.stop()).toBe(0);
 
       const retention = { conversations: '1s', deadLetters: '1s' };
-      const other = await openSite({
+      const other = await openProject({
         nats: nats.url,
         settings: { models: { default: { provider: 'scripted' } }, retention, sharing: { silenceMs: 1_000 } },
       });
-      site.defer(() => other.close());
-      const second = await other.up('--store', store, '--data', site.data);
+      project.defer(() => other.close());
+      const second = await other.up('--store', store, '--data', project.data);
       await expect.poll(listed, { timeout: 15_000 }).toEqual([]);
       await expect.poll(letters, { timeout: 10_000 }).toEqual([]);
       expect(second.stderr()).toContain('retention: deleted');

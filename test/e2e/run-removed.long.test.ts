@@ -1,9 +1,14 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { checkLog } from '../support/check-log.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  checkLog,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const workflow = (agent: string) => `
 id: talk
@@ -19,17 +24,17 @@ const INPUT = ['--input', 'clock'];
 
 describe('a restart without a part that a run needs', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   const withoutAgent = async () => {
-    await writeFile(join(site.config, 'workflows', 'talk.yaml'), workflow('pm'));
-    await rm(join(site.config, 'agents', 'dev.md'));
+    await writeFile(join(project.config, 'workflows', 'talk.yaml'), workflow('pm'));
+    await rm(join(project.config, 'agents', 'dev.md'));
   };
-  const withoutWorkflow = () => rm(join(site.config, 'workflows', 'talk.yaml'));
+  const withoutWorkflow = () => rm(join(project.config, 'workflows', 'talk.yaml'));
 
   it.each([
     ['file', 'agent dev', withoutAgent, []],
@@ -43,31 +48,33 @@ describe('a restart without a part that a run needs', () => {
         'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] },
         'workflows/talk.yaml': workflow('dev'),
       };
-      site = await openSite({
+      project = await openProject({
         nats: nats.url,
         settings: scriptedSettings({ defaultAgent: 'pm' }),
         agents: AGENTS,
         files,
       });
-      let daemon = await site.up('--store', store);
-      const begun = await site.parley('mode', 'demo', 'run', '--workflow', 'talk', ...input);
+      let daemon = await project.up('--store', store);
+      const begun = await project.parley('mode', 'demo', 'run', '--workflow', 'talk', ...input);
       expect([begun.code, begun.stdout]).toEqual([0, expect.stringContaining('run of talk at consult')]);
       expect(await daemon.stop()).toBe(0);
       await change();
-      daemon = await site.up('--store', store);
+      daemon = await project.up('--store', store);
       // Where daemons share the work, the first command claims the conversation.
-      if (store === 'jetstream') await site.parley('phase', 'demo', 'plan');
-      const rows = async () => (await site.parley('ls', '--json')).json();
+      if (store === 'jetstream') await project.parley('phase', 'demo', 'plan');
+      const rows = async () => (await project.parley('ls', '--json')).json();
       const ended = expect.objectContaining({ mode: 'agent', waiting: [] });
       await expect.poll(rows, { timeout: 15_000 }).toEqual([ended]);
-      const shown = (await site.parley('show', 'demo')).stdout;
+      const shown = (await project.parley('show', 'demo')).stdout;
       expect(shown).toContain(`ended: aborted (${missing} was removed from the configuration)`);
       expect(shown).toMatch(/mode run → agent by /);
-      expect((await (await site.client()).request('conversation', { conversation: 'demo' })).run).toBeNull();
-      const said = await site.parley('say', 'demo', 'and now?', '--to', 'pm', '--wait');
+      expect(
+        (await (await project.connect()).request('conversation', { conversation: 'demo' })).run,
+      ).toBeNull();
+      const said = await project.parley('say', 'demo', 'and now?', '--to', 'pm', '--wait');
       expect([said.code, said.stdout]).toEqual([0, 'Noted.\n']);
       expect(await daemon.stop()).toBe(0);
-      if (store === 'file') expect(checkLog(await site.logFile('demo'))).toEqual([]);
+      if (store === 'file') expect(checkLog(await project.logFile('demo'))).toEqual([]);
     },
     60_000,
   );
@@ -79,19 +86,19 @@ describe('a restart without a part that a run needs', () => {
       'workflows/talk.yaml': workflow('dev'),
     };
     const settings = scriptedSettings({ defaultAgent: 'pm' });
-    site = await openSite({ nats: nats.url, settings, agents: AGENTS, files });
-    let daemon = await site.up('--store', 'jetstream');
-    expect((await site.parley('mode', 'demo', 'run', '--workflow', 'talk', ...INPUT)).code).toBe(0);
-    expect((await site.parley('mode', 'rest', 'run', '--workflow', 'talk')).code).toBe(0);
-    const shown = async (id: string) => (await site.parley('show', id)).stdout;
+    project = await openProject({ nats: nats.url, settings, agents: AGENTS, files });
+    let daemon = await project.up('--store', 'jetstream');
+    expect((await project.parley('mode', 'demo', 'run', '--workflow', 'talk', ...INPUT)).code).toBe(0);
+    expect((await project.parley('mode', 'rest', 'run', '--workflow', 'talk')).code).toBe(0);
+    const shown = async (id: string) => (await project.parley('show', id)).stdout;
     await expect.poll(() => shown('demo'), { timeout: 15_000 }).toMatch(/dev/);
     await daemon.kill9();
     await withoutWorkflow();
-    daemon = await site.up('--store', 'jetstream');
+    daemon = await project.up('--store', 'jetstream');
     const ended = /ended: aborted \(workflow talk was removed from the configuration\)/;
     await expect.poll(() => shown('demo'), { timeout: 30_000 }).toMatch(ended);
     expect(await shown('rest')).not.toMatch(ended); // no turn runs there, so no daemon claims it
-    expect((await site.parley('say', 'rest', 'and now?', '--as', 'alice')).code).toBe(0);
+    expect((await project.parley('say', 'rest', 'and now?', '--as', 'alice')).code).toBe(0);
     await expect.poll(() => shown('rest'), { timeout: 15_000 }).toMatch(ended);
     await daemon.kill9();
   }, 90_000);

@@ -3,8 +3,13 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const READER = 'a-token-that-only-reads-0123456789';
 const OPERATOR = 'a-token-that-operates-0123456789ab';
@@ -14,12 +19,12 @@ const variable = (name: string) => `\${${name}}`;
 /** The search of a daemon in its own process. */
 describe('search', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let url: string;
-  let daemon: Awaited<ReturnType<Site['up']>>;
+  let daemon: Awaited<ReturnType<Project['up']>>;
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({
         http: { tokens: { read: variable('READ_KEY'), operate: variable('OPERATE_KEY') } },
@@ -41,12 +46,12 @@ describe('search', () => {
     }
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
   const start = async () => {
-    daemon = await site.up('--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
     url = String(daemon.ready.http);
   };
   const call = (method: string, path: string, body?: object, token = READER) =>
@@ -59,10 +64,10 @@ describe('search', () => {
     const answer = CONTRACT.search.answer.parse(await (await call('GET', `/search?${query}`)).json());
     return answer.hits.map(({ conversation, index }) => `${conversation}/${index}`);
   };
-  const file = () => join(site.data, 'search', 'index.sqlite');
+  const file = () => join(project.data, 'search', 'index.sqlite');
 
   it('a daemon has no index before the first search', async () => {
-    expect(existsSync(join(site.data, 'search'))).toBe(false);
+    expect(existsSync(join(project.data, 'search'))).toBe(false);
   });
 
   it('a token that reads finds messages of people and agents, and no token finds nothing', async () => {
@@ -73,14 +78,14 @@ describe('search', () => {
   });
 
   it('other users of the machine cannot read the index', async () => {
-    expect((await stat(join(site.data, 'search'))).mode & 0o077).toBe(0);
+    expect((await stat(join(project.data, 'search'))).mode & 0o077).toBe(0);
   });
 
   it('`parley search` prints the place and the words', async () => {
-    const printed = await site.parley('search', 'quokka');
+    const printed = await project.parley('search', 'quokka');
     expect(printed.stderr).toBe('');
     expect(printed.stdout).toMatch(/^one 0 {2}.*\n {2}Where does the quokka live\?$/m);
-    const json = await site.parley('search', 'pangolin', '--in', 'two', '--json');
+    const json = await project.parley('search', 'pangolin', '--in', 'two', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ hits: [{ conversation: 'two', index: 0 }], pending: 0 });
   });
 
@@ -89,7 +94,7 @@ describe('search', () => {
     await start();
     expect(await found('q=quokka')).toEqual(['one/0']);
     await daemon.kill9();
-    await rm(join(site.data, 'search'), { recursive: true });
+    await rm(join(project.data, 'search'), { recursive: true });
     await start();
     expect(await found('q=quokka')).toEqual(['one/0']);
   });

@@ -2,28 +2,34 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import { type CliOutcome, runCli } from '../support/cli.ts';
-import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  type CliOutcome,
+  openProject,
+  type Project,
+  type RunningDaemon,
+  runCli,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { postOnStream } from '../support/stream-post.ts';
 
 describe('posts that were settled in another store', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
   afterEach(async () => {
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 
   const at = (data: string, ...args: string[]): Promise<CliOutcome> =>
-    runCli([...args, '--data', data], { workingDirectory: site.root });
-  const directory = (name: string) => join(site.root, name);
-  const up = (name: string, ...args: string[]) => site.up('--data', directory(name), ...args);
+    runCli([...args, '--data', data], { workingDirectory: project.root });
+  const directory = (name: string) => join(project.root, name);
+  const up = (name: string, ...args: string[]) => project.up('--data', directory(name), ...args);
   const say = (conversation: string, content: string) => postOnStream(nats.url, conversation, content);
   /** Conversations that a running daemon lists, by id. */
   async function listed(name: string): Promise<string[]> {

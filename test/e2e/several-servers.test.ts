@@ -1,12 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { layCable } from '../support/cable.ts';
-import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type RunningDaemon,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Three addresses: nothing listens at the first, the other two lead to one server. */
 describe('a daemon with several NATS servers', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   const cables: Awaited<ReturnType<typeof layCable>>[] = [];
   let urls: string[];
@@ -17,11 +22,11 @@ describe('a daemon with several NATS servers', () => {
     await down.stop();
     for (let place = 0; place < 2; place++) cables.push(await layCable(nats.url));
     urls = [down.url, ...cables.map(({ url }) => url.replace('http:', 'nats:'))];
-    site = await openSite({ nats: urls.map((url) => url.replace('//', '//al:geheim@')).join(',') });
-    daemon = await site.up();
+    project = await openProject({ nats: urls.map((url) => url.replace('//', '//al:geheim@')).join(',') });
+    daemon = await project.up();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     for (const cable of cables) await cable.close();
     await nats?.stop();
   });
@@ -31,7 +36,7 @@ describe('a daemon with several NATS servers', () => {
   });
 
   it('a daemon with several servers writes all of them to the connection file for commands', async () => {
-    const said = await site.parley('say', 'team', 'Hello', '--wait');
+    const said = await project.parley('say', 'team', 'Hello', '--wait');
     expect(said.code).toBe(0);
     expect(said.stdout).not.toBe('');
   });
@@ -40,7 +45,7 @@ describe('a daemon with several NATS servers', () => {
     const before = cables[1]?.connections;
     expect(before).toBe(0);
     cables[0]?.cut();
-    const said = await site.parley('say', 'team', 'Hello again', '--wait');
+    const said = await project.parley('say', 'team', 'Hello again', '--wait');
     expect(said.code).toBe(0);
     expect(said.stdout).not.toBe('');
     expect(cables[1]?.connections).toBeGreaterThan(0);
@@ -51,7 +56,7 @@ describe('a daemon with several NATS servers', () => {
     async (isNamed) => {
       const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');
       const flags = isNamed ? ['--nats', nats] : [];
-      const found = await site.parley('doctor', '--json', '--config', site.config, ...flags);
+      const found = await project.parley('doctor', '--json', '--config', project.config, ...flags);
       expect(found.json()).toContainEqual(
         expect.objectContaining({ name: 'nats-server', message: expect.stringMatching(/^not needed/) }),
       );
@@ -67,7 +72,7 @@ describe('a daemon with several NATS servers', () => {
 
   it('a start names each server that was tried if none answers', async () => {
     for (const cable of cables) cable.cut();
-    const said = await site.parley('ls', '--nats', urls.join(','));
+    const said = await project.parley('ls', '--nats', urls.join(','));
     expect(said.code).not.toBe(0);
     for (const url of urls) expect(said.stderr).toContain(url);
     for (const cable of cables) cable.restore();

@@ -1,19 +1,27 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { openQuestions } from '../support/batch.ts';
-import { followUntil } from '../support/daemon.ts';
-import { type Crowd, claimants, faultsOf, ownerOf, startCrowd } from '../support/daemons.ts';
-import { ACT, createSteps, type Steps } from '../support/steps.ts';
-import { finished } from '../support/team.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import {
+  ACT,
+  claimants,
+  createSteps,
+  type Fleet,
+  finished,
+  followUntil,
+  openQuestions,
+  ownerOf,
+  type Steps,
+  startFleet,
+} from '../support/index.ts';
 
 /** A person answers an approval while its daemon is down and no other has taken over yet. */
 describe('an approval whose daemon is down', () => {
-  let crowd: Crowd;
+  let fleet: Fleet;
   let steps: Steps;
   let person: ParleyClient;
   beforeEach(async () => {
     steps = createSteps();
-    crowd = await startCrowd({
+    fleet = await startFleet({
       count: 2,
       agents: {
         pm: `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${ACT}]\n---\nPAM`,
@@ -26,29 +34,29 @@ describe('an approval whose daemon is down', () => {
       },
     });
     // Longer than a takeover may take (15 s).
-    person = await connect({ url: crowd.nats.url, requests: { timeoutMs: 20_000, attempts: 1 } });
+    person = await connect({ url: fleet.nats.url, requests: { timeoutMs: 20_000, attempts: 1 } });
   });
   afterEach(async () => {
     await person?.close();
-    await crowd?.close();
+    await fleet?.close();
     await steps?.gone();
     steps?.remove();
   });
 
   const asked = async () => {
-    await crowd.publish('demo', 'demo');
-    const entries = await followUntil(crowd.client, 'demo', (known) => openQuestions(known).length > 0);
+    await fleet.publish('demo', 'demo');
+    const entries = await followUntil(fleet.client, 'demo', (known) => openQuestions(known).length > 0);
     return openQuestions(entries)[0]?.approvalId ?? '';
   };
 
   it('an answer to an approval waits until another daemon has taken over', async () => {
     const approvalId = await asked();
-    await (await ownerOf(crowd, 'demo')).kill9();
+    await (await ownerOf(fleet, 'demo')).kill9();
     expect(await person.request('answer', { approvalId, answer: 'approve' })).toEqual({ accepted: true });
-    const entries = await followUntil(crowd.client, 'demo', finished(1));
+    const entries = await followUntil(fleet.client, 'demo', finished(1));
     expect(await steps.effects('demo')).toBe(1);
     expect(claimants(entries)).toHaveLength(2);
-    expect(faultsOf(entries)).toEqual([]);
+    expect(checkLaws(entries)).toEqual([]);
   });
 
   it('an unknown approval is refused at once if no conversation waits for a takeover', async () => {

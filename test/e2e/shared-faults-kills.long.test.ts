@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { followUntil, turnsEnded } from '../support/daemon.ts';
-import { type Crowd, claimants, faultsOf, postedIds, said, startCrowd } from '../support/daemons.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import {
+  claimants,
+  type Fleet,
+  followUntil,
+  postedIds,
+  said,
+  startFleet,
+  turnsEnded,
+} from '../support/index.ts';
 
 /**
  * Cases 1, 2 and 5 of docs/spec/cluster.md, with real daemons: one of two is killed at a named step of its work. The claim
@@ -19,15 +27,15 @@ const POINTS = [
 const SAMPLE = POINTS.filter((_, place) => isFull || [0, 2, 4, 5].includes(place));
 
 describe('a kill of one of two daemons', () => {
-  let crowd: Crowd;
+  let fleet: Fleet;
   beforeAll(async () => {
-    crowd = await startCrowd({ count: 1 });
+    fleet = await startFleet({ count: 1 });
   });
-  afterAll(() => crowd?.close());
+  afterAll(() => fleet?.close());
 
   /** Posts into new conversations until the armed daemon has received one and is killed. */
   async function postUntilDead(point: string): Promise<string[]> {
-    const armed = await crowd.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points');
+    const armed = await fleet.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points');
     const conversations: string[] = [];
     let isDead = false;
     void armed.exited.then(() => {
@@ -35,7 +43,7 @@ describe('a kill of one of two daemons', () => {
     });
     while (!isDead && conversations.length < 100) {
       const id = `${point.split(':')[0]}-${conversations.length}`;
-      await crowd.publish(id, `post-of-${id}`);
+      await fleet.publish(id, `post-of-${id}`);
       conversations.push(id);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -45,8 +53,8 @@ describe('a kill of one of two daemons', () => {
 
   it.each(SAMPLE)('%s: the other daemon continues, and nothing is appended twice', async (_, point) => {
     for (const id of await postUntilDead(point)) {
-      const entries = await followUntil(crowd.client, id, turnsEnded(1));
-      expect(faultsOf(entries)).toEqual([]);
+      const entries = await followUntil(fleet.client, id, turnsEnded(1));
+      expect(checkLaws(entries)).toEqual([]);
       expect(said(entries)).toEqual([`post-of-${id}`, 'noted']);
       expect(claimants(entries).length).toBeLessThanOrEqual(2);
     }
@@ -54,11 +62,11 @@ describe('a kill of one of two daemons', () => {
 
   it('case 5: a post that is redelivered after its answer is acknowledged and starts nothing', async () => {
     const ids = Array.from({ length: 5 }, (_, n) => `again-${n}`);
-    for (const id of ids) await crowd.publish('again', id);
+    for (const id of ids) await fleet.publish('again', id);
     const whole = (known: Parameters<typeof postedIds>[0]) =>
       postedIds(known).length === 5 && turnsEnded(1)(known);
-    const before = await followUntil(crowd.client, 'again', whole);
-    const manager = await crowd.program.jetstreamManager();
+    const before = await followUntil(fleet.client, 'again', whole);
+    const manager = await fleet.program.jetstreamManager();
     const { config } = await manager.consumers.info('PARLEY_IN', 'parley');
     await manager.consumers.delete('PARLEY_IN', 'parley');
     await manager.consumers.add('PARLEY_IN', { ...config, opt_start_seq: 1 });
@@ -74,6 +82,6 @@ describe('a kill of one of two daemons', () => {
         { timeout: 30_000 },
       )
       .toEqual([0, 0, (await manager.streams.info('PARLEY_IN')).state.last_seq]);
-    expect(await followUntil(crowd.client, 'again', whole)).toEqual(before);
+    expect(await followUntil(fleet.client, 'again', whole)).toEqual(before);
   });
 });

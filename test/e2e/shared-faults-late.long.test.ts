@@ -1,8 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { checkLaws } from '../../src/conversation/index.ts';
 import { layCable } from '../support/cable.ts';
-import { followUntil, turnsEnded } from '../support/daemon.ts';
-import { type Crowd, claimants, faultsOf, said, startCrowd, streamed } from '../support/daemons.ts';
-import { createSteps, LOOK, until } from '../support/steps.ts';
+import {
+  claimants,
+  createSteps,
+  type Fleet,
+  followUntil,
+  LOOK,
+  said,
+  startFleet,
+  streamed,
+  turnsEnded,
+  until,
+} from '../support/index.ts';
 
 /**
  * Case 8 of docs/spec/cluster.md: the connection of a daemon delays its writes, another daemon takes over, and then all of
@@ -23,47 +33,47 @@ describe('a daemon whose writes arrive late', () => {
       speak = resolve;
     });
     const late = { text: 'too late', toolCalls: [{ name: LOOK, arguments: '{"name":"late"}' }] };
-    const crowd: Crowd = await startCrowd({
+    const fleet: Fleet = await startFleet({
       count: 0,
       agents: { pm: `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}]\n---\nPAM` },
       settings: { tools: { mcpServers: { steps: steps.server } } },
       handler: (_, count) => (count === 0 ? spoken.then(() => late) : { text: 'whole' }),
     });
-    cleanups.push(() => crowd.close());
-    const cable = await layCable(crowd.nats.url);
+    cleanups.push(() => fleet.close());
+    const cable = await layCable(fleet.nats.url);
     cleanups.push(() => cable.close());
     const url = cable.url.replace('http:', 'nats:');
-    const behind = await crowd.add(env, '--allow-crash-points', '--nats', url);
-    await crowd.publish('demo', 'hello');
-    await crowd.provider.waitForRequests(1);
-    await crowd.add();
+    const behind = await fleet.add(env, '--allow-crash-points', '--nats', url);
+    await fleet.publish('demo', 'hello');
+    await fleet.provider.waitForRequests(1);
+    await fleet.add();
     cable.hold();
-    await crowd.provider.waitForRequests(2); // of the other one, which has claimed it
-    await until(async () => turnsEnded(1)(await streamed(crowd, 'demo')));
+    await fleet.provider.waitForRequests(2); // of the other one, which has claimed it
+    await until(async () => turnsEnded(1)(await streamed(fleet, 'demo')));
     speak();
     await until(() => /HPUB parley\.log\.demo .*too late/s.test(cable.held));
     cable.release();
-    return { crowd, behind, steps };
+    return { fleet, behind, steps };
   }
 
   it('case 8: all late writes are refused, and no tool starts for them', async () => {
-    const { crowd, behind, steps } = await stage();
-    await crowd.publish('demo', 'and then?');
-    const entries = await followUntil(crowd.client, 'demo', turnsEnded(2));
+    const { fleet, behind, steps } = await stage();
+    await fleet.publish('demo', 'and then?');
+    const entries = await followUntil(fleet.client, 'demo', turnsEnded(2));
     expect(said(entries)).toEqual(['hello', 'whole', 'and then?', 'whole']);
-    expect(faultsOf(entries)).toEqual([]);
+    expect(checkLaws(entries)).toEqual([]);
     expect(claimants(entries)).toHaveLength(2);
     expect(await behind.stop()).toBe(0);
-    expect(await streamed(crowd, 'demo')).toEqual(entries);
+    expect(await streamed(fleet, 'demo')).toEqual(entries);
     expect(await steps.entered('late')).toBe(0);
   });
 
   it('case 8 without the fence (the control): late writes follow the claim of another, answer twice, and run the tool', async () => {
-    const { crowd, steps } = await stage({ PARLEY_NO_FENCE: '1' });
-    await until(async () => said(await streamed(crowd, 'demo')).includes('too late'));
-    const entries = await streamed(crowd, 'demo');
+    const { fleet, steps } = await stage({ PARLEY_NO_FENCE: '1' });
+    await until(async () => said(await streamed(fleet, 'demo')).includes('too late'));
+    const entries = await streamed(fleet, 'demo');
     expect(said(entries)).toEqual(['hello', 'whole', 'too late']);
-    expect(faultsOf(entries)).not.toEqual([]);
+    expect(checkLaws(entries)).not.toEqual([]);
     const places = entries.map(({ index }) => index);
     expect(new Set(places).size).toBeLessThan(places.length); // two entries claim one index
     await until(async () => (await steps.entered('late')) === 1);

@@ -1,29 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
-import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
 import {
-  type Crowd,
-  type CrowdOptions,
   claimants,
-  faultsOf,
+  entriesOf,
+  type Fleet,
+  type FleetOptions,
+  followUntil,
   postedIds,
   said,
-  startCrowd,
-} from '../support/daemons.ts';
-import { until } from '../support/steps.ts';
+  startFleet,
+  turnsEnded,
+  until,
+} from '../support/index.ts';
 
 /** Case 11 of docs/spec/cluster.md: the stream of posts or the stream of logs is full. */
 describe('full streams of daemons that share their logs', () => {
-  let crowd: Crowd;
-  afterEach(() => crowd?.close());
-  const stage = async (options: CrowdOptions) => {
-    crowd = await startCrowd(options);
+  let fleet: Fleet;
+  afterEach(() => fleet?.close());
+  const stage = async (options: FleetOptions) => {
+    fleet = await startFleet(options);
   };
 
   /** Space for this many further messages; null: unlimited. */
   async function leaveRoom(stream: string, messages: number | null): Promise<void> {
-    const manager = await crowd.program.jetstreamManager();
+    const manager = await fleet.program.jetstreamManager();
     const { config, state } = await manager.streams.info(stream);
     await manager.streams.update(stream, {
       ...config,
@@ -43,38 +45,38 @@ describe('full streams of daemons that share their logs', () => {
         return { text: 'noted' };
       },
     });
-    await crowd.publish('demo', 'm0');
-    await crowd.provider.waitForRequests(1);
+    await fleet.publish('demo', 'm0');
+    await fleet.provider.waitForRequests(1);
     await leaveRoom('PARLEY_LOG', 0);
     speak(); // an answer that cannot be appended
-    for (let n = 1; n <= 5; n++) await crowd.publish('demo', `m${n}`);
-    const patient = await connect({ url: crowd.nats.url });
+    for (let n = 1; n <= 5; n++) await fleet.publish('demo', `m${n}`);
+    const patient = await connect({ url: fleet.nats.url });
     const refused = patient.post({ conversation: 'other', publisher: 'alice', id: 'refused', content: 'x' });
     await expect(refused).rejects.toMatchObject({ code: 'STORE_FULL' });
-    await crowd.publish('other', 'waits');
-    expect(postedIds(await entriesOf(crowd.client, 'demo'))).toEqual(['m0']);
+    await fleet.publish('other', 'waits');
+    expect(postedIds(await entriesOf(fleet.client, 'demo'))).toEqual(['m0']);
     await leaveRoom('PARLEY_LOG', null);
     await patient.close();
     const isWhole = (known: Parameters<typeof postedIds>[0]) =>
       postedIds(known).length === 6 && turnsEnded(2)(known);
-    const demo = await followUntil(crowd.client, 'demo', isWhole);
+    const demo = await followUntil(fleet.client, 'demo', isWhole);
     expect(postedIds(demo)).toEqual(['m0', 'm1', 'm2', 'm3', 'm4', 'm5']);
     expect(said(demo).filter((words) => words === 'noted').length).toBeGreaterThanOrEqual(2);
-    const other = await followUntil(crowd.client, 'other', turnsEnded(1));
+    const other = await followUntil(fleet.client, 'other', turnsEnded(1));
     expect(postedIds(other)).toEqual(['waits']);
     for (const entries of [demo, other]) {
-      expect(faultsOf(entries)).toEqual([]);
+      expect(checkLaws(entries)).toEqual([]);
       expect(claimants(entries)).toHaveLength(1);
     }
   });
 
   it('case 11: a full stream of posts loses no accepted post, keeps no refused one, and is freed', async () => {
     await stage({ count: 2 });
-    await crowd.publish('demo', 'first');
+    await fleet.publish('demo', 'first');
     await leaveRoom('PARLEY_IN', 12);
     const content = 'x'.repeat(5_000);
     const publish = (id: string) =>
-      crowd.program.jetstream().publish('parley.in.alice.demo', JSON.stringify({ id, content }));
+      fleet.program.jetstream().publish('parley.in.alice.demo', JSON.stringify({ id, content }));
     const ids = Array.from({ length: 60 }, (_, n) => `m${n}`);
     const taken: string[] = [];
     const refused: string[] = [];
@@ -91,7 +93,7 @@ describe('full streams of daemons that share their logs', () => {
     );
     expect(refused.length).toBeGreaterThan(0);
     await followUntil(
-      crowd.client,
+      fleet.client,
       'demo',
       (known) => postedIds(known).length > taken.length && turnsEnded(1)(known),
     );
@@ -102,8 +104,8 @@ describe('full streams of daemons that share their logs', () => {
         () => delay(50).then(() => false),
       ),
     );
-    const entries = await followUntil(crowd.client, 'demo', (known) => postedIds(known).includes(again));
+    const entries = await followUntil(fleet.client, 'demo', (known) => postedIds(known).includes(again));
     expect(postedIds(entries).sort()).toEqual(['first', again, ...taken].sort());
-    expect(faultsOf(entries)).toEqual([]);
+    expect(checkLaws(entries)).toEqual([]);
   });
 });

@@ -2,27 +2,29 @@ import { cp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { checkLaws } from '../../src/conversation/index.ts';
 import { layCable } from '../support/cable.ts';
-import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
 import {
-  type Crowd,
-  type CrowdOptions,
   claimants,
-  faultsOf,
+  entriesOf,
+  type Fleet,
+  type FleetOptions,
+  followUntil,
   postedIds,
-  startCrowd,
-} from '../support/daemons.ts';
+  startFleet,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** Cases 9 and 10 of docs/spec/cluster.md: failures of the server of several daemons. */
 describe('a server failure with daemons that share their logs', () => {
-  let crowd: Crowd;
+  let fleet: Fleet;
   const cleanups: (() => unknown)[] = [];
   afterEach(async () => {
-    await crowd?.close();
+    await fleet?.close();
     for (const cleanup of cleanups.splice(0)) await cleanup();
   });
-  const stage = async (options: CrowdOptions) => {
-    crowd = await startCrowd(options);
+  const stage = async (options: FleetOptions) => {
+    fleet = await startFleet(options);
   };
 
   /** Posts in order into these conversations, each repeated with its id until the stream has it, until stopped. */
@@ -32,7 +34,7 @@ describe('a server failure with daemons that share their logs', () => {
     const lanes = conversations.map(async (conversation) => {
       while (!isOver) {
         const id = `${conversation}-${posted.get(conversation)?.length}`;
-        await crowd.publish(conversation, id, id).then(
+        await fleet.publish(conversation, id, id).then(
           () => posted.get(conversation)?.push(id),
           () => undefined,
         );
@@ -49,12 +51,12 @@ describe('a server failure with daemons that share their logs', () => {
   async function expectAll(posted: ReadonlyMap<string, readonly string[]>): Promise<void> {
     for (const [conversation, ids] of posted) {
       const entries = await followUntil(
-        crowd.client,
+        fleet.client,
         conversation,
         (known) => postedIds(known).length >= ids.length && turnsEnded(1)(known),
       );
       expect(postedIds(entries)).toEqual(ids);
-      expect(faultsOf(entries)).toEqual([]);
+      expect(checkLaws(entries)).toEqual([]);
       expect(claimants(entries)).toHaveLength(1);
     }
   }
@@ -67,28 +69,28 @@ describe('a server failure with daemons that share their logs', () => {
       handler: ({ json }) =>
         json.messages?.at(-1)?.content === 'long' ? { text: 'half', hang: 'after-text' } : { text: 'noted' },
     });
-    const cable = await layCable(crowd.nats.url);
+    const cable = await layCable(fleet.nats.url);
     cleanups.push(() => cable.close());
-    await crowd.add({}, '--nats', cable.url.replace('http:', 'nats:'));
-    await crowd.publish('long', 'long');
-    await crowd.provider.waitForRequests(1);
-    await crowd.add();
+    await fleet.add({}, '--nats', cable.url.replace('http:', 'nats:'));
+    await fleet.publish('long', 'long');
+    await fleet.provider.waitForRequests(1);
+    await fleet.add();
     const stop = keepPosting(['a', 'b', 'c', 'd', 'e', 'f']);
     await delay(500);
-    await crowd.nats.kill9();
-    await crowd.nats.restart();
+    await fleet.nats.kill9();
+    await fleet.nats.restart();
     await delay(500);
-    await crowd.nats.kill9();
+    await fleet.nats.kill9();
     cable.cut();
     await delay(silenceMs * 1.5);
-    await crowd.nats.restart();
+    await fleet.nats.restart();
     await delay(silenceMs / 3);
     cable.restore();
     await delay(silenceMs * 1.5); // long enough for a takeover, if there were one
     await expectAll(await stop());
-    const long = await entriesOf(crowd.client, 'long');
+    const long = await entriesOf(fleet.client, 'long');
     expect(claimants(long)).toHaveLength(1);
-    const asked = crowd.provider.requests.filter(({ json }) => json.messages?.at(-1)?.content === 'long');
+    const asked = fleet.provider.requests.filter(({ json }) => json.messages?.at(-1)?.content === 'long');
     expect(asked).toHaveLength(1);
   });
 
@@ -96,14 +98,14 @@ describe('a server failure with daemons that share their logs', () => {
     await stage({ count: 2 });
     const stop = keepPosting(['a', 'b', 'c']);
     await delay(1_000);
-    crowd.nats.freeze();
-    const store = join(crowd.nats.directory, 'store');
+    fleet.nats.freeze();
+    const store = join(fleet.nats.directory, 'store');
     await cp(store, `${store}-image`, { recursive: true });
-    await crowd.nats.kill9();
+    await fleet.nats.kill9();
     await rm(store, { recursive: true });
     await rename(`${store}-image`, store);
-    await crowd.nats.restart();
-    await crowd.publish('d', 'd-0').catch(() => undefined);
+    await fleet.nats.restart();
+    await fleet.publish('d', 'd-0').catch(() => undefined);
     await expectAll(await stop());
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { ownerOf, startCrowd } from '../support/daemons.ts';
 import { readEvents } from '../support/event-source.ts';
+import { ownerOf, startFleet } from '../support/index.ts';
 
 const WORDS = Array.from({ length: 80 }, (_, n) => `w${n} `);
 
@@ -11,16 +11,16 @@ interface Live {
 }
 
 it('a person who opens a conversation late gets the text of a running turn from its beginning, from any daemon', async () => {
-  const crowd = await startCrowd({ count: 0, handler: () => ({ text: WORDS.join(''), delayMs: 100 }) });
-  onTestFinished(() => crowd.close());
-  for (let n = 0; n < 2; n++) await crowd.add({}, '--http', '127.0.0.1:0');
-  await crowd.publish('late', 'm1');
+  const fleet = await startFleet({ count: 0, handler: () => ({ text: WORDS.join(''), delayMs: 100 }) });
+  onTestFinished(() => fleet.close());
+  for (let n = 0; n < 2; n++) await fleet.add({}, '--http', '127.0.0.1:0');
+  await fleet.publish('late', 'm1');
   let chunks = 0;
-  for await (const arrival of crowd.client.follow('late')) {
+  for await (const arrival of fleet.client.follow('late')) {
     if (arrival.kind === 'live' && ++chunks === 5) break;
   }
-  const owner = await ownerOf(crowd, 'late');
-  const other = crowd.daemons.find((daemon) => daemon !== owner);
+  const owner = await ownerOf(fleet, 'late');
+  const other = fleet.daemons.find((daemon) => daemon !== owner);
   for (const daemon of [other, owner, other]) {
     const reader = await readEvents(`${daemon?.ready.http}/api/conversations/late/events`);
     const live = () => reader.events.filter(({ event }) => event === 'live').map(({ data }) => data as Live);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { entriesOf, type RunningDaemon } from '../support/daemon.ts';
-import { type Crowd, postedIds, said, startCrowd } from '../support/daemons.ts';
+import { entriesOf, type Fleet, postedIds, type RunningDaemon, said, startFleet } from '../support/index.ts';
 
 type Message = { role: string; content: string };
 const user = (content: string): Message => ({ role: 'user', content });
@@ -10,17 +9,17 @@ const QUOTED = 'Quoted by openai, an answer:\n> elsewhere';
 
 /** Several daemons, each with a gateway: the load balancer of a client may send a request to both. */
 describe('identical requests at `/v1` of two daemons at the same time', () => {
-  let crowd: Crowd;
+  let fleet: Fleet;
   let addresses: string[];
 
   beforeAll(async () => {
     // The answer comes after both requests, as a repeat after it would be another message.
-    crowd = await startCrowd({ count: 0, handler: () => ({ text: 'noted', delayMs: 200 }) });
+    fleet = await startFleet({ count: 0, handler: () => ({ text: 'noted', delayMs: 200 }) });
     const daemons: RunningDaemon[] = [];
-    for (let n = 0; n < 2; n++) daemons.push(await crowd.add({}, '--http', '127.0.0.1:0'));
+    for (let n = 0; n < 2; n++) daemons.push(await fleet.add({}, '--http', '127.0.0.1:0'));
     addresses = daemons.map(({ ready }) => String(ready.http));
   });
-  afterAll(() => crowd?.close());
+  afterAll(() => fleet?.close());
 
   async function chat(http: string, messages: Message[], headers: Record<string, string> = {}) {
     const answer = await fetch(`${http}/v1/chat/completions`, {
@@ -37,7 +36,7 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
     Promise.all(addresses.map((http) => chat(http, messages, headers)));
   const placedOnce = async (answers: readonly { conversation: string; text: string | undefined }[]) => {
     expect(answers[1]).toEqual(answers[0]);
-    const entries = await entriesOf(crowd.client, String(answers[0]?.conversation));
+    const entries = await entriesOf(fleet.client, String(answers[0]?.conversation));
     expect(new Set(postedIds(entries)).size).toBe(postedIds(entries).length);
     return said(entries);
   };

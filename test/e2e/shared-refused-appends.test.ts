@@ -1,21 +1,20 @@
 import { headers } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { entriesOf } from '../support/daemon.ts';
-import { type Crowd, startCrowd } from '../support/daemons.ts';
 import { readEvents } from '../support/event-source.ts';
+import { entriesOf, type Fleet, startFleet } from '../support/index.ts';
 
 const ROUNDS = 20;
 
 describe('refused appends of daemons that share the work', () => {
-  let crowd: Crowd;
+  let fleet: Fleet;
   let addresses: string[];
   beforeAll(async () => {
-    crowd = await startCrowd({ count: 0 });
-    for (let n = 0; n < 2; n++) await crowd.add({}, '--http', '127.0.0.1:0');
-    addresses = crowd.daemons.map(({ ready }) => String(ready.http));
+    fleet = await startFleet({ count: 0 });
+    for (let n = 0; n < 2; n++) await fleet.add({}, '--http', '127.0.0.1:0');
+    addresses = fleet.daemons.map(({ ready }) => String(ready.http));
   });
-  afterAll(() => crowd?.close());
+  afterAll(() => fleet?.close());
 
   it.each<[string, (newest: Entry) => object[]]>([
     [
@@ -32,16 +31,16 @@ describe('refused appends of daemons that share the work', () => {
   ])('a refused append is invisible to followers: %s', async (name, entriesAfter) => {
     const conversation = `refused-${name.length}`;
     const say = (id: string) =>
-      crowd.client.post({ conversation, publisher: 'alice', content: id, id, to: ['pm'] });
+      fleet.client.post({ conversation, publisher: 'alice', content: id, id, to: ['pm'] });
     await say('one');
-    await expect.poll(async () => (await entriesOf(crowd.client, conversation)).length).toBeGreaterThan(4);
-    const newest = (await entriesOf(crowd.client, conversation)).at(-1) as Entry;
+    await expect.poll(async () => (await entriesOf(fleet.client, conversation)).length).toBeGreaterThan(4);
+    const newest = (await entriesOf(fleet.client, conversation)).at(-1) as Entry;
     const sse = await readEvents(`${addresses[0]}/api/conversations/${conversation}/events`);
     const followed: Entry[] = [];
     const abort = new AbortController();
     const following = (async () => {
       const options = { signal: abort.signal, live: false, pollMs: 3_600_000 };
-      for await (const event of crowd.client.follow(conversation, options))
+      for await (const event of fleet.client.follow(conversation, options))
         if (event.kind === 'entry') followed.push(event.entry);
     })();
     await expect.poll(() => [followed.length, sse.indexes().length]).toEqual(Array(2).fill(newest.index + 1));
@@ -50,11 +49,11 @@ describe('refused appends of daemons that share the work', () => {
     made.set('Nats-Expected-Last-Subject-Sequence', '1');
     const refused = entriesAfter(newest).map((entry) => ({ ...newest, id: 'refused', ...entry }));
     const body = JSON.stringify({ entries: refused });
-    const storing = crowd.program.jetstream().publish(`parley.log.${conversation}`, body, { headers: made });
+    const storing = fleet.program.jetstream().publish(`parley.log.${conversation}`, body, { headers: made });
     await expect(storing).rejects.toThrow('wrong last sequence');
     await say('two');
     await expect.poll(() => followed.filter(({ type }) => type === 'turn-ended').length).toBe(2);
-    const log = await entriesOf(crowd.client, conversation);
+    const log = await entriesOf(fleet.client, conversation);
     expect(followed).toEqual(log);
     const entries = () => sse.events.filter(({ event }) => event === 'entry').map(({ data }) => data);
     await expect.poll(entries).toEqual(log);

@@ -2,53 +2,58 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WhatIfResult } from '../../src/client/index.ts';
-import { entriesOf, followUntil, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
 import {
-  type Crowd,
-  type CrowdOptions,
   claimants,
+  entriesOf,
+  type Fleet,
+  type FleetOptions,
+  followUntil,
+  ofType,
   ownerOf,
+  type Project,
+  providerSettings,
   SILENCE_MS,
-  startCrowd,
-} from '../support/daemons.ts';
-import { ofType } from '../support/team.ts';
+  startFleet,
+  TEAM,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** `parley reload` and `parley what-if` with two daemons that share their logs. */
 describe('a configuration that changes while two daemons share the work', () => {
-  let crowd: Crowd;
-  afterEach(() => crowd?.close());
+  let fleet: Fleet;
+  afterEach(() => fleet?.close());
 
-  /** One after the other, so that `daemons` and `sites` have the same order. */
-  async function startPair(options: Omit<CrowdOptions, 'count'> = {}): Promise<void> {
-    crowd = await startCrowd({ count: 1, agents: TEAM, ...options });
-    await crowd.add();
+  /** One after the other, so that `daemons` and `projects` have the same order. */
+  async function startPair(options: Omit<FleetOptions, 'count'> = {}): Promise<void> {
+    fleet = await startFleet({ count: 1, agents: TEAM, ...options });
+    await fleet.add();
   }
-  const edit = (site: Site | undefined, persona: string) =>
+  const edit = (project: Project | undefined, persona: string) =>
     writeFile(
-      join(site?.config ?? '', 'agents', 'pm.md'),
+      join(project?.config ?? '', 'agents', 'pm.md'),
       String(TEAM.pm).replace('PERSONA OF PAM', persona),
     );
   const ask = async (turns: number) => {
-    await crowd.publish('demo', `question ${turns}`);
-    return followUntil(crowd.client, 'demo', turnsEnded(turns));
+    await fleet.publish('demo', `question ${turns}`);
+    return followUntil(fleet.client, 'demo', turnsEnded(turns));
   };
-  const personas = () => crowd.provider.requests.map(({ json }) => String(json.messages?.[0]?.content));
+  const personas = () => fleet.provider.requests.map(({ json }) => String(json.messages?.[0]?.content));
   /** The daemon that works on the conversation first. */
   async function sides() {
-    const owner = crowd.daemons.indexOf(await ownerOf(crowd, 'demo'));
+    const owner = fleet.daemons.indexOf(await ownerOf(fleet, 'demo'));
     const other = 1 - owner;
-    const [daemon, peer] = [crowd.daemons[owner], crowd.daemons[other]];
-    const [site, peerSite] = [crowd.sites[owner], crowd.sites[other]];
-    if (!daemon || !peer || !site || !peerSite) throw new Error('two daemons were started');
-    return { daemon, site, peer, peerSite };
+    const [daemon, peer] = [fleet.daemons[owner], fleet.daemons[other]];
+    const [project, peerProject] = [fleet.projects[owner], fleet.projects[other]];
+    if (!daemon || !peer || !project || !peerProject) throw new Error('two daemons were started');
+    return { daemon, project, peer, peerProject };
   }
 
   it('a reload on one daemon reloads the other, which records the change in its conversation', async () => {
     await startPair();
     await ask(1);
-    const { site, peer, peerSite } = await sides();
-    for (const one of [site, peerSite]) await edit(one, 'SECOND PERSONA');
-    const reloaded = await peerSite.parley('reload', '--publisher', 'bob');
+    const { project, peer, peerProject } = await sides();
+    for (const one of [project, peerProject]) await edit(one, 'SECOND PERSONA');
+    const reloaded = await peerProject.parley('reload', '--publisher', 'bob');
     expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
     expect(reloaded.stdout).toContain('pm: persona');
     const entries = await ask(2);
@@ -65,10 +70,10 @@ describe('a configuration that changes while two daemons share the work', () => 
   it('a daemon that refuses the edit keeps its configuration, and the answer names it', async () => {
     await startPair();
     await ask(1);
-    const { daemon, site, peerSite } = await sides();
-    await edit(peerSite, 'SECOND PERSONA');
-    await writeFile(join(site.config, 'agents', 'pm.md'), '---\nname: 7\n');
-    const refused = await peerSite.parley('reload'); // either daemon executes it
+    const { daemon, project, peerProject } = await sides();
+    await edit(peerProject, 'SECOND PERSONA');
+    await writeFile(join(project.config, 'agents', 'pm.md'), '---\nname: 7\n');
+    const refused = await peerProject.parley('reload'); // either daemon executes it
     const printed = `${refused.stdout}${refused.stderr}`;
     expect([1, 2]).toContain(refused.code);
     expect(printed).toContain('pm.md');
@@ -82,18 +87,18 @@ describe('a configuration that changes while two daemons share the work', () => 
     const model = { provider: 'openai', apiKey: 'sk-test' };
     await startPair({ handler: ({ json }) => ({ text: `noted by ${json.model}` }) });
     const settings = {
-      ...providerSettings(crowd.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
+      ...providerSettings(fleet.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
       models: Object.fromEntries(
-        ['default', 'm2'].map((name) => [name, { ...model, baseURL: crowd.provider.url, model: name }]),
+        ['default', 'm2'].map((name) => [name, { ...model, baseURL: fleet.provider.url, model: name }]),
       ),
     };
-    for (const { config } of crowd.sites)
+    for (const { config } of fleet.projects)
       await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
-    expect((await crowd.sites[0]?.parley('reload'))?.code).toBe(0);
+    expect((await fleet.projects[0]?.parley('reload'))?.code).toBe(0);
     await ask(1);
-    const { daemon, site, peer, peerSite } = await sides();
-    for (const one of [site, peerSite]) await edit(one, 'SECOND PERSONA');
-    expect((await peerSite.parley('reload')).code).toBe(0);
+    const { daemon, project, peer, peerProject } = await sides();
+    for (const one of [project, peerProject]) await edit(one, 'SECOND PERSONA');
+    expect((await peerProject.parley('reload')).code).toBe(0);
     await ask(2);
     await daemon.kill9();
     const entries = await ask(3);
@@ -101,7 +106,7 @@ describe('a configuration that changes while two daemons share the work', () => 
     const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
     expect(answers).toHaveLength(3);
     for (const { index } of answers) {
-      const explained = await peerSite.parley(
+      const explained = await peerProject.parley(
         'explain',
         'demo',
         '--agent',
@@ -109,13 +114,13 @@ describe('a configuration that changes while two daemons share the work', () => 
         '--at',
         `${index}`,
         '--nats',
-        crowd.nats.url,
+        fleet.nats.url,
         '--json',
       );
       expect(JSON.parse(explained.stdout)).toMatchObject({ report: { sent: true } });
     }
     const first = answers[0]?.index ?? -1;
-    const tried = await peerSite.parley(
+    const tried = await peerProject.parley(
       'what-if',
       'demo',
       '--agent',
@@ -131,8 +136,8 @@ describe('a configuration that changes while two daemons share the work', () => 
     expect(results).toMatchObject([
       { changed: [{ content: 'noted by m2' }], control: [{ verdict: 'same', content: 'noted by default' }] },
     ]);
-    const sent = crowd.provider.requests.slice(-2).map(({ json }) => String(json.messages?.[0]?.content));
+    const sent = fleet.provider.requests.slice(-2).map(({ json }) => String(json.messages?.[0]?.content));
     expect(sent.every((text) => text.includes('PERSONA OF PAM'))).toBe(true);
-    expect(await entriesOf(crowd.client, 'demo')).toEqual(entries);
+    expect(await entriesOf(fleet.client, 'demo')).toEqual(entries);
   });
 });

@@ -1,28 +1,30 @@
 import { connect as connectToNats } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
+import { checkLaws } from '../../src/conversation/index.ts';
 import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
-import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
 import {
-  type Crowd,
-  type CrowdOptions,
   claimants,
-  faultsOf,
+  entriesOf,
+  type Fleet,
+  type FleetOptions,
+  followUntil,
   ownerOf,
   said,
-  startCrowd,
-} from '../support/daemons.ts';
+  startFleet,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
-  let crowd: Crowd;
-  afterEach(() => crowd?.close());
-  const stage = async (options: CrowdOptions) => {
-    crowd = await startCrowd(options);
+  let fleet: Fleet;
+  afterEach(() => fleet?.close());
+  const stage = async (options: FleetOptions) => {
+    fleet = await startFleet(options);
   };
 
   it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {
     await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
-    const program = await connectToNats({ servers: crowd.nats.url });
+    const program = await connectToNats({ servers: fleet.nats.url });
     const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
     for (let n = 0; n < 5; n++) {
       for (const id of conversations) {
@@ -33,16 +35,16 @@ describe('daemons on one server whose logs are shared', () => {
     await program.close();
     const owners = new Set<string>();
     for (const id of conversations) {
-      const entries = await followUntil(crowd.client, id, (known) => {
+      const entries = await followUntil(fleet.client, id, (known) => {
         const posts = known.filter((entry) => entry.type === 'message' && entry.role === 'user');
         return posts.length === 5 && turnsEnded(1)(known);
       });
-      expect(faultsOf(entries)).toEqual([]);
+      expect(checkLaws(entries)).toEqual([]);
       const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
       expect(posts.map((entry) => entry.id)).toEqual([0, 1, 2, 3, 4].map((n) => `${id}-${n}`));
       const daemonsOfIt = new Set(claimants(entries));
       for (const daemon of daemonsOfIt) owners.add(daemon);
-      const logs = crowd.daemons.map((daemon) => daemon.stderr()).join('\n');
+      const logs = fleet.daemons.map((daemon) => daemon.stderr()).join('\n');
       // On a machine that is too slow a daemon may not answer in time: then, and only then, the other one takes over.
       if (!logs.includes(NO_ANSWER)) expect(daemonsOfIt.size, logs).toBe(1);
     }
@@ -52,13 +54,13 @@ describe('daemons on one server whose logs are shared', () => {
   it('a post through the request API is answered by any daemon, whichever one serves it', async () => {
     await stage({ count: 2 });
     for (let n = 0; n < 30; n++) {
-      const { index, agents } = await crowd.client.post({
+      const { index, agents } = await fleet.client.post({
         conversation: `c${n % 3}`,
         publisher: 'alice',
         content: `number ${n}`,
       });
       expect(agents).toEqual(['pm']);
-      const entries = await entriesOf(crowd.client, `c${n % 3}`);
+      const entries = await entriesOf(fleet.client, `c${n % 3}`);
       expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
     }
   });
@@ -68,13 +70,13 @@ describe('daemons on one server whose logs are shared', () => {
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
     });
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await crowd.provider.waitForRequests(1);
-    await (await ownerOf(crowd, 'demo')).kill9();
-    const entries = await followUntil(crowd.client, 'demo', turnsEnded(1));
-    expect(faultsOf(entries)).toEqual([]);
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+    await (await ownerOf(fleet, 'demo')).kill9();
+    const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
+    expect(checkLaws(entries)).toEqual([]);
     expect(said(entries)).toEqual(['hello', 'whole']);
-    const [first, second] = crowd.provider.requests;
+    const [first, second] = fleet.provider.requests;
     expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
     expect(entries.filter((entry) => entry.type === 'claim')).toMatchObject([
       { epoch: 1 },
@@ -88,22 +90,22 @@ describe('daemons on one server whose logs are shared', () => {
       handler: (_, count) =>
         count === 0 ? { text: 'of the frozen one', delayMs: 3_000 } : { text: 'whole' },
     });
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await crowd.provider.waitForRequests(1);
-    const frozen = await ownerOf(crowd, 'demo');
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+    const frozen = await ownerOf(fleet, 'demo');
     frozen.signal('SIGSTOP');
-    const before = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    const before = await followUntil(fleet.client, 'demo', turnsEnded(1));
     expect(said(before)).toEqual(['hello', 'whole']);
     frozen.signal('SIGCONT');
-    await crowd.provider.waitForIdle();
+    await fleet.provider.waitForIdle();
     for (let n = 0; n < 10; n++)
-      await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: `after ${n}` });
+      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: `after ${n}` });
     const entries = await followUntil(
-      crowd.client,
+      fleet.client,
       'demo',
       (known) => said(known).includes('after 9') && turnsEnded(2)(known),
     );
-    expect(faultsOf(entries)).toEqual([]);
+    expect(checkLaws(entries)).toEqual([]);
     expect(claimants(entries)).toHaveLength(2);
     expect(said(entries)).not.toContain('of the frozen one');
     expect(await frozen.stop()).toBe(0);
@@ -115,10 +117,10 @@ describe('daemons on one server whose logs are shared', () => {
       settings: { sharing: { silenceMs: 60_000 }, shutdown: { graceMs: 200 } },
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
     });
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await crowd.provider.waitForRequests(1);
-    expect(await (await ownerOf(crowd, 'demo')).stop()).toBe(0);
-    const entries = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+    expect(await (await ownerOf(fleet, 'demo')).stop()).toBe(0);
+    const entries = await followUntil(fleet.client, 'demo', turnsEnded(1));
     expect(said(entries)).toEqual(['hello', 'whole']);
     expect(claimants(entries)).toHaveLength(2);
   });
@@ -128,15 +130,15 @@ describe('daemons on one server whose logs are shared', () => {
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
     });
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await crowd.provider.waitForRequests(1);
-    for (const daemon of crowd.daemons) await daemon.kill9();
-    const program = await connectToNats({ servers: crowd.nats.url });
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await fleet.provider.waitForRequests(1);
+    for (const daemon of fleet.daemons) await daemon.kill9();
+    const program = await connectToNats({ servers: fleet.nats.url });
     await program.jetstream().publish('parley.in.alice.other', 'are you there?');
     await program.close();
-    await crowd.add();
-    expect(said(await followUntil(crowd.client, 'demo', turnsEnded(1)))).toEqual(['hello', 'whole']);
-    expect(said(await followUntil(crowd.client, 'other', turnsEnded(1)))).toEqual([
+    await fleet.add();
+    expect(said(await followUntil(fleet.client, 'demo', turnsEnded(1)))).toEqual(['hello', 'whole']);
+    expect(said(await followUntil(fleet.client, 'other', turnsEnded(1)))).toEqual([
       'are you there?',
       'whole',
     ]);
@@ -144,7 +146,7 @@ describe('daemons on one server whose logs are shared', () => {
 
   it('every request is answered by any of the daemons', async () => {
     await stage({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });
-    const { client } = crowd;
+    const { client } = fleet;
     for (const conversation of ['a', 'b', 'c', 'd'])
       await client.post({ conversation, publisher: 'alice', content: 'hello' });
     for (let n = 0; n < 6; n++) {

@@ -3,40 +3,38 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, runCli, startNatsServer, type TestNatsServer } from '../support/index.ts';
 
 /** An error at a start is reported with what, where, and the remedy. Nothing remains. */
 describe('a daemon that cannot start', () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeAll(async () => {
     nats = await startNatsServer();
   });
   afterAll(() => nats.stop());
   beforeEach(async () => {
-    site = await openSite({ nats: nats.url });
+    project = await openProject({ nats: nats.url });
   });
-  afterEach(() => site.close());
+  afterEach(() => project.close());
 
   const up = (...args: string[]) =>
     runCli([
       'up',
       '--config',
-      site.config,
+      project.config,
       '--nats',
       nats.url,
       '--http',
       'off',
       '--data',
-      site.data,
+      project.data,
       ...args,
     ]);
 
   it('a start names the file, the key, the value and what it expects', async () => {
-    await writeFile(join(site.config, 'parley.yaml'), 'retry: { attempts: many }\nsubjektPrefix: x\n');
+    await writeFile(join(project.config, 'parley.yaml'), 'retry: { attempts: many }\nsubjektPrefix: x\n');
     const { code, stderr } = await up();
     expect(code).toBe(2);
     expect(stderr).toContain('parley.yaml');
@@ -48,17 +46,17 @@ describe('a daemon that cannot start', () => {
   it.each(['file', 'jetstream'])(
     'a start is refused on the data directory of another daemon, with the store %s',
     async (store) => {
-      const first = await site.up('--store', 'jetstream');
-      const address = await readFile(join(site.data, 'connection.json'), 'utf8');
+      const first = await project.up('--store', 'jetstream');
+      const address = await readFile(join(project.data, 'connection.json'), 'utf8');
       const { code, stderr } = await up('--store', store);
       expect(code).toBe(1);
       expect(stderr).toContain(`is in use by process ${first.pid}`);
-      expect(await readFile(join(site.data, 'connection.json'), 'utf8')).toBe(address);
+      expect(await readFile(join(project.data, 'connection.json'), 'utf8')).toBe(address);
     },
   );
 
   it('a failed start prints one line of JSON for a program', async () => {
-    await writeFile(join(site.config, 'parley.yaml'), 'models: [');
+    await writeFile(join(project.config, 'parley.yaml'), 'models: [');
     const outcome = await up('--json');
     expect(outcome.code).toBe(2);
     expect(outcome.json()).toEqual([
@@ -75,7 +73,7 @@ describe('a daemon that cannot start', () => {
   async function takenAddress(): Promise<string> {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
-    site.defer(() => other.close());
+    project.defer(() => other.close());
     const address = other.address();
     return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   }
@@ -90,7 +88,7 @@ describe('a daemon that cannot start', () => {
 
   it.each<[string, number, () => Promise<[option: string, named: string]>]>([
     ['the port is taken', 1, async () => ['--http', await takenAddress()]],
-    ['there is no such configuration', 2, async () => ['--config', join(site.root, 'nowhere')]],
+    ['there is no such configuration', 2, async () => ['--config', join(project.root, 'nowhere')]],
   ])('a start reports on stderr and as one line of JSON that %s', async (_, expected, faulty) => {
     const [option, named] = await faulty();
     const outcome = await up('--json', option, named);
@@ -101,39 +99,39 @@ describe('a daemon that cannot start', () => {
   });
 
   it('a start names the data directory that another daemon uses, which continues', async () => {
-    const first = await site.up();
+    const first = await project.up();
     const { code, stderr } = await up();
     expect(code).toBe(1);
-    expect(stderr).toContain(site.data);
-    expect((await site.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
+    expect(stderr).toContain(project.data);
+    expect((await project.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
     expect(await first.stop()).toBe(0);
   });
 
   it('a start names the daemon that serves the same subjects from another data directory, which continues', async () => {
-    const first = await site.up();
-    const elsewhere = join(site.root, 'elsewhere');
+    const first = await project.up();
+    const elsewhere = join(project.root, 'elsewhere');
     const { code, stderr } = await up('--data', elsewhere);
     expect(code).toBe(1);
     expect(stderr).toContain(`process ${first.pid}`);
     expect(stderr).toContain('parley.>');
     expect(stderr).toContain('subjectPrefix');
-    expect((await site.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
+    expect((await project.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
     await first.kill9(); // leaves nothing that would block the next
-    const next = await site.up('--data', elsewhere);
+    const next = await project.up('--data', elsewhere);
     expect(await next.stop()).toBe(0);
   });
 
   it('of daemons that start at the same moment on one server, each with its own logs, exactly one serves', async () => {
     const starts = await Promise.allSettled(
-      ['a', 'b', 'c'].map((data) => site.up('--data', join(site.root, data))),
+      ['a', 'b', 'c'].map((data) => project.up('--data', join(project.root, data))),
     );
     const refused = starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
     expect(refused).toEqual(Array(2).fill(expect.stringContaining('DAEMON_ALREADY_SERVING')));
-    expect((await site.parley('say', 'demo', 'hello', '--nats', nats.url, '--wait')).code).toBe(0);
+    expect((await project.parley('say', 'demo', 'hello', '--nats', nats.url, '--wait')).code).toBe(0);
   });
 
   it('a start names a data directory that is a file', async () => {
-    const file = join(site.root, 'file');
+    const file = join(project.root, 'file');
     await writeFile(file, 'not a directory');
     const { code, stderr } = await up('--data', file);
     expect(code).toBe(1);
@@ -143,12 +141,12 @@ describe('a daemon that cannot start', () => {
 
   // Root may write everywhere.
   it.skipIf(process.getuid?.() === 0)('a start names a data directory that is not writable', async () => {
-    await mkdir(site.data);
-    await chmod(site.data, 0o500);
+    await mkdir(project.data);
+    await chmod(project.data, 0o500);
     const { code, stderr } = await up();
-    await chmod(site.data, 0o700);
+    await chmod(project.data, 0o700);
     expect(code).toBe(1);
-    expect(stderr).toContain(site.data);
+    expect(stderr).toContain(project.data);
   });
 
   it('a start names the server that does not answer', async () => {
@@ -159,7 +157,7 @@ describe('a daemon that cannot start', () => {
 
   it('a start fails on a server without JetStream, and explains how to enable it', async () => {
     const plain = await startNatsServer({ plain: true });
-    site.defer(() => plain.stop());
+    project.defer(() => plain.stop());
     const { code, stderr } = await up('--nats', plain.url);
     expect(code).toBe(1);
     expect(stderr).toContain('no JetStream');
@@ -173,7 +171,7 @@ describe('a daemon that cannot start', () => {
   });
 
   it('a started daemon serves its health, and reports that it is ready', async () => {
-    const daemon = await site.up('--http', '127.0.0.1:0');
+    const daemon = await project.up('--http', '127.0.0.1:0');
     const { http } = daemon.ready;
     expect(http).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(await (await fetch(`${http}/healthz`)).json()).toMatchObject({ status: 'ok' });
@@ -185,8 +183,8 @@ describe('a daemon that cannot start', () => {
 
   it('a daemon is not ready while its nats-server is down, and ready when it is back', async () => {
     const nats = await startNatsServer();
-    site.defer(() => nats.stop());
-    const { ready } = await site.up('--http', '127.0.0.1:0', '--nats', nats.url);
+    project.defer(() => nats.stop());
+    const { ready } = await project.up('--http', '127.0.0.1:0', '--nats', nats.url);
     const status = async () => (await fetch(`${ready.http}/readyz`)).status;
     expect(await status()).toBe(200);
     await nats.kill9();

@@ -2,17 +2,23 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
+  callsOf,
+  checkLog,
   entriesOf,
+  finished,
   followUntil,
-  openSite,
+  hasWaited,
+  ofType,
+  openProject,
+  outcomesOf,
+  type Project,
   type RunningDaemon,
-  type Site,
+  saidBy,
   scriptedSettings,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { callsOf, finished, hasWaited, ofType, outcomesOf, saidBy } from '../support/team.ts';
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** L15: every chain ends, by a person or by a limit, and people see why. */
 const agents = {
@@ -42,7 +48,7 @@ rules:
 `;
 
 let nats: TestNatsServer;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
@@ -50,26 +56,26 @@ beforeEach(async () => {
   nats = await startNatsServer();
 });
 afterEach(async () => {
-  await site?.close();
+  await project?.close();
   await nats.stop();
 });
 
 async function begin(settings: object = {}): Promise<void> {
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     settings: scriptedSettings(settings),
     agents,
     files: { 'script.yaml': script },
   });
-  daemon = await site.up();
-  client = await site.client();
+  daemon = await project.up();
+  client = await project.connect();
 }
 
 const post = (content: string) => client.post({ conversation: 'demo', publisher: 'ann', content });
 
 async function expectSoundLog(): Promise<void> {
   expect(await daemon.stop()).toBe(0);
-  expect(checkLog(await site.logFile('demo'))).toEqual([]);
+  expect(checkLog(await project.logFile('demo'))).toEqual([]);
 }
 
 /** Until the agent has sent the first word of its current call. */
@@ -86,7 +92,7 @@ describe('stopping an agent that waits for others', () => {
     await post('I have work for both of you');
     await heard;
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead') && hasWaited(entries, 'qa'));
-    expect((await site.parley('stop', 'demo', 'lead')).code).toBe(0);
+    expect((await project.parley('stop', 'demo', 'lead')).code).toBe(0);
     const stopped = await followUntil(
       client,
       'demo',
@@ -108,7 +114,7 @@ describe('stopping an agent that waits for others', () => {
     expect(
       ofType(await entriesOf(client, 'demo'), 'turn-started').filter(({ agent }) => agent === 'lead').length,
     ).toBe(1);
-    expect((await site.parley('resume', 'demo', 'lead')).code).toBe(0);
+    expect((await project.parley('resume', 'demo', 'lead')).code).toBe(0);
     const resumed = await followUntil(client, 'demo', finished(4));
     expect(outcomesOf(resumed, 'lead')).toEqual(['aborted', 'completed']);
     const at = resumed.findLast((entry) => entry.type === 'message' && entry.author.id === 'lead')?.index;
@@ -130,7 +136,7 @@ describe('stopping an agent that waits for others', () => {
 describe('a limit', () => {
   it('the hop limit is a tool error for the agent and a notice for people, and the turn continues', async () => {
     await begin({ limits: { hopsPerTrigger: 1 } });
-    const said = await site.parley('say', 'demo', 'pass it on', '--wait');
+    const said = await project.parley('say', 'demo', 'pass it on', '--wait');
     expect([said.code, said.stdout]).toEqual([
       0,
       expect.stringContaining('[dev] I keep it: {"error":{"code":"HOP_LIMIT"'),
@@ -141,18 +147,18 @@ describe('a limit', () => {
     ]);
     expect(ofType(entries, 'limit-reached')).toMatchObject([{ limit: 'hopsPerTrigger', agent: 'dev' }]);
     expect(outcomesOf(entries, 'dev')).toEqual(['completed']);
-    expect((await site.parley('show', 'demo')).stdout).toMatch(
+    expect((await project.parley('show', 'demo')).stdout).toMatch(
       /limit hopsPerTrigger reached: this request went from agent to agent 1 times; the limit is 1/,
     );
     // No agent waits for it: no work is outstanding.
-    expect((await site.parley('resume', 'demo')).code).toBe(0);
+    expect((await project.parley('resume', 'demo')).code).toBe(0);
     expect((await entriesOf(client, 'demo')).length).toBe(entries.length);
     await expectSoundLog();
   });
 
   it('the time limit ends a turn whose model hangs, and keeps its text', async () => {
     await begin({ limits: { turnSeconds: 1 } });
-    const said = await site.parley('say', 'demo', '@dev how far are we?', '--wait');
+    const said = await project.parley('say', 'demo', '@dev how far are we?', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Half ')]);
     expect(said.stderr).toContain('limited');
     const entries = await entriesOf(client, 'demo');
@@ -161,7 +167,7 @@ describe('a limit', () => {
       { type: 'limit-reached', limit: 'turnSeconds', agent: 'dev' },
       { type: 'turn-ended', outcome: 'limited', lastProcessedMessageIndex: entries.length - 2 },
     ]);
-    expect((await site.parley('show', 'demo')).stdout).toContain(
+    expect((await project.parley('show', 'demo')).stdout).toContain(
       'limit turnSeconds reached: the turn took longer than 1 seconds',
     );
     // The next message is another turn with its own time.
@@ -191,7 +197,7 @@ describe('a limit', () => {
 
   it('the token limit stops calls of the model until it is raised and the conversation resumed', async () => {
     await begin({ limits: { tokensPerConversation: 1 } });
-    const said = await site.parley('say', 'demo', 'please do something', '--wait');
+    const said = await project.parley('say', 'demo', 'please do something', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.not.stringContaining('Noted')]);
     const limited = await entriesOf(client, 'demo');
     expect(saidBy(limited, 'lead')).toEqual([]);
@@ -199,16 +205,16 @@ describe('a limit', () => {
       { type: 'limit-reached', limit: 'tokensPerConversation', agent: 'lead' },
       { type: 'turn-ended', outcome: 'limited' },
     ]);
-    expect((await site.parley('show', 'demo')).stdout).toMatch(
+    expect((await project.parley('show', 'demo')).stdout).toMatch(
       /limit tokensPerConversation reached: .*the limit is 1\n/,
     );
     expect(await daemon.stop()).toBe(0);
 
     const raised = scriptedSettings({ limits: { tokensPerConversation: 1_000_000 } });
-    await writeFile(join(site.config, 'parley.yaml'), JSON.stringify(raised));
-    daemon = await site.up();
+    await writeFile(join(project.config, 'parley.yaml'), JSON.stringify(raised));
+    daemon = await project.up();
     expect(await entriesOf(client, 'demo')).toEqual(limited); // a restart does not resume
-    expect((await site.parley('resume', 'demo')).code).toBe(0);
+    expect((await project.parley('resume', 'demo')).code).toBe(0);
     const resumed = await followUntil(client, 'demo', finished(2));
     expect(saidBy(resumed, 'lead')).toEqual([['Noted.', []]]);
     const at = resumed.findLast((entry) => entry.type === 'message')?.index;

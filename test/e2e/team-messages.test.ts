@@ -2,30 +2,32 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectToNats, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
 import {
+  checkLog,
   entriesOf,
-  followUntil,
-  openSite,
-  providerSettings,
-  type RunningDaemon,
-  type Site,
-  scriptedSettings,
-} from '../support/daemon.ts';
-import {
   type FakeHandler,
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
+  finished,
+  followUntil,
+  ofType,
+  openProject,
+  outcomesOf,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
+  saidBy,
+  scriptedSettings,
   startFakeProvider,
-} from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { finished, ofType, outcomesOf, saidBy } from '../support/team.ts';
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Messages that arrive while an agent works, and their requests to the provider. */
 let nats: TestNatsServer;
 let provider: FakeProvider | undefined;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
@@ -33,7 +35,7 @@ beforeEach(async () => {
   nats = await startNatsServer();
 });
 afterEach(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
   provider = undefined;
   await nats.stop();
@@ -49,13 +51,13 @@ const post = (content: string, more: object = {}) =>
 
 async function bareProgram(): Promise<NatsConnection> {
   const program = await connectToNats({ servers: nats.url });
-  site.defer(() => program.close());
+  project.defer(() => program.close());
   return program;
 }
 
 async function expectSoundLog(): Promise<void> {
   expect(await daemon.stop()).toBe(0);
-  expect(checkLog(await site.logFile('demo'))).toEqual([]);
+  expect(checkLog(await project.logFile('demo'))).toEqual([]);
 }
 
 async function withProvider(handler: FakeHandler, session?: object): Promise<FakeProvider> {
@@ -64,9 +66,13 @@ async function withProvider(handler: FakeHandler, session?: object): Promise<Fak
   const models = {
     default: { provider: 'openai', baseURL: started.url, apiKey: 'sk-test', model: 'fake-model', session },
   };
-  site = await openSite({ nats: nats.url, settings: providerSettings(started.url, { models }), agents });
-  daemon = await site.up();
-  client = await site.client();
+  project = await openProject({
+    nats: nats.url,
+    settings: providerSettings(started.url, { models }),
+    agents,
+  });
+  daemon = await project.up();
+  client = await project.connect();
   return started;
 }
 
@@ -102,7 +108,7 @@ describe('the session of a conversation', () => {
     expect(await operate('session-1')).not.toHaveProperty('ignored');
     await publish({ content: 'none named' });
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     await publish({ content: 'after a restart', sessionId: 'forged-4' });
     await operate('session-2');
     await publish({ content: 'to the other agent', to: ['dev'] });
@@ -116,11 +122,11 @@ describe('the session of a conversation', () => {
     expect(await client.request('conversation', { conversation: 'demo' })).toMatchObject({
       agents: { pm: { sessionId: two, sessionFrom: { by: 'person', entry: set[1]?.from } } },
     });
-    const explained = await site.parley('explain', 'demo', '--agent', 'pm');
+    const explained = await project.parley('explain', 'demo', '--agent', 'pm');
     expect(explained.stdout).toContain(
       `session     session-2, named by the message in entry ${set[1]?.from}`,
     );
-    expect((await site.parley('show', 'demo')).stdout).toContain('pm continues the session session-1');
+    expect((await project.parley('show', 'demo')).stdout).toContain('pm continues the session session-1');
     await expectSoundLog();
   });
 
@@ -134,16 +140,16 @@ describe('the session of a conversation', () => {
       const models = { default: { provider: 'openai', baseURL: started.url, apiKey: 'k', model, session } };
       const publishers = { ann: { sessions: true } };
       const settings = providerSettings(started.url, { models, publishers });
-      site = await openSite({ nats: nats.url, settings, agents, env });
-      const first = await site.up('--allow-crash-points');
+      project = await openProject({ nats: nats.url, settings, agents, env });
+      const first = await project.up('--allow-crash-points');
       const program = await bareProgram();
       await program
         .jetstream()
         .publish('parley.in.ann.demo', JSON.stringify({ content: 'go', sessionId: 's-1' }));
       expect(await first.exited).toBeNull();
       delete env.PARLEY_CRASH_POINTS;
-      daemon = await site.up();
-      client = await site.client();
+      daemon = await project.up();
+      client = await project.connect();
       const entries = await followUntil(client, 'demo', finished(1));
       expect(entries.map(({ type }) => type).slice(0, 3)).toEqual(['message', 'session-set', 'turn-started']);
       expect(ofType(entries, 'session-set')).toHaveLength(1);
@@ -167,14 +173,14 @@ describe('the session of a conversation', () => {
 
 describe('three messages within milliseconds', () => {
   async function publishThree(delivery: string): Promise<Entry[]> {
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ defaultAgent: 'pm' }),
       agents,
       files: { 'script.yaml': "rules: [ { reply: { text: 'Heard {{last}}.', delayMs: 20 } } ]" },
     });
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
     const program = await bareProgram();
     for (const content of ['first', 'second', 'third']) {
       program.publish('parley.in.ann.demo', JSON.stringify({ content, delivery }));
@@ -302,7 +308,7 @@ describe('a message with delivery steer to a turn that calls tools', () => {
     const { index: posted } = await post('and mind the budget');
     await daemon.kill9();
     release();
-    daemon = await site.up();
+    daemon = await project.up();
     const entries = await followUntil(client, 'demo', finished(2));
     const result = ofType(entries, 'message').find(({ role }) => role === 'tool');
     expect(result?.index).toBeGreaterThan(posted);

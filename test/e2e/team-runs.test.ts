@@ -2,10 +2,22 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
-import { followUntil, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
+import {
+  callsOf,
+  checkLog,
+  finished,
+  followUntil,
+  hasWaited,
+  ofType,
+  openProject,
+  type Project,
+  parseLog,
+  type RunningDaemon,
+  saidBy,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /**
  * Mode run: a workflow that returns to an earlier node once, and a daemon that is killed in the middle of a node.
@@ -63,25 +75,25 @@ rules:
   const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
 
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents,
       files: { 'script.yaml': hanging, 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
     });
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'Build me a thing.' });
     await followUntil(client, 'demo', finished(1));
   });
   afterEach(async () => {
-    await site?.close();
+    await project?.close();
     await nats.stop();
   });
 
@@ -100,15 +112,18 @@ rules:
   }
 
   it('a run whose daemon is killed in a node continues there, returns to an earlier node, ends, and leaves no directive', async () => {
-    const started = await site.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
+    const started = await project.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
     expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
     const isChecking = (entries: readonly Entry[]) =>
       ofType(entries, 'turn-started').some(({ agent }) => agent === 'qa');
     await followUntil(client, 'demo', isChecking);
     await daemon.kill9();
-    await writeFile(join(site.config, 'script.yaml'), script);
-    expect(parseLog(await site.logFile('demo')).at(-1)).toMatchObject({ type: 'turn-started', agent: 'qa' });
-    daemon = await site.up();
+    await writeFile(join(project.config, 'script.yaml'), script);
+    expect(parseLog(await project.logFile('demo')).at(-1)).toMatchObject({
+      type: 'turn-started',
+      agent: 'qa',
+    });
+    daemon = await project.up();
     const run = await followUntil(client, 'demo', finished(5));
 
     const nodes = ofType(run, 'node-entered');
@@ -144,7 +159,7 @@ rules:
       'the outcome failed:\nIt falls over.',
     );
 
-    const asked = await site.parley('say', 'demo', 'What did you two do?', '--wait');
+    const asked = await project.parley('say', 'demo', 'What did you two do?', '--wait');
     expect([asked.code, asked.stdout]).toEqual([0, 'They built it twice.\n']);
     const entries = await followUntil(client, 'demo', finished(6));
     const told = answers(entries, 'lead').at(-1);
@@ -154,33 +169,33 @@ rules:
     // The next request of an agent of the run has none either.
     expect(await runContextOf('dev')).toEqual([]);
     expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
   it('a run of an unknown workflow is refused and changes nothing', async () => {
     const before = await client.request('conversation', { conversation: 'demo' });
-    const unknown = await site.parley('mode', 'demo', 'run', '--workflow', 'shipp', '--json');
+    const unknown = await project.parley('mode', 'demo', 'run', '--workflow', 'shipp', '--json');
     expect([unknown.code, unknown.json()]).toEqual([
       1,
       [{ error: expect.objectContaining({ code: 'UNKNOWN_WORKFLOW', hint: 'workflows: ship, talk' }) }],
     ]);
-    const missing = await site.parley('mode', 'demo', 'run');
+    const missing = await project.parley('mode', 'demo', 'run');
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('needs a workflow')]);
     expect(await client.request('conversation', { conversation: 'demo' })).toEqual(before);
   });
 
   it('a run in a new conversation shows that it waits for its input, and --input starts it at once', async () => {
-    const entered = await site.parley('mode', 'new', 'run', '--workflow', 'talk');
+    const entered = await project.parley('mode', 'new', 'run', '--workflow', 'talk');
     expect([entered.code, entered.stdout]).toEqual([
       0,
       'new: phase chat, mode run, no agent has the floor, run of talk at consult; lead begins with the next message\n',
     ]);
-    const rows = async () => (await site.parley('ls', '--json')).json();
+    const rows = async () => (await project.parley('ls', '--json')).json();
     expect(await rows()).toContainEqual(
       expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
     );
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     expect(await rows()).toContainEqual(
       expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
     );
@@ -192,7 +207,7 @@ rules:
 
     await client.post({ conversation: 'new', publisher: 'ann', content: 'Build me a clock' });
     const begun = ['mode', 'other', 'run', '--workflow', 'talk', '--as', 'Bob', '--publisher', 'ann'];
-    expect((await site.parley(...begun, '--input', 'Build me a clock')).code).toBe(0);
+    expect((await project.parley(...begun, '--input', 'Build me a clock')).code).toBe(0);
     for (const [conversation, author] of [
       ['new', { kind: 'person', id: 'ann', name: 'ann' }],
       ['other', { kind: 'person', id: 'ann/Bob', name: 'Bob' }],
@@ -206,14 +221,14 @@ rules:
     }
     expect(await daemon.stop()).toBe(0);
     for (const conversation of ['new', 'other'])
-      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
   });
 
   it('a run that a person leaves ends, and its agent is no longer in a node', async () => {
     const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;
     await client.request('mode', { conversation: 'demo', ...run, publisher: 'ann' });
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));
-    const left = await site.parley('mode', 'demo', 'agent', '--json');
+    const left = await project.parley('mode', 'demo', 'agent', '--json');
     expect([left.code, left.json()]).toEqual([0, [expect.objectContaining({ mode: 'agent' })]]);
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'for nothing, I leave' });
     const entries = await followUntil(client, 'demo', finished(2));
@@ -228,6 +243,6 @@ rules:
     expect((await runContextOf('lead', asking?.index)).length).toBe(3);
     expect(await runContextOf('lead', last?.index)).toEqual([]);
     expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 });

@@ -5,27 +5,33 @@ import { connect as connectToNats } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
 import {
+  callsOf,
+  checkLog,
   entriesOf,
+  finished,
   followUntil,
-  openSite,
+  hasWaited,
+  ofType,
+  openProject,
+  type Project,
+  parseLog,
   type RunningDaemon,
-  type Site,
+  saidBy,
   scriptedSettings,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Agents that hand over, delegate and ask, while the daemon is killed. */
 let nats: TestNatsServer;
-let site: Site;
+let project: Project;
 
 beforeEach(async () => {
   nats = await startNatsServer();
 });
 afterEach(async () => {
-  await site?.close();
+  await project?.close();
   await nats.stop();
 });
 
@@ -66,17 +72,17 @@ describe('the team of the example', () => {
   }
 
   it('the example team plans, builds, checks, repairs, checks again and reviews', async () => {
-    site = await openSite({ nats: nats.url, folder });
-    const daemon = await site.up();
+    project = await openProject({ nats: nats.url, folder });
+    const daemon = await project.up();
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'qa']);
-    const client = await site.client();
-    const asked = await site.parley('say', 'links', 'Please build a link shortener', '--json');
+    const client = await project.connect();
+    const asked = await project.parley('say', 'links', 'Please build a link shortener', '--json');
     expect(asked.json()).toEqual([expect.objectContaining({ agents: ['planner'] })]);
     await followUntil(client, 'links', (entries) => hasWaited(entries, 'planner'));
     expect((await client.request('conversation', { conversation: 'links' })).agents.planner?.status).toBe(
       'waiting',
     );
-    const told = await site.parley('say', 'links', 'yes, it must', '--wait');
+    const told = await project.parley('say', 'links', 'yes, it must', '--wait');
     expect([told.code, told.stderr]).toEqual([0, expect.not.stringContaining('ended')]);
     expect(told.stdout).toContain('[qa] Changing the target under way');
     expect(told.stdout).toContain('Done: short links that survive a move of their target.');
@@ -84,7 +90,7 @@ describe('the team of the example', () => {
     const entries = await entriesOf(client, 'links');
     expect(isOver(entries)).toBe(true);
     expectTheWholeStory(entries);
-    const shown = (await site.parley('show', 'links')).stdout;
+    const shown = (await project.parley('show', 'links')).stdout;
     expect(shown).toContain('phase verification → execute by Tester');
     expect(shown).toContain('qa hands over to dev: An unknown code answers 500');
     expect(shown).toContain('planner asks qa: Which two checks');
@@ -92,8 +98,8 @@ describe('the team of the example', () => {
     // The planner continues by a handoff, and is shown what it missed.
     const last = ofType(entries, 'message').at(-1);
     const at = String(last?.index);
-    const where = ['--agent', 'planner', '--at', at, '--config', site.config, '--json'];
-    const [view] = (await site.parley('explain', 'links', ...where)).json();
+    const where = ['--agent', 'planner', '--at', at, '--config', project.config, '--json'];
+    const [view] = (await project.parley('explain', 'links', ...where)).json();
     const contents: string[] = view.messages.map(({ content }: { content: string | null }) => content ?? '');
     expect(contents.at(-1)).toMatch(/^\[Tester\]: Verified/);
     expect(contents.at(-2)).toBe(NEW_INTERACTION_MARKER);
@@ -101,20 +107,20 @@ describe('the team of the example', () => {
     expect(contents.at(-3)).toContain('[Tester]: hands over to dev: An unknown code answers 500');
     expect(view.report.requestHash).toBe(last?.requestHash);
     expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await site.logFile('links'))).toEqual([]);
+    expect(checkLog(await project.logFile('links'))).toEqual([]);
   });
 
   it('the example team produces the same log when the daemon is killed repeatedly', {
     timeout: 180_000,
   }, async () => {
-    site = await openSite({ nats: nats.url, folder });
-    let daemon = await site.up();
-    const client = await site.client();
+    project = await openProject({ nats: nats.url, folder });
+    let daemon = await project.up();
+    const client = await project.connect();
     /** Kills the daemon as soon as the log has this. */
     const killOnce = async (condition: (entries: readonly Entry[]) => boolean) => {
       await followUntil(client, 'links', condition);
       await daemon.kill9();
-      daemon = await site.up();
+      daemon = await project.up();
     };
     await client.post({ conversation: 'links', publisher: 'ann', content: 'Please build a link shortener' });
     await killOnce((entries) => hasWaited(entries, 'planner'));
@@ -126,7 +132,7 @@ describe('the team of the example', () => {
     const entries = await followUntil(client, 'links', isOver);
     expectTheWholeStory(entries);
     expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await site.logFile('links'))).toEqual([]);
+    expect(checkLog(await project.logFile('links'))).toEqual([]);
   });
 });
 
@@ -162,21 +168,21 @@ rules:
   let client: ParleyClient;
 
   async function begin(text = script): Promise<void> {
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents,
       files: { 'script.yaml': text },
     });
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'ship it' });
   }
 
   async function expectOneAnswerEach(): Promise<Entry[]> {
     await followUntil(client, 'demo', finished(3));
     expect(await daemon.stop()).toBe(0);
-    const text = await site.logFile('demo');
+    const text = await project.logFile('demo');
     expect(checkLog(text)).toEqual([]);
     const entries = parseLog(text);
     const words = 'With backups (yes, nightly) only the time could go wrong.';
@@ -208,13 +214,13 @@ rules:
     await begin(hanging);
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
-    await writeFile(join(site.config, 'script.yaml'), script);
-    daemon = await site.up();
+    await writeFile(join(project.config, 'script.yaml'), script);
+    daemon = await project.up();
     const open = await client.request('conversation', { conversation: 'demo' });
     expect([open.agents.lead?.status, open.agents.qa?.status]).toEqual(['waiting', 'waiting']);
     expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ agents: ['qa'] });
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     // A client that lost the acknowledgement sends the same answer again.
     expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ duplicate: true });
     await expectOneAnswerEach();
@@ -225,10 +231,10 @@ rules:
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
     const program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    project.defer(() => program.close());
     const { publisher, ...body } = backups;
     await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
-    daemon = await site.up();
+    daemon = await project.up();
     const entries = await expectOneAnswerEach();
     const wakes = ofType(entries, 'turn-started').filter(({ agent, resumed }) => agent === 'lead' && resumed);
     expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
@@ -240,7 +246,7 @@ rules:
     await client.post({ conversation: 'demo', ...backups });
     await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     await expectOneAnswerEach();
   });
 });

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   type RunningDaemon,
-  type Site,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** Waits for the file `gate` once it has reported that it runs. */
 const BLOCKING = 'touch started; until [ -e gate ]; do sleep 0.05; done; echo the-secret-word';
@@ -25,9 +26,9 @@ const SCRIPT = {
 
 describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
   const open = async (value = 'console') => {
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       env: { PARLEY_TELEMETRY: value },
       settings: scriptedSettings({ tools: { risk: { shell: 'safe' } } }),
@@ -37,7 +38,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
   };
   const types = (daemon: RunningDaemon): string[] => daemon.events().map(({ type }) => type);
   const say = async (content: string) => {
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content });
     return client;
   };
@@ -46,24 +47,24 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     nats = await startNatsServer();
   });
   afterEach(async () => {
-    await writeFile(join(site.root, 'gate'), ''); // A killed daemon does not stop its command, so let it end.
-    await site.close();
+    await writeFile(join(project.root, 'gate'), ''); // A killed daemon does not stop its command, so let it end.
+    await project.close();
     await nats.stop();
   });
 
   it('telemetry reports turns and calls, and the recovery after a kill during a tool call', async () => {
     await open();
-    const first = await site.up();
+    const first = await project.up();
     await say('run it');
-    const started = () => access(join(site.root, 'started')).then(() => true);
+    const started = () => access(join(project.root, 'started')).then(() => true);
     await expect.poll(() => started().catch(() => false), { timeout: 10_000 }).toBe(true);
     expect(types(first)).toEqual(['turn_started', 'view_built', 'model_call']);
     await first.kill9();
 
-    const second = await site.up();
+    const second = await project.up();
     await expect.poll(() => types(second), { timeout: 10_000 }).toContain('conversation_repair_applied');
-    await writeFile(join(site.root, 'gate'), '');
-    const client = await site.client();
+    await writeFile(join(project.root, 'gate'), '');
+    const client = await project.connect();
     const entries = await followUntil(client, 'demo', turnsEnded(1));
     expect(await second.stop()).toBe(0);
     const events = second.events();
@@ -100,7 +101,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
 
   it('the daemon continues if its stdout is closed', async () => {
     await open();
-    const daemon = await site.up();
+    const daemon = await project.up();
     daemon.closeStdout();
     const client = await say('hello');
     await followUntil(client, 'demo', turnsEnded(1));
@@ -112,7 +113,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
 
   it('a daemon without telemetry prints only the ready line on stdout', async () => {
     await open('off');
-    const daemon = await site.up();
+    const daemon = await project.up();
     await followUntil(await say('hello'), 'demo', turnsEnded(1));
     expect(await daemon.stop()).toBe(0);
     expect(daemon.events()).toEqual([]);
@@ -120,7 +121,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
 
   it('a start with an unknown value of PARLEY_TELEMETRY is refused with the accepted ones', async () => {
     await open('loud');
-    await expect(site.up()).rejects.toThrow(
+    await expect(project.up()).rejects.toThrow(
       /CONFIG_INVALID.*PARLEY_TELEMETRY.*expected: one of console, off/s,
     );
   });

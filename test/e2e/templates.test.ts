@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/index.ts';
+import { linkPackage, withDaemon } from '../support/installed.ts';
 import { blocksOf } from '../support/pages.ts';
-import { linkPackage, withDaemon } from '../support/project.ts';
 import { hasPython } from '../support/terminal.ts';
 
 /** Each template as a user gets it: written by `parley init`, with the package linked where `npm install` puts it. */

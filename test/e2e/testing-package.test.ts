@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
-import { followUntil, turnsEnded } from '../support/daemon.ts';
+import { followUntil, turnsEnded } from '../support/index.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
 
 /** The guides for tests and embedding, as a reader follows them in a folder with the bundled package. */

@@ -2,11 +2,21 @@ import { fileURLToPath } from 'node:url';
 import { connect as connectToNats } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
-import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { callsOf, finished } from '../support/team.ts';
+import {
+  callsOf,
+  checkLog,
+  type FakeProvider,
+  type FakeReply,
+  finished,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** Content larger than the server carries, many tools at once, and what other users see of tools. */
 
@@ -40,7 +50,7 @@ const REPLIES: Readonly<Record<string, FakeReply>> = {
 
 let nats: TestNatsServer;
 let provider: FakeProvider;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
@@ -50,12 +60,12 @@ beforeAll(async () => {
     const last = json.messages?.at(-1)?.content ?? '';
     return Object.entries(REPLIES).find(([words]) => last.endsWith(words))?.[1] ?? { text: 'Noted.' };
   });
-  site = await openSite({ nats: nats.url, settings: settings(provider.url), agents });
-  daemon = await site.up();
-  client = await site.client();
+  project = await openProject({ nats: nats.url, settings: settings(provider.url), agents });
+  daemon = await project.up();
+  client = await project.connect();
 });
 afterAll(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
   await nats?.stop();
 });
@@ -64,7 +74,7 @@ afterAll(async () => {
 async function say(conversation: string, content: string, turns = 1): Promise<Entry[]> {
   await client.post({ conversation, content, publisher: 'alice' });
   const entries = await followUntil(client, conversation, finished(turns));
-  expect(checkLog(await site.logFile(conversation))).toEqual([]);
+  expect(checkLog(await project.logFile(conversation))).toEqual([]);
   return entries;
 }
 const largest = (entries: readonly Entry[]) =>
@@ -108,7 +118,7 @@ describe('content that exceeds the message size of the server', () => {
 describe('tools in a daemon', () => {
   it('sixty concurrent calls all end without a warning, and are on the audit subject', async () => {
     const program = await connectToNats({ servers: nats.url });
-    site.defer(() => program.close());
+    project.defer(() => program.close());
     const seen: { type: string; tool: string }[] = [];
     program.subscribe('parley.audit.many', {
       callback: (_, message) => seen.push(message.json()),
@@ -131,13 +141,13 @@ describe('tools in a daemon', () => {
   });
 
   it('doctor shows the MCP servers, and explain the tools that the agent has and lacks', async () => {
-    const doctor = await site.parley('doctor', '--config', site.config);
+    const doctor = await project.parley('doctor', '--config', project.config);
     expect(doctor.stdout).toMatch(
       /^ok {4}MCP server it \(program\): connected with \d+ tools: .*mcp__it__pid/m,
     );
     const explained = async (...args: string[]) =>
-      JSON.parse((await site.parley('explain', 'forbidden', '--agent', 'pm', '--json', ...args)).stdout);
-    const offline = await explained('--config', site.config);
+      JSON.parse((await project.parley('explain', 'forbidden', '--agent', 'pm', '--json', ...args)).stdout);
+    const offline = await explained('--config', project.config);
     expect(offline.report).toMatchObject({
       tools: ['delegate', 'fs_list', 'fs_write'],
       tools_missing: ['mcp__it__picture', 'mcp__it__pid'],

@@ -5,34 +5,36 @@ import { connect as connectToNats } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
-  type BatchSite,
+  ACT,
+  type BatchProject,
   becomes,
+  checkLog,
+  finished,
   nextQuestion,
-  openBatchSite,
+  ofType,
+  openBatchProject,
   openQuestions,
+  type RunningDaemon,
   unpaired,
+  until,
   type WireMessage,
-} from '../support/batch.ts';
-import { checkLog } from '../support/check-log.ts';
-import type { RunningDaemon } from '../support/daemon.ts';
-import { ACT, until } from '../support/steps.ts';
-import { finished, ofType } from '../support/team.ts';
+} from '../support/index.ts';
 
 /** The publisher of the commands: the user of this test. */
 const USER = userInfo().username.replaceAll(/[^A-Za-z0-9_-]/g, '_');
 
 /** Open approvals and their answers, by commands and over the bus. */
 describe('a call that waits for approval', () => {
-  let site: BatchSite;
+  let project: BatchProject;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
   beforeAll(async () => {
-    site = await openBatchSite({ approvals: { approvers: ['alice', USER], ownRequests: true } });
-    daemon = await site.up();
-    client = await site.client();
+    project = await openBatchProject({ approvals: { approvers: ['alice', USER], ownRequests: true } });
+    daemon = await project.up();
+    client = await project.connect();
   });
-  afterAll(() => site?.close());
+  afterAll(() => project?.close());
 
   /** Posts and waits for the approval. Returns its id. */
   async function ask(conversation: string): Promise<string> {
@@ -57,13 +59,13 @@ describe('a call that waits for approval', () => {
   }
 
   const resultOf = (conversation: string, call: number) => {
-    const messages = site.requestsOf(conversation).at(-1)?.json.messages ?? [];
+    const messages = project.requestsOf(conversation).at(-1)?.json.messages ?? [];
     return messages.slice(-3)[call - 1]?.content;
   };
 
   it('an approval is listed by `parley approvals` as text and JSON, and its call runs after `parley approve`', async () => {
     const approvalId = await ask('approved');
-    const listed = (await site.parley('approvals', '--json')).json();
+    const listed = (await project.parley('approvals', '--json')).json();
     const expected = {
       approvalId,
       conversation: 'approved',
@@ -75,21 +77,21 @@ describe('a call that waits for approval', () => {
     };
     expect(listed).toEqual([expected]);
     expect((await requestRaw('parley.api.approvals', {})).body).toEqual({ approvals: [expected] });
-    const shown = await site.parley('approvals', 'approved');
+    const shown = await project.parley('approvals', 'approved');
     expect(shown.stdout).toContain(`pm wants to call ${ACT} {"name":"approved.2"}`);
-    expect(shown.stdout).toContain(`approve ${approvalId} --data ${site.data}`);
-    expect(await site.steps.entered('approved.2')).toBe(0);
+    expect(shown.stdout).toContain(`approve ${approvalId} --data ${project.data}`);
+    expect(await project.steps.entered('approved.2')).toBe(0);
 
-    const approved = await site.parley('approve', approvalId);
+    const approved = await project.parley('approve', approvalId);
     expect([approved.code, approved.stdout]).toEqual([0, `${approvalId}: approve\n`]);
     await over('approved');
-    expect(await site.steps.effects('approved.2')).toBe(1);
-    expect((await site.parley('approvals', 'approved')).stdout).toBe('no pending approvals\n');
+    expect(await project.steps.effects('approved.2')).toBe(1);
+    expect((await project.parley('approvals', 'approved')).stdout).toBe('no pending approvals\n');
   });
 
   it('a call that `parley deny --reason` refuses never runs, and the model reads the reason', async () => {
     const approvalId = await ask('denied');
-    const denied = await site.parley('deny', approvalId, '--reason', 'not on a Friday', '--json');
+    const denied = await project.parley('deny', approvalId, '--reason', 'not on a Friday', '--json');
     expect([denied.code, denied.json()]).toEqual([0, [{ accepted: true }]]);
     const entries = await over('denied');
     expect(JSON.parse(resultOf('denied', 2) ?? '')).toEqual({
@@ -98,8 +100,8 @@ describe('a call that waits for approval', () => {
     expect(ofType(entries, 'approval-answered')).toMatchObject([
       { approvalId, answer: 'deny', reason: 'not on a Friday', author: { kind: 'person' } },
     ]);
-    expect(await site.steps.entered('denied.2')).toBe(0);
-    expect(await site.steps.effects('denied.3')).toBe(1);
+    expect(await project.steps.entered('denied.2')).toBe(0);
+    expect(await project.steps.effects('denied.3')).toBe(1);
   });
 
   it('an approval accepts one answer, and refuses the second with the reason', async () => {
@@ -118,7 +120,7 @@ describe('a call that waits for approval', () => {
         hint: expect.any(String),
       });
     }
-    const again = await site.parley('deny', approvalId);
+    const again = await project.parley('deny', approvalId);
     expect([again.code, again.stdout]).toEqual([1, '']);
     expect(again.stderr).toContain('was answered already');
     const entries = await over('twice');
@@ -128,7 +130,7 @@ describe('a call that waits for approval', () => {
   it('an approval is not found under another id', async () => {
     const unknown = await requestRaw('parley.api.answer.alice', { approvalId: 'none', answer: 'approve' });
     expect(unknown).toMatchObject({ status: '404', body: { code: 'NOT_FOUND', hint: expect.any(String) } });
-    const byCommand = await site.parley('approve', 'none');
+    const byCommand = await project.parley('approve', 'none');
     expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
     expect(byCommand.stderr).toContain('there is no approval none');
   });
@@ -139,10 +141,10 @@ describe('a call that waits for approval', () => {
       const refused = await requestRaw('parley.api.answer', { approvalId, answer, result: 'done' });
       expect(refused).toMatchObject({ status: '400', body: { code: 'ANSWER_DOES_NOT_FIT' } });
     }
-    const byCommand = await site.parley('resolve', approvalId, '--failed');
+    const byCommand = await project.parley('resolve', approvalId, '--failed');
     expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
     expect(byCommand.stderr).toContain('it has not run\n  answer approve, deny');
-    expect((await site.parley('resolve', approvalId)).code).toBe(2);
+    expect((await project.parley('resolve', approvalId)).code).toBe(2);
     expect((await client.request('approvals', { conversation: 'unfitting' })).approvals).toHaveLength(1);
   });
 
@@ -152,12 +154,12 @@ describe('a call that waits for approval', () => {
     expect(refused).toMatchObject({ status: '403', body: { code: 'FORBIDDEN' } });
     const named = { approvalId, answer: 'approve', publisher: 'mallory' };
     expect((await requestRaw('parley.api.answer', named)).status).toBe('403');
-    const byCommand = await site.parley('approve', approvalId, '--publisher', 'mallory');
+    const byCommand = await project.parley('approve', approvalId, '--publisher', 'mallory');
     expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
     expect(byCommand.stderr).toContain('mallory may not answer approvals');
     const borrowed = { approvalId, answer: 'approve', publisher: 'alice' };
     expect((await requestRaw('parley.api.answer.mallory', borrowed)).status).toBe('403');
-    expect(await site.steps.entered('permitted.2')).toBe(0);
+    expect(await project.steps.entered('permitted.2')).toBe(0);
     const taken = await requestRaw('parley.api.answer.alice', { approvalId, answer: 'approve' });
     expect(taken).toEqual({ status: null, body: { accepted: true } });
     const entries = await over('permitted');
@@ -172,8 +174,8 @@ describe('a call that waits for approval', () => {
     expect(approvals.map(({ approvalId }) => approvalId)).toEqual([other]);
     await client.request('answer', { approvalId: other, answer: 'approve', publisher: 'alice' });
     await over('other-of-two');
-    expect(await site.steps.effects('other-of-two.2')).toBe(1);
-    expect(await site.steps.effects('one-of-two.2')).toBe(0);
+    expect(await project.steps.effects('other-of-two.2')).toBe(1);
+    expect(await project.steps.effects('one-of-two.2')).toBe(0);
   });
 
   it('a call that was interrupted is settled by `parley resolve`: run again, with a given result, or failed', async () => {
@@ -184,13 +186,15 @@ describe('a call that waits for approval', () => {
     ];
     await Promise.all(words.map(([conversation]) => cutShort(conversation)));
     await daemon.kill9();
-    await site.steps.gone();
-    for (const [conversation] of words) site.steps.release(`${conversation}.2`);
-    daemon = await site.up();
+    await project.steps.gone();
+    for (const [conversation] of words) project.steps.release(`${conversation}.2`);
+    daemon = await project.up();
 
-    expect((await site.parley('approvals', 'resolved-failed')).stdout).toContain('it may already have run');
+    expect((await project.parley('approvals', 'resolved-failed')).stdout).toContain(
+      'it may already have run',
+    );
     await Promise.all(words.map(([conversation, options]) => resolve(conversation, options)));
-    const effects = words.map(([conversation]) => site.steps.effects(`${conversation}.2`));
+    const effects = words.map(([conversation]) => project.steps.effects(`${conversation}.2`));
     expect(await Promise.all(effects)).toEqual([2, 1, 1]);
     expect(resultOf('resolved-rerun', 2)).toBe('resolved-rerun.2 is done');
     expect(resultOf('resolved-result', 2)).toBe('{"sent":1}');
@@ -200,10 +204,10 @@ describe('a call that waits for approval', () => {
   /** Lets the call take effect, but not return its result. */
   async function cutShort(conversation: string): Promise<void> {
     const call = `${conversation}.2`;
-    site.steps.hold(call, 'after');
+    project.steps.hold(call, 'after');
     const approvalId = await ask(conversation);
     await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
-    await until(async () => (await site.steps.effects(call)) === 1);
+    await until(async () => (await project.steps.effects(call)) === 1);
   }
 
   async function resolve(conversation: string, options: readonly string[]): Promise<void> {
@@ -213,8 +217,8 @@ describe('a call that waits for approval', () => {
       code: 'ANSWER_DOES_NOT_FIT',
       hint: 'answer rerun, result, failed',
     });
-    expect(await site.steps.effects(`${conversation}.2`)).toBe(1);
-    expect((await site.parley('resolve', approvalId, ...options)).code).toBe(0);
+    expect(await project.steps.effects(`${conversation}.2`)).toBe(1);
+    expect((await project.parley('resolve', approvalId, ...options)).code).toBe(0);
     await over(conversation);
   }
 
@@ -222,24 +226,24 @@ describe('a call that waits for approval', () => {
     const approvalId = await ask('kept');
     expect(await daemon.stop()).toBe(0);
     await client.close();
-    const file = join(site.config, 'parley.yaml');
+    const file = join(project.config, 'parley.yaml');
     const settings = JSON.parse(await readFile(file, 'utf8'));
     settings.tools = { ...settings.tools, risk: { [ACT]: 'safe' }, policy: [{ tool: ACT, allow: true }] };
     await writeFile(file, JSON.stringify(settings));
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
 
     const { approvals } = await client.request('approvals', { conversation: 'kept' });
     expect(approvals).toMatchObject([{ approvalId, tool: ACT, mayHaveRun: false }]);
     // A new call is allowed. If the old one had been released, it would have run by then.
     await client.post({ conversation: 'allowed', publisher: 'alice', content: 'allowed' });
     expect(ofType(await over('allowed'), 'approval-requested')).toEqual([]);
-    expect(await site.steps.entered('kept.2')).toBe(0);
+    expect(await project.steps.entered('kept.2')).toBe(0);
     expect((await client.request('approvals', { conversation: 'kept' })).approvals).toHaveLength(1);
 
-    expect((await site.parley('approve', approvalId)).code).toBe(0);
+    expect((await project.parley('approve', approvalId)).code).toBe(0);
     await over('kept');
-    expect(await site.steps.effects('kept.2')).toBe(1);
+    expect(await project.steps.effects('kept.2')).toBe(1);
   });
 
   it('approvals leave sound logs, and requests that can be explained', async () => {
@@ -256,14 +260,15 @@ describe('a call that waits for approval', () => {
       const entries = await becomes(client, conversation, hasNothingOpen);
       const at = ofType(entries, 'message').findLast(({ role }) => role === 'assistant')?.index ?? 0;
       const { messages } = await client.request('view', { conversation, agent: 'pm', at });
-      const sent = (site.requestsOf(conversation).at(-1)?.json.messages ?? []) as WireMessage[];
+      const sent = (project.requestsOf(conversation).at(-1)?.json.messages ?? []) as WireMessage[];
       // The system message reflects the current configuration, which was changed in between.
       expect(messages.slice(1)).toEqual(sent.slice(1));
       expect(unpaired(sent)).toEqual([]);
     }
     expect(await daemon.stop()).toBe(0);
-    for (const conversation of conversations) expect(checkLog(await site.logFile(conversation))).toEqual([]);
-    const explained = await site.parley('explain', 'denied', '--agent', 'pm');
+    for (const conversation of conversations)
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
+    const explained = await project.parley('explain', 'denied', '--agent', 'pm');
     expect(explained.code).toBe(0);
     expect(explained.stdout).toContain('not on a Friday');
   });

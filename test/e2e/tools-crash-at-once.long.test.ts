@@ -3,24 +3,32 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import type { AuditRecord } from '../../src/persistence/index.ts';
-import { type BatchSite, becomes, openBatchSite, openQuestions } from '../support/batch.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
-import { followUntil, type RunningDaemon } from '../support/daemon.ts';
-import { finished, ofType } from '../support/team.ts';
+import {
+  type BatchProject,
+  becomes,
+  checkLog,
+  finished,
+  followUntil,
+  ofType,
+  openBatchProject,
+  openQuestions,
+  parseLog,
+  type RunningDaemon,
+} from '../support/index.ts';
 
 /**
  * A daemon that is killed the moment an entry of a batch of calls (safe, risky, safe) is seen. What had begun by
  * then is random; the permitted outcomes are not.
  */
 describe('a daemon that is killed as soon as an entry is in its log', () => {
-  let site: BatchSite;
+  let project: BatchProject;
   let daemon: RunningDaemon;
 
   beforeAll(async () => {
-    site = await openBatchSite();
-    daemon = await site.up();
+    project = await openBatchProject();
+    daemon = await project.up();
   });
-  afterAll(() => site?.close());
+  afterAll(() => project?.close());
 
   it.each<[string, string, (entries: readonly Entry[]) => boolean]>([
     ['the request of the batch', 'asked-for', (entries) => callsIn(entries)],
@@ -31,17 +39,17 @@ describe('a daemon that is killed as soon as an entry is in its log', () => {
   ])(
     'the calls end correctly if the daemon is killed once the log has %s',
     async (_, conversation, isSeen) => {
-      const client = await site.client();
+      const client = await project.connect();
       await client.post({ conversation, publisher: 'alice', content: conversation });
       const seen = followUntil(client, conversation, isSeen).then(() => daemon.kill9());
       const approving = approve(conversation);
       await seen;
       await approving;
-      await site.steps.gone();
+      await project.steps.gone();
       const before = await effectsOf(conversation);
       const mayHaveRun = await isRecordedAsStarted(conversation);
       if (before[1] === 1) expect(mayHaveRun).toBe(true);
-      daemon = await site.up();
+      daemon = await project.up();
       if (mayHaveRun) expect((await effectsOf(conversation))[1]).toBe(before[1]);
 
       for (;;) {
@@ -54,7 +62,7 @@ describe('a daemon that is killed as soon as an entry is in its log', () => {
         await client.request('answer', { approvalId, answer, publisher: 'alice' });
       }
       await client.close();
-      const text = await site.logFile(conversation);
+      const text = await project.logFile(conversation);
       const entries = parseLog(text);
       expect(checkLog(text)).toEqual([]);
       const [first = 0, risky = 0, last = 0] = await effectsOf(conversation);
@@ -73,11 +81,11 @@ describe('a daemon that is killed as soon as an entry is in its log', () => {
   );
 
   const effectsOf = (conversation: string) =>
-    Promise.all([1, 2, 3].map((call) => site.steps.effects(`${conversation}.${call}`)));
+    Promise.all([1, 2, 3].map((call) => project.steps.effects(`${conversation}.${call}`)));
 
   /** The audit log has the start of the risky call. */
   async function isRecordedAsStarted(conversation: string): Promise<boolean> {
-    const file = join(site.data, 'conversations', conversation, 'audit.jsonl');
+    const file = join(project.data, 'conversations', conversation, 'audit.jsonl');
     const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
     const records = lines.map((line) => JSON.parse(line) as AuditRecord);
     return records.some(({ type, call }) => type === 'ToolCallStarted' && call.position === 1);
@@ -86,7 +94,7 @@ describe('a daemon that is killed as soon as an entry is in its log', () => {
   /** Approves if it is requested before the daemon has ended. */
   async function approve(conversation: string): Promise<void> {
     const over = new AbortController();
-    const client = await site.client();
+    const client = await project.connect();
     void daemon.exited.then(() => over.abort());
     try {
       const known: Entry[] = [];

@@ -2,9 +2,17 @@ import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { type BatchSite, becomes, nextQuestion, openBatchSite, openQuestions } from '../support/batch.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
-import { finished, ofType } from '../support/team.ts';
+import {
+  type BatchProject,
+  becomes,
+  checkLog,
+  finished,
+  nextQuestion,
+  ofType,
+  openBatchProject,
+  openQuestions,
+  parseLog,
+} from '../support/index.ts';
 
 /**
  * A daemon that is killed after the log has the start of a risky call and before the call runs. The calls of a
@@ -15,28 +23,28 @@ const RECORDED = 'before-tool:2';
 
 describe('a risky call whose daemon is killed before it runs', () => {
   const env: Record<string, string> = {};
-  let site: BatchSite;
+  let project: BatchProject;
   beforeEach(async () => {
-    site = await openBatchSite({}, env);
+    project = await openBatchProject({}, env);
   });
-  afterEach(() => site?.close());
+  afterEach(() => project?.close());
 
-  const auditOf = (id: string) => join(site.data, 'conversations', id, 'audit.jsonl');
-  const ranOf = (id: string) => site.steps.entered(`${id}.2`);
+  const auditOf = (id: string) => join(project.data, 'conversations', id, 'audit.jsonl');
+  const ranOf = (id: string) => project.steps.entered(`${id}.2`);
 
   /** Brings the risky call of a new conversation to that point, where the daemon is killed. */
   async function killedAt(point: string, id: string): Promise<void> {
     env.PARLEY_CRASH_POINTS = point;
-    const daemon = await site.up('--allow-crash-points');
-    const client = await site.client();
+    const daemon = await project.up('--allow-crash-points');
+    const client = await project.connect();
     await client.post({ conversation: id, publisher: 'alice', content: id });
     const { approvalId } = await nextQuestion(client, id);
     const answer = { approvalId, answer: 'approve', publisher: 'alice' } as const;
     await client.request('answer', answer).catch(() => undefined); // the daemon may be gone before it answers
     expect(await daemon.exited).toBeNull();
     await client.close();
-    await site.steps.gone();
-    const entries = parseLog(await site.logFile(id));
+    await project.steps.gone();
+    const entries = parseLog(await project.logFile(id));
     expect(ofType(entries, 'tool-started').at(-1)?.call.position).toBe(1);
     expect(await ranOf(id)).toBe(0);
   }
@@ -44,8 +52,8 @@ describe('a risky call whose daemon is killed before it runs', () => {
   /** Starts a daemon that is not killed, and waits until the turn is over or an approval is open. */
   async function startedAgain(id: string): Promise<readonly Entry[]> {
     delete env.PARLEY_CRASH_POINTS;
-    const daemon = await site.up();
-    const client = await site.client();
+    const daemon = await project.up();
+    const client = await project.connect();
     const entries = await becomes(
       client,
       id,
@@ -60,11 +68,11 @@ describe('a risky call whose daemon is killed before it runs', () => {
     expect(ofType(entries, 'approval-requested').map(({ mayHaveRun }) => mayHaveRun)).toEqual([false]);
     const starts = ofType(entries, 'tool-started').map(({ call }) => call.position);
     expect(starts).toEqual([0, 1, 2]);
-    expect(await Promise.all([1, 2, 3].map((call) => site.steps.effects(`${id}.${call}`)))).toEqual([
+    expect(await Promise.all([1, 2, 3].map((call) => project.steps.effects(`${id}.${call}`)))).toEqual([
       1, 1, 1,
     ]);
-    expect(checkLog(await site.logFile(id))).toEqual([]);
-    expect((await site.parley('fsck', id)).stdout).toContain('sound');
+    expect(checkLog(await project.logFile(id))).toEqual([]);
+    expect((await project.parley('fsck', id)).stdout).toContain('sound');
   }
 
   it('a risky call that did not start runs once after the restart, without a new approval', async () => {
@@ -75,12 +83,12 @@ describe('a risky call whose daemon is killed before it runs', () => {
   it('a risky call that did not start runs once after two such kills', async () => {
     await killedAt(BETWEEN, 'twice');
     env.PARLEY_CRASH_POINTS = 'before-tool-record:1'; // the only outstanding call of the log
-    const again = site.up('--allow-crash-points').then((daemon) => daemon.exited);
+    const again = project.up('--allow-crash-points').then((daemon) => daemon.exited);
     await again.then(
       (code) => expect(code).toBeNull(),
       (error) => expect(error.message).toContain('the daemon ended with null before it was ready'),
     );
-    await site.steps.gone();
+    await project.steps.gone();
     await expectRunOnce('twice', await startedAgain('twice'));
   }, 60_000);
 
@@ -98,7 +106,7 @@ describe('a risky call whose daemon is killed before it runs', () => {
       const entries = await startedAgain(id);
       expect(openQuestions(entries)).toMatchObject([{ tool: 'mcp__steps__act', mayHaveRun: true }]);
       expect(await ranOf(id)).toBe(0);
-      expect(checkLog(await site.logFile(id))).toEqual([]);
+      expect(checkLog(await project.logFile(id))).toEqual([]);
     },
     60_000,
   );

@@ -3,17 +3,19 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
-  type BatchSite,
+  type BatchProject,
   becomes,
+  checkLog,
+  finished,
   nextQuestion,
-  openBatchSite,
+  ofType,
+  openBatchProject,
   openQuestions,
+  parseLog,
   unpaired,
+  until,
   type WireMessage,
-} from '../support/batch.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
-import { until } from '../support/steps.ts';
-import { finished, ofType } from '../support/team.ts';
+} from '../support/index.ts';
 
 /**
  * A daemon that is killed while a batch of three calls (safe, risky, safe) is at each of its points, each in its
@@ -149,46 +151,46 @@ const POINTS: readonly Point[] = [
 const nameOf = ({ id }: Point, call: number) => `${id}.${call}`;
 
 describe('a daemon that is killed in the middle of a batch of calls', () => {
-  let site: BatchSite;
+  let project: BatchProject;
   const logs = new Map<string, readonly Entry[]>();
   const texts = new Map<string, string>();
 
   beforeAll(async () => {
-    site = await openBatchSite();
+    project = await openBatchProject();
     for (const point of POINTS) {
-      if (point.at) site.steps.hold(nameOf(point, point.at.call), point.at.moment);
-      if (point.silent) site.silence(point.id, point.silent);
+      if (point.at) project.steps.hold(nameOf(point, point.at.call), point.at.moment);
+      if (point.silent) project.silence(point.id, point.silent);
     }
-    const first = await site.up();
+    const first = await project.up();
     await withClient((client) => Promise.all(POINTS.map((point) => reach(client, point))));
     await first.kill9();
-    await site.steps.gone();
+    await project.steps.gone();
     for (const point of POINTS.filter(({ again }) => !again))
-      site.steps.release(nameOf(point, point.at?.call ?? 0));
+      project.steps.release(nameOf(point, point.at?.call ?? 0));
     for (const point of POINTS.filter(({ audited }) => audited)) await audit(point);
-    site.speakAgain();
+    project.speakAgain();
 
-    const second = await site.up();
+    const second = await project.up();
     await withClient((client) =>
       Promise.all(POINTS.map((point) => (point.again ? reachAgain(client, point) : finish(client, point)))),
     );
     await second.kill9();
-    await site.steps.gone();
-    for (const point of POINTS) site.steps.release(nameOf(point, point.at?.call ?? 0));
+    await project.steps.gone();
+    for (const point of POINTS) project.steps.release(nameOf(point, point.at?.call ?? 0));
 
-    const third = await site.up();
+    const third = await project.up();
     await withClient((client) => Promise.all(POINTS.map((point) => finish(client, point))));
     await third.stop();
     for (const { id } of POINTS) {
-      const text = await site.logFile(id);
+      const text = await project.logFile(id);
       texts.set(id, text);
       logs.set(id, parseLog(text));
     }
   }, 120_000);
-  afterAll(() => site?.close());
+  afterAll(() => project?.close());
 
   async function withClient(work: (client: ParleyClient) => Promise<unknown>): Promise<void> {
-    const client = await site.client();
+    const client = await project.connect();
     await work(client);
     await client.close();
   }
@@ -207,13 +209,13 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
     }
     if (point.at) await isAt(point, 1);
     else if (point.silent)
-      await until(() => site.requestsOf(point.id).length === (point.silent === 'first' ? 1 : 2));
+      await until(() => project.requestsOf(point.id).length === (point.silent === 'first' ? 1 : 2));
     else await becomes(client, point.id, waits);
   }
 
   async function isAt(point: Point, times: number): Promise<void> {
     const { at } = point;
-    const count = at?.moment === 'before' ? site.steps.entered : site.steps.effects;
+    const count = at?.moment === 'before' ? project.steps.entered : project.steps.effects;
     await until(async () => (await count(nameOf(point, at?.call ?? 0))) === times);
   }
 
@@ -248,21 +250,21 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
 
   /** One approval is open, and it says that the call may have happened. */
   async function nothingRuns(client: ParleyClient, point: Point, approvalId: string): Promise<void> {
-    const before = await site.steps.entered(nameOf(point, 2));
+    const before = await project.steps.entered(nameOf(point, 2));
     const { approvals } = await client.request('approvals', { conversation: point.id });
     expect(approvals).toMatchObject([
       { approvalId, tool: 'mcp__steps__act', risk: 'risky', mayHaveRun: true },
     ]);
-    expect(await site.steps.entered(nameOf(point, 2))).toBe(before);
+    expect(await project.steps.entered(nameOf(point, 2))).toBe(before);
   }
 
   async function audit(point: Point): Promise<void> {
-    const entries = parseLog(await site.logFile(point.id));
+    const entries = parseLog(await project.logFile(point.id));
     const entry = ofType(entries, 'message').findLast(({ role }) => role === 'assistant')?.index;
     const call = { entry, position: (point.at?.call ?? 0) - 1 };
     const record = { type: 'ToolCallCompleted', call, result: 'as the audit log has it' };
     await appendFile(
-      join(site.data, 'conversations', point.id, 'audit.jsonl'),
+      join(project.data, 'conversations', point.id, 'audit.jsonl'),
       `${JSON.stringify(record)}\n`,
     );
   }
@@ -271,7 +273,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
 
   describe.each(POINTS)('$id', (point) => {
     it('each call takes effect as often as the log permits', async () => {
-      const counts = await Promise.all([1, 2, 3].map((call) => site.steps.effects(nameOf(point, call))));
+      const counts = await Promise.all([1, 2, 3].map((call) => project.steps.effects(nameOf(point, call))));
       expect(counts).toEqual(point.effects);
       const starts = ofType(logOf(point), 'tool-started').map(
         ({ call, rerun }) => `${call.position + 1}${rerun ? ' again' : ''}`,
@@ -291,7 +293,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
 
     it('the conversation continues with a sound log and a request that any provider accepts', () => {
       expect(checkLog(texts.get(point.id) ?? '')).toEqual([]);
-      const requests = site.requestsOf(point.id).map(({ json }) => (json.messages ?? []) as WireMessage[]);
+      const requests = project.requestsOf(point.id).map(({ json }) => (json.messages ?? []) as WireMessage[]);
       for (const messages of requests) expect(unpaired(messages)).toEqual([]);
       const results = requests.at(-1)?.slice(-3) ?? [];
       expect(results).toHaveLength(3);
@@ -302,7 +304,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
       }
       expect(ofType(logOf(point), 'message').at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
       if (!point.silent) return;
-      const [repeated, first] = site.requestsOf(point.id).slice(point.silent === 'first' ? 0 : 1);
+      const [repeated, first] = project.requestsOf(point.id).slice(point.silent === 'first' ? 0 : 1);
       expect(first?.body.equals(repeated?.body ?? Buffer.alloc(0))).toBe(true);
     });
   });

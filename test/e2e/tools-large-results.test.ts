@@ -2,16 +2,23 @@ import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { checkLog, parseLog } from '../support/check-log.ts';
-import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
 import {
+  checkLog,
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
+  finished,
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  parseLog,
+  providerSettings,
+  type RunningDaemon,
   startFakeProvider,
-} from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { finished, ofType } from '../support/team.ts';
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 const PAM =
   '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPERSONA OF PAM';
@@ -29,26 +36,26 @@ function textOf(bytes: number): string {
 describe('a large tool result', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
   beforeAll(async () => {
     nats = await startNatsServer();
     provider = await startFakeProvider(answerTo);
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       agents: { pm: PAM },
       files: { 'workflows/look.yaml': WORKFLOW },
       settings: providerSettings(provider.url, { tools: { policy: [{ tool: 'shell', allow: true }] } }),
     });
-    await writeFile(join(site.root, 'inline.txt'), textOf(INLINE_BYTES - STATUS.length));
-    await writeFile(join(site.root, 'large.txt'), textOf(INLINE_BYTES + 1 - STATUS.length));
-    daemon = await site.up();
-    client = await site.client();
+    await writeFile(join(project.root, 'inline.txt'), textOf(INLINE_BYTES - STATUS.length));
+    await writeFile(join(project.root, 'large.txt'), textOf(INLINE_BYTES + 1 - STATUS.length));
+    daemon = await project.up();
+    client = await project.connect();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -92,23 +99,23 @@ describe('a large tool result', () => {
 
   it('deleting a conversation removes the file of a large result, and can be repeated', async () => {
     for (const existed of [true, false]) {
-      const removed = await site.parley('rm', 'chat', '--json');
+      const removed = await project.parley('rm', 'chat', '--json');
       expect([removed.code, removed.json()]).toMatchObject([
         0,
         [{ deleted: true, existed, erased: { outputs: existed ? 1 : 0 } }],
       ]);
     }
-    await expect(access(join(site.data, 'conversations', 'chat'))).rejects.toThrow('ENOENT');
+    await expect(access(join(project.data, 'conversations', 'chat'))).rejects.toThrow('ENOENT');
     await access(outputs('agent'));
     expect(await daemon.stop()).toBe(0);
     for (const conversation of ['inline', 'agent', 'run']) {
-      const text = await site.logFile(conversation);
+      const text = await project.logFile(conversation);
       expect(checkLog(text)).toEqual([]);
       expect(parseLog(text).at(-1)?.type).toMatch(/turn-ended|run-ended/);
     }
   });
 
-  const outputs = (conversation: string) => join(site.data, 'conversations', conversation, 'outputs');
+  const outputs = (conversation: string) => join(project.data, 'conversations', conversation, 'outputs');
 
   /** The mode of each request about the file of this conversation. */
   function banners(mode: string): (string | undefined)[] {

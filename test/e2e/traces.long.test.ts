@@ -1,9 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { entriesOf, followUntil, openSite, providerSettings, turnsEnded } from '../support/daemon.ts';
-import { type Crowd, claimants, faultsOf, ownerOf, said, startCrowd } from '../support/daemons.ts';
-import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
-import { startFakeProvider } from '../support/fake-provider.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import {
+  claimants,
+  entriesOf,
+  type FakeReply,
+  type FakeRequest,
+  type Fleet,
+  followUntil,
+  openProject,
+  ownerOf,
+  providerSettings,
+  said,
+  startFakeProvider,
+  startFleet,
+  turnsEnded,
+} from '../support/index.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import {
   distinct,
@@ -45,14 +57,14 @@ const isAnswered = (entries: readonly Entry[]) =>
 
 let otlp: OtlpReceiver;
 let mcp: McpHttpServer;
-let crowd: Crowd | null = null;
+let fleet: Fleet | null = null;
 beforeEach(async () => {
   otlp = await startOtlpReceiver();
   mcp = await startMcpHttpServer();
 });
 afterEach(async () => {
-  await crowd?.close();
-  crowd = null;
+  await fleet?.close();
+  fleet = null;
   await mcp.close();
   await otlp.close();
 });
@@ -87,7 +99,7 @@ function orphans(spans: readonly ReceivedSpan[]): string[] {
 describe('traces of daemons that share their logs', () => {
   it('one post through a tool, a handoff, a bus agent and a takeover is one tree', async () => {
     let hangs = 1;
-    crowd = await startCrowd({
+    fleet = await startFleet({
       count: 2,
       agents: AGENTS,
       settings: settings(),
@@ -97,15 +109,15 @@ describe('traces of daemons that share their logs', () => {
       },
     });
     const carried: (string | undefined)[] = [];
-    await crowd.client.agent('critic', (turn) => {
+    await fleet.client.agent('critic', (turn) => {
       carried.push(turn.traceparent);
       return 'it is fine';
     });
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'SECRET QUESTION' });
-    await crowd.provider.waitForRequests(4);
-    await (await ownerOf(crowd, 'demo')).kill9(); // in the middle of the last model call
-    const entries = await followUntil(crowd.client, 'demo', isAnswered);
-    expect(faultsOf(entries)).toEqual([]);
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'SECRET QUESTION' });
+    await fleet.provider.waitForRequests(4);
+    await (await ownerOf(fleet, 'demo')).kill9(); // in the middle of the last model call
+    const entries = await followUntil(fleet.client, 'demo', isAnswered);
+    expect(checkLaws(entries)).toEqual([]);
     expect(new Set(claimants(entries)).size).toBe(2);
     expect(said(entries)).toContain('SECRET ANSWER');
     await until(() => named(otlp.spans, 'post').length > 0, 'the span of the post');
@@ -127,7 +139,7 @@ describe('traces of daemons that share their logs', () => {
     expect(mcp.headers.map(({ traceparent }) => traceparent)).toContain(sent(tool?.spanId ?? ''));
     expect(carried).toEqual([sent(spans.find(({ parentId }) => parentId === critic.spanId)?.spanId ?? '')]);
     const models = spans.filter(({ name }) => name.startsWith('chat fake')).map(({ spanId }) => sent(spanId));
-    const requested = crowd.provider.requests.map(({ headers }) => headers.traceparent);
+    const requested = fleet.provider.requests.map(({ headers }) => headers.traceparent);
     expect(new Set(requested)).toEqual(new Set(models));
     expect(JSON.stringify(otlp.spans, (_, value) => (typeof value === 'bigint' ? 0 : value))).not.toContain(
       'SECRET',
@@ -136,28 +148,28 @@ describe('traces of daemons that share their logs', () => {
   }, 60_000);
 
   it('a repeated export has the same ids, and a log from before can be exported', async () => {
-    crowd = await startCrowd({
+    fleet = await startFleet({
       count: 1,
       agents: AGENTS,
       handler: (request) => team(request),
       settings: { tools: settings().tools },
     });
-    await crowd.client.agent('critic', () => 'it is fine');
-    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'SECRET QUESTION' });
-    await followUntil(crowd.client, 'demo', isAnswered);
+    await fleet.client.agent('critic', () => 'it is fine');
+    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'SECRET QUESTION' });
+    await followUntil(fleet.client, 'demo', isAnswered);
     expect(otlp.spans).toEqual([]);
-    expect(crowd.provider.requests.flatMap(({ headers }) => headers.traceparent ?? [])).toEqual([]);
+    expect(fleet.provider.requests.flatMap(({ headers }) => headers.traceparent ?? [])).toEqual([]);
 
-    const [site] = crowd.sites;
-    const first = await site?.parley('traces', 'demo', '--nats', crowd.nats.url, '--endpoint', otlp.url);
+    const [project] = fleet.projects;
+    const first = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--endpoint', otlp.url);
     expect(first?.stdout).toMatch(/^demo: \d+ spans in 1 traces sent to http:.*\/v1\/traces\n$/);
     const exported = otlp.spans.splice(0);
     expect(orphans(exported)).toEqual(['']);
-    const second = await site?.parley('traces', 'demo', '--nats', crowd.nats.url, '--endpoint', otlp.url);
+    const second = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--endpoint', otlp.url);
     expect(second?.stdout).toBe(first?.stdout);
     expect(otlp.spans).toEqual(exported);
 
-    const printed = await site?.parley('traces', 'demo', '--nats', crowd.nats.url, '--content');
+    const printed = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--content');
     expect(printed?.stdout).toContain('SECRET QUESTION');
     expect(printed?.stdout.trim().split('\n')).toHaveLength(exported.length);
   }, 60_000);
@@ -165,26 +177,26 @@ describe('traces of daemons that share their logs', () => {
 
 describe('traces of one daemon', () => {
   it('without an exporter, models, MCP servers and bus agents get the traceparent of the post, and nothing without one', async () => {
-    crowd = await startCrowd({
+    fleet = await startFleet({
       count: 1,
       agents: AGENTS,
       handler: (request) => team(request),
       settings: { tools: settings().tools },
     });
     const carried: (string | undefined)[] = [];
-    await crowd.client.agent('critic', (turn) => {
+    await fleet.client.agent('critic', (turn) => {
       carried.push(turn.traceparent);
       return 'it is fine';
     });
-    await crowd.client.post({ conversation: 'plain', publisher: 'alice', content: 'hello' });
-    await followUntil(crowd.client, 'plain', isAnswered);
-    await crowd.client.post({
+    await fleet.client.post({ conversation: 'plain', publisher: 'alice', content: 'hello' });
+    await followUntil(fleet.client, 'plain', isAnswered);
+    await fleet.client.post({
       ...{ conversation: 'demo', publisher: 'alice', content: 'hello' },
       traceparent: TRACEPARENT,
     });
-    await followUntil(crowd.client, 'demo', isAnswered);
+    await followUntil(fleet.client, 'demo', isAnswered);
     expect(carried).toEqual([undefined, TRACEPARENT]);
-    const requested = crowd.provider.requests.map(({ headers }) => headers.traceparent);
+    const requested = fleet.provider.requests.map(({ headers }) => headers.traceparent);
     expect(requested).toEqual([...Array(4).fill(undefined), ...Array(4).fill(TRACEPARENT)]);
     const called = mcp.headers.flatMap(({ traceparent }) => traceparent ?? []);
     expect(called).toEqual([TRACEPARENT]);
@@ -192,29 +204,29 @@ describe('traces of one daemon', () => {
   }, 60_000);
 
   it('a post continues the trace of its publisher, over NATS and over HTTP', async () => {
-    crowd = await startCrowd({ count: 1, settings: settings() });
-    const [site] = crowd.sites;
-    await site?.close();
-    const plain = await openSite({
-      nats: crowd.nats.url,
-      settings: providerSettings(crowd.provider.url, settings()),
+    fleet = await startFleet({ count: 1, settings: settings() });
+    const [project] = fleet.projects;
+    await project?.close();
+    const plain = await openProject({
+      nats: fleet.nats.url,
+      settings: providerSettings(fleet.provider.url, settings()),
     });
     const daemon = await plain.up('--store', 'jetstream', '--http', '127.0.0.1:0', '--http-token', 'none');
     try {
       const { headers } = await import('nats');
       const made = headers();
       made.set('traceparent', TRACEPARENT);
-      await crowd.program.jetstream().publish('parley.in.alice.nats', 'over NATS', { headers: made });
+      await fleet.program.jetstream().publish('parley.in.alice.nats', 'over NATS', { headers: made });
       await fetch(`${daemon.ready.http}/api/conversations/http/messages`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', traceparent: TRACEPARENT },
         body: JSON.stringify({ content: 'over HTTP' }),
       });
       made.set('traceparent', 'not-a-traceparent');
-      await crowd.program
+      await fleet.program
         .jetstream()
         .publish('parley.in.alice.wrong', 'with a wrong header', { headers: made });
-      for (const id of ['nats', 'http', 'wrong']) await followUntil(crowd.client, id, turnsEnded(1));
+      for (const id of ['nats', 'http', 'wrong']) await followUntil(fleet.client, id, turnsEnded(1));
       await until(() => named(otlp.spans, 'post').length === 3, 'three posts');
       const [nats, http, wrong] = ['nats', 'http', 'wrong'].map((id) =>
         named(otlp.spans, 'post').find(({ attributes }) => attributes['gen_ai.conversation.id'] === id),
@@ -222,7 +234,7 @@ describe('traces of one daemon', () => {
       expect(nats).toMatchObject({ traceId: CALLER.traceId, parentId: CALLER.spanId });
       expect(http).toMatchObject({ traceId: CALLER.traceId, parentId: CALLER.spanId });
       expect(wrong?.parentId).toBe('');
-      expect((await entriesOf(crowd.client, 'wrong'))[1]).not.toHaveProperty('traceparent');
+      expect((await entriesOf(fleet.client, 'wrong'))[1]).not.toHaveProperty('traceparent');
     } finally {
       await plain.close();
     }
@@ -230,22 +242,22 @@ describe('traces of one daemon', () => {
 
   it('what a killed daemon had not sent is sent after a restart, once the collector is back', async () => {
     const provider = await startFakeProvider(() => ({ text: 'noted' }));
-    const site = await openSite({ settings: providerSettings(provider.url, settings()) });
+    const project = await openProject({ settings: providerSettings(provider.url, settings()) });
     try {
       otlp.status = 503;
-      const daemon = await site.up();
-      const client = await site.client();
+      const daemon = await project.up();
+      const client = await project.connect();
       await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
       await followUntil(client, 'demo', turnsEnded(1));
       await daemon.kill9();
       otlp.status = 200;
-      const again = await site.up();
+      const again = await project.up();
       await until(() => named(otlp.spans, 'post').length > 0, 'the span of the post');
       expect(orphans(otlp.spans)).toEqual(['']);
       expect(named(otlp.spans, 'invoke_agent pm')).toHaveLength(1);
       expect(await again.stop()).toBe(0);
     } finally {
-      await site.close();
+      await project.close();
       await provider.close();
     }
   }, 60_000);

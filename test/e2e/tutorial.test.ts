@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/index.ts';
+import { linkPackage } from '../support/installed.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
-import { linkPackage } from '../support/project.ts';
 
 /**
  * The README, an example and the tutorial, as a reader follows them: files are created, commands are run in order,

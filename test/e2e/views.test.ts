@@ -1,33 +1,36 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
-import { runCli } from '../support/cli.ts';
 import {
   entriesOf,
+  type FakeProvider,
+  type FakeRequest,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
+  runCli,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 
 /** What a model receives, read from the requests at a provider. */
 describe('the view of each agent', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
 
   beforeAll(async () => {
     nats = await startNatsServer();
     provider = await startFakeProvider((request) => ({ text: `answer to ${lastOf(request).content}` }));
-    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
-    daemon = await site.up();
+    project = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
+    daemon = await project.up();
   });
   afterAll(async () => {
-    await site?.close();
+    await project?.close();
     await provider?.close();
     await nats?.stop();
   });
@@ -37,7 +40,7 @@ describe('the view of each agent', () => {
 
   /** Posts and waits for the answer. Returns the request that the provider received for it. */
   async function ask(conversation: string, content: string, turns: number, name?: string) {
-    const client = await site.client();
+    const client = await project.connect();
     const before = provider.requests.length;
     const author = name === undefined ? {} : { author: { name } };
     await client.post({ conversation, publisher: 'alice', content, ...author });
@@ -103,7 +106,7 @@ describe('the view of each agent', () => {
 
   it('the view has no persona in mode chat, and its prefix ends with the banner', async () => {
     await ask('modes', 'in mode agent', 1);
-    const switched = await site.parley('mode', 'modes', 'chat', '--json');
+    const switched = await project.parley('mode', 'modes', 'chat', '--json');
     expect(switched.json()).toEqual([expect.objectContaining({ mode: 'chat' })]);
     const [prefix] = await ask('modes', 'in mode chat', 2);
     expect(prefix?.content).not.toContain('PERSONA');
@@ -114,13 +117,13 @@ describe('the view of each agent', () => {
 
   it('a post is routed by phase', async () => {
     await ask('phases', 'to Pam', 1);
-    expect((await site.parley('phase', 'phases', 'execute')).code).toBe(0);
+    expect((await project.parley('phase', 'phases', 'execute')).code).toBe(0);
     const [prefix] = await ask('phases', 'to Dev', 2);
     expect(prefix?.content).toContain('PERSONA OF DEV');
   });
 
   it('explain prints the request of every answer as the provider received it, online, offline, and after a restart', async () => {
-    const client = await site.client();
+    const client = await project.connect();
     const before = provider.requests.length;
     await client.post({ conversation: 'why', publisher: 'alice', content: 'one' });
     await followUntil(client, 'why', turnsEnded(1));
@@ -145,14 +148,14 @@ describe('the view of each agent', () => {
     const online = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
     expect(online.json()).toEqual([{ messages: sent[2], report: explained[2]?.report }]);
     // With --data no daemon is used.
-    const offline = await site.parley('explain', 'why', ...where, '--config', site.config);
+    const offline = await project.parley('explain', 'why', ...where, '--config', project.config);
     expect(offline.stdout).toBe(online.stdout);
 
     await daemon.stop();
-    expect((await site.parley('explain', 'why', ...where, '--config', site.config)).stdout).toBe(
+    expect((await project.parley('explain', 'why', ...where, '--config', project.config)).stdout).toBe(
       offline.stdout,
     );
-    daemon = await site.up();
+    daemon = await project.up();
     const after = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
     expect(after.stdout).toBe(online.stdout);
   });

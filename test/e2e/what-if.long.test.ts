@@ -5,13 +5,15 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ParleyClient, WhatIfResult } from '../../src/client/index.ts';
 import {
   entriesOf,
+  type FakeHandler,
+  type FakeProvider,
   followUntil,
-  openSite,
+  openProject,
+  type Project,
   type RunningDaemon,
-  type Site,
+  startFakeProvider,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+} from '../support/index.ts';
 
 /** `parley what-if`: two providers, one daemon. */
 
@@ -40,11 +42,11 @@ describe('parley what-if', () => {
     return started;
   }
 
-  async function stage(first: FakeProvider, second: FakeProvider, more: object = {}): Promise<Site> {
-    const project = await mkdtemp(join(tmpdir(), 'parley-what-if-'));
-    for (const name of ['a.txt', 'b.txt']) await writeFile(join(project, name), `text of ${name}\n`);
+  async function stage(first: FakeProvider, second: FakeProvider, more: object = {}): Promise<Project> {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-what-if-'));
+    for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), `text of ${name}\n`);
     const model = { provider: 'openai', apiKey: 'sk-test', price: PRICE };
-    const site = await openSite({
+    const project = await openProject({
       agents: { pm: PM },
       settings: {
         defaultAgent: 'pm',
@@ -54,15 +56,15 @@ describe('parley what-if', () => {
         },
         retry: { attempts: 2, baseMs: 5, maxMs: 20 },
         shutdown: { graceMs: 5_000 },
-        tools: { project },
+        tools: { project: folder },
         ...more,
       },
     });
-    open.push(site);
-    site.defer(() => rm(project, { recursive: true, force: true }));
-    daemon = await site.up();
+    open.push(project);
+    project.defer(() => rm(folder, { recursive: true, force: true }));
+    daemon = await project.up();
     posted = 0;
-    return site;
+    return project;
   }
 
   async function answerOf(client: ParleyClient, content = 'compare a and b'): Promise<number> {
@@ -78,14 +80,14 @@ describe('parley what-if', () => {
   it('sends the recorded bytes to its own model, and to another one all but the fields of that model', async () => {
     const first = await provider(recorded);
     const second = await provider(recorded);
-    const site = await stage(first, second);
-    const client = await site.client();
+    const project = await stage(first, second);
+    const client = await project.connect();
     const at = await answerOf(client);
-    const log = await site.logFile('demo');
+    const log = await project.logFile('demo');
     const sent = first.requests.map(({ body }) => body.toString());
     expect(sent).toHaveLength(2);
 
-    const ran = await site.parley(
+    const ran = await project.parley(
       'what-if',
       'demo',
       '--agent',
@@ -116,10 +118,10 @@ describe('parley what-if', () => {
       change: { model: 'm2', persona: false },
     });
     expect(result.results[0]?.changed[0]).toMatchObject({ outcome: 'answered', verdict: 'same', steps: 2 });
-    expect(await site.logFile('demo')).toBe(log);
+    expect(await project.logFile('demo')).toBe(log);
 
-    const [file] = await readdir(join(site.data, 'what-if', 'demo'));
-    expect((await stat(join(site.data, 'what-if', 'demo', file ?? ''))).mode & 0o777).toBe(0o600);
+    const [file] = await readdir(join(project.data, 'what-if', 'demo'));
+    expect((await stat(join(project.data, 'what-if', 'demo', file ?? ''))).mode & 0o777).toBe(0o600);
   });
 
   it('shows both sides, the lines that differ, finish reasons, tokens, and an unknown cost as unknown', async () => {
@@ -129,9 +131,9 @@ describe('parley what-if', () => {
         ? { text: 'They differ.\nIn two lines.', finishReason: 'length' }
         : { text: 'Looking.', toolCalls: reads('b.txt', 'a.txt') },
     );
-    const site = await stage(first, second);
-    const at = await answerOf(await site.client());
-    const ran = await site.parley('what-if', 'demo', '--at', String(at), '--model', 'm2', '-n', '2');
+    const project = await stage(first, second);
+    const at = await answerOf(await project.connect());
+    const ran = await project.parley('what-if', 'demo', '--at', String(at), '--model', 'm2', '-n', '2');
     expect([ran.code, ran.stderr]).toEqual([
       0,
       expect.stringMatching(/^what-if \w+: queued, 0 of 4 runs of 1 turn\n$/),
@@ -145,22 +147,22 @@ describe('parley what-if', () => {
       'changed 2: different; the answer was cut at the output limit (length)\n  as changed 1',
     );
     expect(ran.stdout).not.toContain('$0.0000');
-    const listed = await site.parley('what-if', 'demo', '--list');
+    const listed = await project.parley('what-if', 'demo', '--list');
     expect(listed.stdout).toMatch(/\w+ +\S+ +done +pm +model m2 +1 +2 +0 +2 +\$0\.0120 \+ unknown/);
   });
 
   it('ends a run at a call that the recorded turn did not make, and runs no tool', async () => {
     const first = await provider(recorded);
     const second = await provider(() => ({ text: 'Other.', toolCalls: reads('c.txt') }));
-    const site = await stage(first, second);
-    const at = await answerOf(await site.client());
-    const audit = () => readFile(join(site.data, 'conversations', 'demo', 'audit.jsonl'), 'utf8');
+    const project = await stage(first, second);
+    const at = await answerOf(await project.connect());
+    const audit = () => readFile(join(project.data, 'conversations', 'demo', 'audit.jsonl'), 'utf8');
     const before = await audit();
-    const ran = await site.parley('what-if', 'demo', '--agent', 'pm', '--at', String(at), '--model', 'm2');
+    const ran = await project.parley('what-if', 'demo', '--agent', 'pm', '--at', String(at), '--model', 'm2');
     expect([ran.code, ran.stdout]).toEqual([0, expect.stringContaining('changed 1: call 1 wanted tools')]);
     expect(ran.stdout).toContain('+ ⚙ fs_read {"path":"@project/c.txt"}');
     expect(await audit()).toBe(before);
-    const last = await site.parley(
+    const last = await project.parley(
       'what-if',
       'demo',
       '--at',
@@ -178,10 +180,18 @@ describe('parley what-if', () => {
 
   it('replaces the persona by the text of a file, without the keys of an agent file', async () => {
     const first = await provider(recorded);
-    const site = await stage(first, await provider(recorded));
-    const at = await answerOf(await site.client());
-    await writeFile(join(site.root, 'terse.md'), PM.replace('PERSONA OF PAM', 'BE TERSE'));
-    const ran = await site.parley('what-if', 'demo', '--at', String(at), '--persona', 'terse.md', '--json');
+    const project = await stage(first, await provider(recorded));
+    const at = await answerOf(await project.connect());
+    await writeFile(join(project.root, 'terse.md'), PM.replace('PERSONA OF PAM', 'BE TERSE'));
+    const ran = await project.parley(
+      'what-if',
+      'demo',
+      '--at',
+      String(at),
+      '--persona',
+      'terse.md',
+      '--json',
+    );
     expect(ran.code).toBe(0);
     const systems = first.requests.slice(2).map(({ json }) => json.messages?.[0]?.content ?? '');
     expect(
@@ -196,23 +206,23 @@ describe('parley what-if', () => {
     const second = await provider((request, at) =>
       failing ? { status: 401, body: { error: { message: 'no' } } } : recorded(request, at),
     );
-    const site = await stage(first, second);
-    const client = await site.client();
+    const project = await stage(first, second);
+    const client = await project.connect();
     for (const content of ['one', 'two', 'three']) await answerOf(client, content);
     const all = ['what-if', 'demo', '--agent', 'pm', '--at', 'all', '--model', 'm2'];
-    const ran = await site.parley(...all);
+    const ran = await project.parley(...all);
     expect(ran.stdout.match(/^\d+ +same +same /gm)).toHaveLength(3);
     failing = true;
-    const failed = await site.parley(...all);
+    const failed = await project.parley(...all);
     expect(failed.code).toBe(0);
     expect(failed.stdout.match(/^\d+ +same +failed .*/gm)).toHaveLength(3);
   });
 
   it('refuses what it cannot send again, with the next step', async () => {
-    const site = await stage(await provider(recorded), await provider(recorded));
-    const at = await answerOf(await site.client());
+    const project = await stage(await provider(recorded), await provider(recorded));
+    const at = await answerOf(await project.connect());
     const refused = async (...args: string[]) => {
-      const { code, stderr } = await site.parley('what-if', 'demo', ...args);
+      const { code, stderr } = await project.parley('what-if', 'demo', ...args);
       return [code, stderr];
     };
     expect(await refused('--at', String(at), '--model', 'm3')).toEqual([
@@ -234,22 +244,22 @@ describe('parley what-if', () => {
   it('changes nothing in a turn that runs meanwhile, and is deleted with the conversation', async () => {
     const first = await provider((request, at) => ({ ...recorded(request, at), delayMs: 200 }));
     const second = await provider((request, at) => ({ ...recorded(request, at), delayMs: 300 }));
-    const site = await stage(first, second);
-    const client = await site.client();
+    const project = await stage(first, second);
+    const client = await project.connect();
     const at = await answerOf(client);
     const request = { conversation: 'demo', at, model: 'm2', runs: 10, id: 'w1' };
     await client.request('what-if', request);
     expect(await client.request('what-if', request)).toMatchObject({ id: 'w1' });
     await answerOf(client, 'and now?');
-    const shown = await site.parley('explain', 'demo', '--agent', 'pm', '--at', String(at), '--json');
+    const shown = await project.parley('explain', 'demo', '--agent', 'pm', '--at', String(at), '--json');
     expect(resultIn(shown.stdout)).toMatchObject({ report: { sent: true } });
     const entries = await entriesOf(client, 'demo');
     expect(entries.filter(({ type }) => type === 'turn-ended')).toHaveLength(2);
     expect((await client.request('what-ifs', { conversation: 'demo' })).whatIfs).toHaveLength(1);
 
-    const removed = await site.parley('rm', 'demo');
+    const removed = await project.parley('rm', 'demo');
     expect(removed.code).toBe(0);
-    expect(await readdir(join(site.data, 'what-if'))).toEqual([]);
+    expect(await readdir(join(project.data, 'what-if'))).toEqual([]);
     await second.waitForIdle();
     const made = second.requests.length;
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'again' });
@@ -261,11 +271,11 @@ describe('parley what-if', () => {
   it('reports a what-if as interrupted when the daemon stops or is killed, with the runs that ended', async () => {
     let slow = false;
     const first = await provider((request, at) => ({ ...recorded(request, at), delayMs: slow ? 200 : 0 }));
-    const site = await stage(first, await provider(recorded));
-    const at = await answerOf(await site.client());
+    const project = await stage(first, await provider(recorded));
+    const at = await answerOf(await project.connect());
     slow = true;
     const begin = async (id: string) => {
-      const client = await site.client();
+      const client = await project.connect();
       await client.request('what-if', { conversation: 'demo', at, model: 'm2', runs: 20, id });
       await expect
         .poll(async () => (await client.request('what-ifs', { conversation: 'demo' })).whatIfs[0]?.done, {
@@ -274,18 +284,18 @@ describe('parley what-if', () => {
         .toBeGreaterThan(0);
     };
     const listed = async () => {
-      const { stdout } = await site.parley('what-if', 'demo', '--list', '--json');
+      const { stdout } = await project.parley('what-if', 'demo', '--list', '--json');
       return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
     };
     await begin('by-hand');
-    const ended = await site.parley('what-if', 'demo', '--stop', 'by-hand');
+    const ended = await project.parley('what-if', 'demo', '--stop', 'by-hand');
     expect([ended.code, ended.stdout]).toEqual([1, expect.stringContaining('stopped, ')]);
     await begin('by-the-stop');
     expect(await daemon.stop()).toBe(0);
-    daemon = await site.up();
+    daemon = await project.up();
     await begin('by-a-kill');
     await daemon.kill9();
-    daemon = await site.up();
+    daemon = await project.up();
     expect((await listed()).map(({ id, state }) => [id, state])).toEqual([
       ['by-a-kill', 'interrupted'],
       ['by-the-stop', 'interrupted'],

@@ -1,10 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import type { CrashPoint } from '../../src/daemon/index.ts';
-import { checkLog } from '../support/check-log.ts';
-import { followUntil, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType } from '../support/team.ts';
+import {
+  checkLog,
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /** A post with a workflow, on a server of its own: rights, `parley run`, and kills between its steps. */
 
@@ -33,11 +39,11 @@ rules:
 describe('a post with a workflow', () => {
   const env: Record<string, string> = {};
   let nats: TestNatsServer;
-  let site: Site;
+  let project: Project;
 
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       env,
       settings: scriptedSettings({ publishers: { desk: { workflows: ['talk'] } } }),
@@ -46,7 +52,7 @@ describe('a post with a workflow', () => {
     });
   });
   afterEach(async () => {
-    await site?.close();
+    await project?.close();
     await nats.stop();
   });
 
@@ -57,14 +63,14 @@ describe('a post with a workflow', () => {
 
   it.each(POINTS)('starts one run with its input when the daemon is killed at %s', async (point) => {
     env.PARLEY_CRASH_POINTS = `${point}:1`;
-    const first = await site.up('--allow-crash-points');
+    const first = await project.up('--allow-crash-points');
     const post = { content: 'a clock', workflow: 'talk', id: 'begin' };
-    const client = await site.client();
+    const client = await project.connect();
     const body = { ...post, conversation: 'demo', publisher: 'desk' };
     const [exitCode] = await Promise.all([first.exited, client.post(body).catch(() => undefined)]);
     expect(exitCode).toBeNull();
     delete env.PARLEY_CRASH_POINTS;
-    const second = await site.up();
+    const second = await project.up();
     const again = await client.post(body);
     const entries = await followUntil(client, 'demo', isOver);
     expect(ofType(entries, 'run-started')).toHaveLength(1);
@@ -72,12 +78,12 @@ describe('a post with a workflow', () => {
     const inputs = ofType(entries, 'message').filter(({ role }) => role === 'user');
     expect(inputs).toMatchObject([{ id: 'begin', workflow: 'talk', index: again.index }]);
     await second.stop();
-    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 
   it('parley run starts it, waits for its end, and needs an operator or the row of the publisher', async () => {
-    await site.up();
-    const run = (...more: string[]) => site.parley('run', 'talk', 'a clock', ...more);
+    await project.up();
+    const run = (...more: string[]) => project.parley('run', 'talk', 'a clock', ...more);
     const desk = await run('--publisher', 'desk', '--conversation', 'one', '--wait');
     expect(desk).toMatchObject({ code: 0, stdout: expect.stringContaining('It is a clock.') });
     expect(desk.stderr).toContain('the run of talk ended: done (A clock.)');
@@ -86,7 +92,7 @@ describe('a post with a workflow', () => {
     expect(ann.stderr).toContain('ann may not start the workflow talk');
     const operator = await run('--publisher', 'ann', '--conversation', 'two', '--operator', '--wait');
     expect(operator).toMatchObject({ code: 0, stdout: expect.stringContaining('It is a clock.') });
-    const unknown = await site.parley('run', 'none', 'a clock', '--operator');
+    const unknown = await project.parley('run', 'none', 'a clock', '--operator');
     expect(unknown.stderr).toMatch(/there is no workflow none[\s\S]*workflows: talk/);
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { it } from '../support/broker.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { startNatsServer, type TestNatsServer } from '../support/index.ts';
 import { bytes, collector, recordingLog, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts during failures', () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
-import { startNatsServer } from '../support/nats-server.ts';
+import { startNatsServer } from '../support/index.ts';
 import { type Broker, openBus, recordingLog, startBroker } from '../unit/bus/support.ts';
 
 let broker: Broker;

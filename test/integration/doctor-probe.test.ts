@@ -2,14 +2,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
-import { openSite, type Site } from '../support/daemon.ts';
+import { openProject, type Project } from '../support/index.ts';
 
 const KEY = 'sk-secret-of-the-probe';
 const program = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 let endpoint: Server;
-let site: Site;
+let project: Project;
 afterEach(async () => {
-  await site.close();
+  await project.close();
   endpoint.closeAllConnections();
   endpoint.close();
 });
@@ -48,12 +48,12 @@ it('`doctor --probe` calls each model and MCP server once, reports each, and pri
     good: model('good'),
     bad: model('bad'),
   };
-  site = await openSite({
+  project = await openProject({
     settings: { models, tools: { mcpServers } },
     agents: { pm: '---\nname: PM\n---\nAnswer.' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'x' } }] } },
   });
-  const ran = await site.parley('doctor', '--config', site.config, '--probe', '--json');
+  const ran = await project.parley('doctor', '--config', project.config, '--probe', '--json');
   const checks = new Map(ran.json().map((check) => [check.name, check]));
   expect(checks.get('model default')).toMatchObject({
     status: 'warn',

@@ -2,8 +2,7 @@ import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { openSite, type Site } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
 import { postOnStream } from '../support/stream-post.ts';
 import { until } from '../unit/bus/support.ts';
 
@@ -13,21 +12,21 @@ describe.each(['file', 'jetstream'] as const)(
   'deletions in a store of kind %s after the ingress stream lost its newest posts',
   (store) => {
     let nats: TestNatsServer;
-    let site: Site;
+    let project: Project;
     let client: ParleyClient;
     beforeEach(async () => {
       nats = await startNatsServer();
-      site = await openSite({ nats: nats.url });
+      project = await openProject({ nats: nats.url });
       client = await connect({ url: nats.url });
     });
     afterEach(async () => {
       await client.close();
-      await site.close();
+      await project.close();
       await nats.stop();
     });
 
-    const directory = () => join(site.root, 'a');
-    const up = () => site.up('--data', directory(), '--store', store);
+    const directory = () => join(project.root, 'a');
+    const up = () => project.up('--data', directory(), '--store', store);
     const say = (conversation: string) => postOnStream(nats.url, conversation, 'hello');
     const remove = (conversation: string) => client.request('delete', { conversation });
     const listed = async () => (await client.request('conversations', {})).conversations.map(({ id }) => id);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentTurn } from '../../src/client/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { startNatsServer, type TestNatsServer } from '../support/index.ts';
 import {
   answered,
   openRemoteSite,
@@ -14,28 +14,28 @@ import {
 /** Remote agents: the tools that the daemon runs for them, and turns that are withdrawn. */
 
 let server: TestNatsServer;
-let site: RemoteSite;
+let project: RemoteSite;
 beforeAll(async () => {
   server = await startNatsServer();
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  site = await openRemoteSite(server.url);
+  project = await openRemoteSite(server.url);
 });
-afterEach(() => site.close());
+afterEach(() => project.close());
 
 const reading = { name: 'fs_read', arguments: { path: '@project/a' }, id: 'mine' };
 
 describe('the tools of a remote agent', () => {
   it('the daemon runs the tools of a remote agent and sends the results to the same offer', async () => {
     let offers = 0;
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       offers += 1;
       turn.write('Let me look. ');
       const results = await turn.callTools([reading, { name: 'fs_list', arguments: '{"path":"."}' }]);
       return JSON.stringify(results);
     });
-    const first = await site.call();
+    const first = await project.call();
     expect(first).toMatchObject({
       kind: 'answered',
       answer: {
@@ -46,56 +46,56 @@ describe('the tools of a remote agent', () => {
         ],
       },
     });
-    const second = await site.call(requestAfter(first));
+    const second = await project.call(requestAfter(first));
     const results = [{ id: 'mine', content: 'result of fs_read' }, { content: 'result of fs_list' }];
     expect(second).toMatchObject(answered(JSON.stringify(results)));
     expect(offers).toBe(1);
   });
 
   it('a remote agent may call tools repeatedly, also before the last results arrived', async () => {
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       const both = await Promise.all([
         turn.callTools([{ name: 'one', arguments: {} }]),
         turn.callTools([{ name: 'two', arguments: {} }]),
       ]);
       return both.map(([result]) => result?.content).join(', ');
     });
-    const first = await site.call();
-    const second = await site.call(requestAfter(first));
+    const first = await project.call();
+    const second = await project.call(requestAfter(first));
     expect(second).toMatchObject({ answer: { toolCalls: [{ name: 'two' }] } });
-    expect(await site.call(requestAfter(second))).toMatchObject(answered('result of one, result of two'));
+    expect(await project.call(requestAfter(second))).toMatchObject(answered('result of one, result of two'));
   });
 
   it('the results contain the messages of others since the offer', async () => {
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       await turn.callTools([reading]);
       return `news: ${turn.news.map((message) => message.content)}`;
     });
-    const first = await site.call();
+    const first = await project.call();
     const next = requestAfter(first, { role: 'user', content: 'be quick' });
-    expect(await site.call(next)).toMatchObject(answered('news: be quick'));
+    expect(await project.call(next)).toMatchObject(answered('news: be quick'));
   });
 
   it('a repeated call is not run twice, and its results are sent again', async () => {
     const heard: unknown[] = [];
     let again = quiet;
-    await site.bareAgent(({ reply }) => {
+    await project.bareAgent(({ reply }) => {
       const ask = () =>
-        site.program.publish(reply, JSON.stringify({ type: 'tool_call', calls: [reading] }), {
+        project.program.publish(reply, JSON.stringify({ type: 'tool_call', calls: [reading] }), {
           reply: '_INBOX.my',
         });
-      site.program.subscribe('_INBOX.my', {
+      project.program.subscribe('_INBOX.my', {
         callback: (_, message) => {
           heard.push(message.json());
-          if (heard.length === 2) site.say(reply, { type: 'final', content: 'enough' });
+          if (heard.length === 2) project.say(reply, { type: 'final', content: 'enough' });
         },
       });
       again = ask;
       ask();
       ask();
     });
-    const first = await site.call();
-    const second = site.call(requestAfter(first));
+    const first = await project.call();
+    const second = project.call(requestAfter(first));
     await expect.poll(() => heard.length).toBe(1);
     again();
     expect(await second).toMatchObject(answered('enough'));
@@ -104,52 +104,52 @@ describe('the tools of a remote agent', () => {
 
   it('a repeated call with another reply subject is not run twice, and gets the results there', async () => {
     const heard: string[] = [];
-    await site.bareAgent(({ reply }) => {
+    await project.bareAgent(({ reply }) => {
       const message = JSON.stringify({ type: 'tool_call', id: 'call-1', calls: [reading] });
-      site.program.subscribe('_INBOX.my.*', {
+      project.program.subscribe('_INBOX.my.*', {
         callback: (_, { subject }) => {
           heard.push(subject);
-          if (heard.length === 1) site.program.publish(reply, message, { reply: '_INBOX.my.third' });
-          else site.say(reply, { type: 'final', content: 'enough' });
+          if (heard.length === 1) project.program.publish(reply, message, { reply: '_INBOX.my.third' });
+          else project.say(reply, { type: 'final', content: 'enough' });
         },
       });
       for (const inbox of ['_INBOX.my.first', '_INBOX.my.second'])
-        site.program.publish(reply, message, { reply: inbox });
+        project.program.publish(reply, message, { reply: inbox });
     });
-    const first = await site.call();
-    expect(await site.call(requestAfter(first))).toMatchObject(answered('enough'));
+    const first = await project.call();
+    expect(await project.call(requestAfter(first))).toMatchObject(answered('enough'));
     expect(heard).toEqual(['_INBOX.my.second', '_INBOX.my.third']);
   });
 
   it('an agent without a reply subject gets its results on the control subject', async () => {
-    await site.bareAgent(({ reply, control }) => {
-      site.program.subscribe(control, {
+    await project.bareAgent(({ reply, control }) => {
+      project.program.subscribe(control, {
         callback: (_, message) => {
           const { type, results } = message.json<{ type: string; results: { content: string }[] }>();
-          if (type === 'tool_results') site.say(reply, { type: 'final', content: results[0]?.content });
+          if (type === 'tool_results') project.say(reply, { type: 'final', content: results[0]?.content });
         },
       });
-      site.say(reply, { type: 'tool_call', calls: [reading] });
+      project.say(reply, { type: 'tool_call', calls: [reading] });
     });
-    const first = await site.call();
-    expect(await site.call(requestAfter(first))).toMatchObject(answered('result of fs_read'));
+    const first = await project.call();
+    expect(await project.call(requestAfter(first))).toMatchObject(answered('result of fs_read'));
   });
 
   it('calls and results are offered to another instance if the first one is gone', async () => {
-    const first = site.bareAgent(({ reply }) => {
-      site.say(reply, { type: 'tool_call', calls: [reading] });
-      void site.program.drain();
+    const first = project.bareAgent(({ reply }) => {
+      project.say(reply, { type: 'tool_call', calls: [reading] });
+      void project.program.drain();
     });
     await first;
-    const outcome = await site.call();
-    await expect.poll(() => site.program.isClosed()).toBe(true);
+    const outcome = await project.call();
+    await expect.poll(() => project.program.isClosed()).toBe(true);
     let seen: AgentTurn | undefined;
-    await site.client.agent('critic', (turn) => {
+    await project.client.agent('critic', (turn) => {
       seen = turn;
       return 'taken over';
     });
     const request = requestAfter(outcome);
-    expect(await site.call(request)).toMatchObject(answered('taken over'));
+    expect(await project.call(request)).toMatchObject(answered('taken over'));
     expect(seen?.messages).toEqual(request.messages);
   });
 
@@ -175,7 +175,7 @@ describe('the tools of a remote agent', () => {
 
   it('a call is repeated until a daemon receives it, and answered once', async () => {
     let given: unknown;
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       given = await turn.callTools([reading]);
       return undefined;
     });
@@ -190,21 +190,26 @@ describe('the tools of a remote agent', () => {
       reply,
       control,
     };
-    await site.program.request('parley.agent.critic.turn', JSON.stringify({ ...offer, heartbeatMs: 60_000 }));
+    await project.program.request(
+      'parley.agent.critic.turn',
+      JSON.stringify({ ...offer, heartbeatMs: 60_000 }),
+    );
     const results = [{ id: 'mine', content: 'late' }];
-    site.program.subscribe(reply, { callback: (_, message) => message.respond(JSON.stringify({ results })) });
+    project.program.subscribe(reply, {
+      callback: (_, message) => message.respond(JSON.stringify({ results })),
+    });
     await expect.poll(() => given, { timeout: 5_000 }).toEqual(results);
   });
 
   it('a daemon that did not receive the call offers the turn again with its results', async () => {
-    await site.client.agent('critic', (turn) => `${turn.messages.length} messages`);
+    await project.client.agent('critic', (turn) => `${turn.messages.length} messages`);
     const call = { id: 'c1_0', type: 'function' as const, function: { name: 'fs_read', arguments: '{}' } };
     const request = requestOf([
       question,
       { role: 'assistant', content: null, tool_calls: [call] },
       { role: 'tool', tool_call_id: 'c1_0', content: 'text' },
     ]);
-    expect(await site.call(request)).toMatchObject(answered('3 messages'));
+    expect(await project.call(request)).toMatchObject(answered('3 messages'));
   });
 });
 
@@ -212,12 +217,12 @@ describe('a turn that is withdrawn', () => {
   it('a withdrawn turn is aborted at the agent', async () => {
     let turn: AgentTurn | undefined;
     const abort = new AbortController();
-    await site.client.agent('critic', async (offered) => {
+    await project.client.agent('critic', async (offered) => {
       turn = offered;
       await new Promise((resolve) => offered.signal.addEventListener('abort', resolve));
       return 'too late';
     });
-    const calling = site.call(requestOf(), abort.signal);
+    const calling = project.call(requestOf(), abort.signal);
     await expect.poll(() => turn).toBeDefined();
     abort.abort();
     expect(await calling).toMatchObject({ kind: 'aborted' });
@@ -227,21 +232,21 @@ describe('a turn that is withdrawn', () => {
   it('a withdrawn turn keeps its text so far', async () => {
     const abort = new AbortController();
     const told: unknown[] = [];
-    const offers = await site.bareAgent(async ({ live, reply, control }) => {
-      site.program.subscribe(control, { callback: (_, message) => void told.push(message.json()) });
-      site.say(live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'I would ' });
-      site.say(live, { turnId: 'turn-1', call: 'k', n: 1, type: 'text', delta: 'say' });
-      await site.program.request(reply, '{"type":"heartbeat"}'); // answered after the messages before it
+    const offers = await project.bareAgent(async ({ live, reply, control }) => {
+      project.program.subscribe(control, { callback: (_, message) => void told.push(message.json()) });
+      project.say(live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'I would ' });
+      project.say(live, { turnId: 'turn-1', call: 'k', n: 1, type: 'text', delta: 'say' });
+      await project.program.request(reply, '{"type":"heartbeat"}'); // answered after the messages before it
       abort.abort();
     });
-    const outcome = await site.call(requestOf(), abort.signal);
+    const outcome = await project.call(requestOf(), abort.signal);
     expect(outcome).toMatchObject({ kind: 'aborted', partial: { content: 'I would say' } });
     await expect.poll(() => told).toEqual([{ type: 'abort', turnId: 'turn-1', epoch: offers[0]?.epoch }]);
   });
 
   it('a withdrawn turn ends its tool calls', async () => {
     let failure: unknown;
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       await turn
         .callTools([{ name: 'handoff', arguments: { to: 'dev', summary: '…' } }])
         .catch((error: unknown) => {
@@ -249,14 +254,14 @@ describe('a turn that is withdrawn', () => {
         });
       return undefined;
     });
-    expect(await site.call()).toMatchObject({ answer: { toolCalls: [{ name: 'handoff' }] } });
-    site.model.turnOver('turn-1');
+    expect(await project.call()).toMatchObject({ answer: { toolCalls: [{ name: 'handoff' }] } });
+    project.model.turnOver('turn-1');
     await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
   });
 
   it('an agent detects that no daemon receives its turn any more', async () => {
     let turn: AgentTurn | undefined;
-    await site.client.agent('critic', async (offered) => {
+    await project.client.agent('critic', async (offered) => {
       turn = offered;
       await new Promise((resolve) => offered.signal.addEventListener('abort', resolve));
       return undefined;
@@ -273,7 +278,7 @@ describe('a turn that is withdrawn', () => {
       control,
     };
     const body = JSON.stringify({ ...offer, heartbeatMs: 20 });
-    const accepted = await site.program.request('parley.agent.critic.turn', body);
+    const accepted = await project.program.request('parley.agent.critic.turn', body);
     expect(accepted.json()).toEqual({ accepted: true, instance: expect.any(String) });
     const reason = { code: 'TURN_OVER', message: expect.stringContaining('no daemon') };
     await expect.poll(() => turn?.signal.reason).toMatchObject(reason);
@@ -282,22 +287,22 @@ describe('a turn that is withdrawn', () => {
   it('a turn is aborted when the client closes', async () => {
     let began = false;
     let wasAborted = false;
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       began = true;
       await new Promise((resolve) => turn.signal.addEventListener('abort', resolve));
       wasAborted = true;
       return undefined;
     });
-    const calling = site.call();
+    const calling = project.call();
     await expect.poll(() => began).toBe(true);
-    await site.client.close();
+    await project.client.close();
     await expect.poll(() => wasAborted).toBe(true);
     expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED' });
   });
 
   it('an agent refuses an offer that it cannot understand', async () => {
-    await site.client.agent('critic', () => 'never');
-    const answer = await site.program.request('parley.agent.critic.turn', '{"conversation":"c"}');
+    await project.client.agent('critic', () => 'never');
+    const answer = await project.program.request('parley.agent.critic.turn', '{"conversation":"c"}');
     expect(answer.json()).toMatchObject({ accepted: false, reason: expect.stringContaining('turnId') });
   });
 });

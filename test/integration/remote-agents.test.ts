@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AgentTurn, connect } from '../../src/client/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { startNatsServer, type TestNatsServer } from '../support/index.ts';
 import {
   answered,
   openRemoteSite,
@@ -13,24 +13,24 @@ import {
 /** Remote agents: how a turn is assigned and kept, and how misbehaving agents are handled. */
 
 let server: TestNatsServer;
-let site: RemoteSite;
+let project: RemoteSite;
 beforeAll(async () => {
   server = await startNatsServer({ config: 'max_payload: 65536' });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  site = await openRemoteSite(server.url);
+  project = await openRemoteSite(server.url);
 });
-afterEach(() => site.close());
+afterEach(() => project.close());
 
 describe('a remote agent', () => {
   it('a remote agent answers an offer that contains the whole request', async () => {
     let seen: AgentTurn | undefined;
-    await site.client.agent('critic', async (turn) => {
+    await project.client.agent('critic', async (turn) => {
       seen = turn;
       return `I read: ${turn.messages.at(-1)?.content}`;
     });
-    expect(await site.call()).toMatchObject(answered('I read: Is it good?'));
+    expect(await project.call()).toMatchObject(answered('I read: Is it good?'));
     expect(seen).toMatchObject({
       conversation: 'c',
       turnId: 'turn-1',
@@ -42,21 +42,21 @@ describe('a remote agent', () => {
 
   it('a remote agent returns session, usage and model with the answer', async () => {
     const usage = { inputTokens: 3, outputTokens: 2 };
-    await site.client.agent('critic', () => ({
+    await project.client.agent('critic', () => ({
       content: 'Yes.',
       sessionId: 'session-2',
       usage,
       model: 'mine',
     }));
-    expect(await site.call()).toMatchObject({
+    expect(await project.call()).toMatchObject({
       answer: { content: 'Yes.', sessionId: 'session-2', usage, model: 'mine' },
     });
   });
 
   it('REMOTE-MODEL-7: a remote agent that reports more tokens than bytes were sent and received reports that many, and no cost', async () => {
     const huge = { inputTokens: 9e15, cachedInputTokens: 9e15, outputTokens: 9e15, usd: 9e9 };
-    await site.client.agent('critic', () => ({ content: 'Yes.', usage: huge }));
-    const outcome = await site.call();
+    await project.client.agent('critic', () => ({ content: 'Yes.', usage: huge }));
+    const outcome = await project.call();
     const sent = requestOf().body.reduce((sum, bytes) => sum + bytes.length, 0);
     const usage = { inputTokens: sent, cachedInputTokens: sent, outputTokens: 4, byAgent: true };
     expect(outcome.kind === 'answered' && outcome.answer.usage).toEqual(usage);
@@ -64,18 +64,18 @@ describe('a remote agent', () => {
 
   it('a remote agent streams its text to followers, and the text is the answer if it returns nothing', async () => {
     const chunks: unknown[] = [];
-    site.program.subscribe('parley.live.c.critic', {
+    project.program.subscribe('parley.live.c.critic', {
       callback: (_, message) => void chunks.push(message.json()),
     });
-    await site.program.flush();
-    await site.client.agent('critic', async (turn) => {
+    await project.program.flush();
+    await project.client.agent('critic', async (turn) => {
       turn.write('Not ');
       turn.think('hm');
       turn.write('bad.');
       return undefined;
     });
-    expect(await site.call()).toMatchObject(answered('Not bad.'));
-    await site.program.flush();
+    expect(await project.call()).toMatchObject(answered('Not bad.'));
+    await project.program.flush();
     expect(chunks).toMatchObject([
       { turnId: 'turn-1', n: 0, type: 'text', delta: 'Not ' },
       { turnId: 'turn-1', n: 1, type: 'reasoning', delta: 'hm' },
@@ -86,13 +86,13 @@ describe('a remote agent', () => {
   it('a remote agent keeps its turn by heartbeats, however long it takes', async () => {
     let finish = quiet;
     let offers = 0;
-    await site.client.agent('critic', () => {
+    await project.client.agent('critic', () => {
       offers += 1;
       return new Promise((resolve) => {
         finish = () => resolve('at last');
       });
     });
-    const calling = site.call();
+    const calling = project.call();
     await new Promise((resolve) => setTimeout(resolve, 1_300)); // twice the failure timeout
     finish();
     expect(await calling).toMatchObject(answered('at last'));
@@ -100,43 +100,51 @@ describe('a remote agent', () => {
   });
 
   it('an error in a remote agent fails the turn with its code and message', async () => {
-    await site.client.agent('critic', () => {
+    await project.client.agent('critic', () => {
       throw Object.assign(new Error('no more ink'), { code: 'OUT_OF_INK' });
     });
-    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'OUT_OF_INK', message: 'no more ink' });
+    expect(await project.call()).toMatchObject({
+      kind: 'failed',
+      code: 'OUT_OF_INK',
+      message: 'no more ink',
+    });
   });
 
   it('a remote agent that is not connected is a retryable error', async () => {
-    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: true });
+    expect(await project.call()).toMatchObject({
+      kind: 'failed',
+      code: 'AGENT_NOT_CONNECTED',
+      retryable: true,
+    });
   });
 
   it('a remote agent that is stopped finishes its turn and accepts no other', async () => {
     let finish = quiet;
-    const agent = await site.client.agent(
+    const agent = await project.client.agent(
       'critic',
       () => new Promise((resolve) => (finish = () => resolve('done'))),
     );
-    const calling = site.call();
+    const calling = project.call();
     await expect.poll(() => finish).not.toBe(quiet);
     const stopping = agent.stop();
     finish();
     expect(await calling).toMatchObject(answered('done'));
     await stopping;
-    expect(await site.call()).toMatchObject({ code: 'AGENT_NOT_CONNECTED' });
+    expect(await project.call()).toMatchObject({ code: 'AGENT_NOT_CONNECTED' });
   });
 
   it('an offer or answer that exceeds the message size of the server fails with the reason', async () => {
-    await site.client.agent('critic', () => 'x'.repeat(70_000));
-    expect(await site.call(requestOf([{ role: 'user', content: 'x'.repeat(70_000) }]))).toMatchObject({
+    await project.client.agent('critic', () => 'x'.repeat(70_000));
+    expect(await project.call(requestOf([{ role: 'user', content: 'x'.repeat(70_000) }]))).toMatchObject({
       code: 'AGENT_OFFER_TOO_LARGE',
       retryable: false,
     });
-    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'TOO_LARGE' });
+    expect(await project.call()).toMatchObject({ kind: 'failed', code: 'TOO_LARGE' });
   });
 
   it('a remote agent cannot have the name of a wildcard', async () => {
-    await expect(site.client.agent('*', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
-    await expect(site.client.agent('a.>', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    await expect(project.client.agent('*', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    await expect(project.client.agent('a.>', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
   });
 });
 
@@ -146,7 +154,7 @@ describe('several instances of one agent', () => {
     const other = await connect({ url: server.url });
     try {
       for (const [name, at] of [
-        ['one', site.client],
+        ['one', project.client],
         ['two', other],
       ] as const) {
         await at.agent('critic', (turn) => {
@@ -155,7 +163,7 @@ describe('several instances of one agent', () => {
         });
       }
       const turns = Array.from({ length: 40 }, (_, place) => `turn-${place}`);
-      const outcomes = await Promise.all(turns.map((turnId) => site.call(requestOf([question], turnId))));
+      const outcomes = await Promise.all(turns.map((turnId) => project.call(requestOf([question], turnId))));
       expect(taken.sort()).toEqual(turns.sort());
       const names = new Set(outcomes.map((outcome) => outcome.kind === 'answered' && outcome.answer.content));
       expect(names).toEqual(new Set(['one', 'two']));
@@ -166,12 +174,12 @@ describe('several instances of one agent', () => {
 
   it('an instance that died is replaced: its turn is offered to another one', async () => {
     const other = await connect({ url: server.url });
-    const offers = await site.bareAgent(async () => {
+    const offers = await project.bareAgent(async () => {
       await other.agent('critic', (turn) => `epoch ${turn.epoch}`);
-      await site.program.close();
+      await project.program.close();
     });
     try {
-      const outcome = await site.call();
+      const outcome = await project.call();
       expect(outcome).toMatchObject(answered(`epoch ${(offers[0]?.epoch ?? 0) + 1}`));
     } finally {
       await other.close();
@@ -181,11 +189,11 @@ describe('several instances of one agent', () => {
 
 describe('a remote agent that misbehaves', () => {
   it('a silent agent is offered the turn three times with growing epochs, and then the turn fails', async () => {
-    const offers = await site.bareAgent((offer, count) => {
+    const offers = await project.bareAgent((offer, count) => {
       if (count === 1)
-        site.say(offer.live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'Well, ' });
+        project.say(offer.live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'Well, ' });
     });
-    expect(await site.call()).toMatchObject({
+    expect(await project.call()).toMatchObject({
       kind: 'failed',
       code: 'AGENT_SILENT',
       retryable: false,
@@ -196,35 +204,37 @@ describe('a remote agent that misbehaves', () => {
   });
 
   it('the second answer of an agent is ignored', async () => {
-    await site.bareAgent(({ reply, turnId, epoch }) => {
-      site.say(reply, { turnId, epoch, type: 'final', content: 'first' });
-      site.say(reply, { turnId, epoch, type: 'final', content: 'second' });
+    await project.bareAgent(({ reply, turnId, epoch }) => {
+      project.say(reply, { turnId, epoch, type: 'final', content: 'first' });
+      project.say(reply, { turnId, epoch, type: 'final', content: 'second' });
     });
-    expect(await site.call()).toMatchObject(answered('first'));
-    expect(await site.call(requestOf([question], 'turn-2'))).toMatchObject(answered('first'));
+    expect(await project.call()).toMatchObject(answered('first'));
+    expect(await project.call(requestOf([question], 'turn-2'))).toMatchObject(answered('first'));
   });
 
   it('a message for an older offer or another turn is ignored', async () => {
-    await site.bareAgent(({ reply, turnId, epoch }) => {
-      site.say(reply, { turnId, epoch: epoch - 1, type: 'final', content: 'old' });
-      site.say(reply, { turnId: 'another', epoch, type: 'final', content: 'strange' });
-      site.say(reply, { type: 'final', content: 'mine' });
+    await project.bareAgent(({ reply, turnId, epoch }) => {
+      project.say(reply, { turnId, epoch: epoch - 1, type: 'final', content: 'old' });
+      project.say(reply, { turnId: 'another', epoch, type: 'final', content: 'strange' });
+      project.say(reply, { type: 'final', content: 'mine' });
     });
-    expect(await site.call()).toMatchObject(answered('mine'));
+    expect(await project.call()).toMatchObject(answered('mine'));
   });
 
   it('a message in the channel of an abandoned offer is ignored', async () => {
-    const offers = await site.bareAgent((offer, count) => {
+    const offers = await project.bareAgent((offer, count) => {
       if (count === 1) return;
-      site.say(offers[0]?.reply ?? '', { type: 'final', content: 'too late' });
-      site.say(offer.reply, { type: 'final', content: 'in time' });
+      project.say(offers[0]?.reply ?? '', { type: 'final', content: 'too late' });
+      project.say(offer.reply, { type: 'final', content: 'in time' });
     });
-    expect(await site.call()).toMatchObject(answered('in time'));
+    expect(await project.call()).toMatchObject(answered('in time'));
   });
 
   it('an agent learns from the failure that its message was not understood', async () => {
-    await site.bareAgent(({ reply }) => site.say(reply, { type: 'tool_call', calls: [{ arguments: {} }] }));
-    const outcome = await site.call();
+    await project.bareAgent(({ reply }) =>
+      project.say(reply, { type: 'tool_call', calls: [{ arguments: {} }] }),
+    );
+    const outcome = await project.call();
     expect(outcome).toMatchObject({ kind: 'failed', code: 'INVALID_RESPONSE', retryable: false });
     expect(outcome).toHaveProperty('message', expect.stringContaining('calls.0.name'));
   });

@@ -3,19 +3,20 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { runCli } from '../support/cli.ts';
 import {
   entriesOf,
   followUntil,
-  openSite,
-  type Site,
+  ofType,
+  openProject,
+  type Project,
+  runCli,
   scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
   turnsEnded,
-} from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+} from '../support/index.ts';
 import { call } from '../support/route-rules.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
-import { ofType } from '../support/team.ts';
 
 /**
  * An approval lets a shell command run. Attackers have the rights that `parley nats-config` gives a publisher, or
@@ -30,7 +31,7 @@ const USERS = {
 };
 const TOKENS = { posts: 'posts-secret-alice', approves: 'approves-secret-alice', bob: 'approves-secret-bob' };
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let users: ServerUsers;
 let http: string;
@@ -69,22 +70,22 @@ async function start(approvals?: object): Promise<void> {
   ];
   const agent = (name: string) =>
     `---\nname: ${name}\ndescription: works\ntools: [shell, delegate, handoff, ask, fs_list]\n---\nYou work.`;
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings({ http: { people }, ...(approvals && { approvals }) }),
     env: { POSTS: TOKENS.posts, APPROVES: TOKENS.approves, BOB: TOKENS.bob },
     agents: { lead: agent('Lead'), dev: agent('Dev') },
   });
-  await writeFile(join(site.config, 'script.yaml'), JSON.stringify({ rules }));
-  users = await describeUsers(site.root, 'password', { acme: USERS });
+  await writeFile(join(project.config, 'script.yaml'), JSON.stringify({ rules }));
+  users = await describeUsers(project.root, 'password', { acme: USERS });
   nats = await startNatsServer({ config: users.config });
   const flags = users.flags('daemon', nats.url);
-  http = (await site.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0')).ready.http ?? '';
+  http = (await project.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0')).ready.http ?? '';
 }
 
 afterEach(async () => {
   for (const one of clients.splice(0)) await one.close();
   await connections.close();
-  await site.close();
+  await project.close();
   await nats?.stop();
 });
 
@@ -126,7 +127,7 @@ async function answerOver(token: string, approvalId: string, more: object = {}) 
 }
 
 const exists = (file: string) =>
-  access(join(site.root, file)).then(
+  access(join(project.root, file)).then(
     () => true,
     () => false,
   );

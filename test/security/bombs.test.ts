@@ -7,9 +7,16 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { MessageTooLarge } from '../../src/tools/mcp/failure.ts';
 import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
-import { followUntil, openSite, providerSettings, type Site } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { finished, ofType } from '../support/team.ts';
+import {
+  type FakeProvider,
+  finished,
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+} from '../support/index.ts';
 
 /** Answers of providers and MCP servers that are small when sent and huge when decoded. */
 
@@ -29,7 +36,7 @@ afterEach(async () => {
 });
 
 describe('an oversized answer of a provider', () => {
-  let site: Site;
+  let project: Project;
   let provider: FakeProvider;
   let peakMb: () => Promise<number>;
 
@@ -39,12 +46,12 @@ describe('an oversized answer of a provider', () => {
       json.messages?.at(-1)?.content === 'bomb' ? { status, headers, body } : { text: 'Noted.' },
     );
     over.push(() => provider.close());
-    site = await openSite({
+    project = await openProject({
       settings: providerSettings(provider.url),
       agents: { pm: '---\nname: Pam\nphases: [chat]\n---\nPERSONA' },
     });
-    over.push(() => site.close());
-    const { pid } = await site.up();
+    over.push(() => project.close());
+    const { pid } = await project.up();
     peakMb = async () => {
       const found = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'));
       return Number(found?.[1]) / 1024;
@@ -53,7 +60,7 @@ describe('an oversized answer of a provider', () => {
 
   /** The additional memory of the daemon, and the result of the turn. */
   async function bombed(): Promise<{ more: number; entries: readonly Entry[] }> {
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'c', content: 'hello', publisher: 'alice' });
     await followUntil(client, 'c', finished(1));
     const before = await peakMb();
@@ -70,7 +77,7 @@ describe('an oversized answer of a provider', () => {
     }));
     const choices = [{ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } }];
     await start(200, 'identity', Buffer.from(JSON.stringify({ choices })));
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
     await client.post({ conversation: 'other', content: 'hello', publisher: 'alice' });
     await followUntil(client, 'other', finished(1));
@@ -92,7 +99,7 @@ describe('an oversized answer of a provider', () => {
 
   it('a provider answer of blanks only does not block the daemon', async () => {
     await start(200, 'identity', BLANK);
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
     await provider.waitForRequests(1);
     const asked = performance.now();

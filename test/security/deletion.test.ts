@@ -2,9 +2,18 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
-import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  type FakeProvider,
+  type FakeRequest,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  startFakeProvider,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 /**
  * An attacker who can read the data directory or the streams searches for texts of a deleted conversation: a post,
@@ -16,7 +25,7 @@ const PAM = '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell]\
 
 let nats: TestNatsServer;
 let provider: FakeProvider;
-let site: Site;
+let project: Project;
 let connection: NatsConnection;
 
 const answer = ({ json }: FakeRequest) => {
@@ -30,7 +39,7 @@ beforeEach(async () => {
   nats = await startNatsServer();
   provider = await startFakeProvider(answer);
   const tools = { policy: [{ tool: 'shell', allow: true }] };
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     agents: { pm: PAM },
     settings: providerSettings(provider.url, { tools }),
@@ -40,7 +49,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await connection.close();
-  await site.close();
+  await project.close();
   await provider.close();
   await nats.stop();
 });
@@ -70,7 +79,7 @@ async function messagesWith(text: string): Promise<string[]> {
 }
 
 const wholeText = async () => ({
-  files: await filesWith(MARKER, site.data),
+  files: await filesWith(MARKER, project.data),
   server: await filesWith(MARKER, nats.directory),
   messages: await messagesWith(MARKER),
 });
@@ -78,20 +87,20 @@ const NOTHING = { files: [], server: [], messages: [] };
 
 /** A conversation with texts in every possible place, and another one that is kept. */
 async function converse(): Promise<void> {
-  const client = await site.client();
+  const client = await project.connect();
   await connection.jetstream().publish('parley.in.alice.secret', `remember ${MARKER}`);
   await followUntil(client, 'secret', turnsEnded(1));
   const refused = JSON.stringify({ content: MARKER, to: ['no-such-agent'] });
   await connection.jetstream().publish('parley.in.alice.secret', refused);
   await client.post({ conversation: 'kept', publisher: 'alice', content: 'hello' });
-  const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
+  const letters = async () => (await project.parley('dead', 'ls', '--json')).json();
   await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
   await expect.poll(async () => (await client.request('conversations', {})).conversations.length).toBe(2);
 }
 
 describe('searching for a text of a deleted conversation', () => {
   it('no text of a deleted conversation is in the data directory, the files of the server or the streams, and rm reports what it erased', async () => {
-    const daemon = await site.up();
+    const daemon = await project.up();
     await converse();
     const before = await wholeText();
     expect(before.files.length).toBeGreaterThan(1);
@@ -101,7 +110,7 @@ describe('searching for a text of a deleted conversation', () => {
       'PARLEY_IN',
     ]);
 
-    const removed = await site.parley('rm', 'secret', '--json');
+    const removed = await project.parley('rm', 'secret', '--json');
     expect(removed.json()[0]).toMatchObject({
       deleted: true,
       existed: true,
@@ -110,30 +119,30 @@ describe('searching for a text of a deleted conversation', () => {
     await expect.poll(wholeText, { timeout: 15_000, interval: 500 }).toEqual(NOTHING);
     expect(await daemon.stop()).toBe(0);
     expect(await wholeText()).toEqual(NOTHING);
-    expect((await filesWith('hello', site.data)).length).toBeGreaterThan(0); // the other conversation is kept
+    expect((await filesWith('hello', project.data)).length).toBeGreaterThan(0); // the other conversation is kept
   });
 
   it('no text of a deleted conversation is left after a daemon that was killed during the deletion restarts', async () => {
-    const first = await site.up('--allow-crash-points');
+    const first = await project.up('--allow-crash-points');
     await converse();
-    expect((await site.parley('rm', 'secret')).code).not.toBe(0);
+    expect((await project.parley('rm', 'secret')).code).not.toBe(0);
     expect(await first.exited).not.toBe(0);
     expect((await wholeText()).messages.length).toBeGreaterThan(0);
 
-    await site.up();
+    await project.up();
     await expect.poll(wholeText, { timeout: 15_000, interval: 500 }).toEqual(NOTHING);
-    expect((await site.parley('rm', 'secret')).code).toBe(0);
-    const listed = (await site.parley('ls', '--json')).json().map(({ id }) => id);
+    expect((await project.parley('rm', 'secret')).code).toBe(0);
+    const listed = (await project.parley('ls', '--json')).json().map(({ id }) => id);
     expect(listed).toEqual(['kept']);
   });
 
   it('no message of a deleted conversation is left in any stream if the logs are on the server', async () => {
-    await site.up('--store', 'jetstream');
+    await project.up('--store', 'jetstream');
     await converse();
-    const removed = await site.parley('rm', 'secret');
+    const removed = await project.parley('rm', 'secret');
     expect(removed.stdout).toContain('not reached:');
     const inMessages = () => messagesWith(MARKER);
     await expect.poll(inMessages, { timeout: 20_000, interval: 500 }).toEqual([]);
-    expect(await filesWith(MARKER, site.data)).toEqual([]);
+    expect(await filesWith(MARKER, project.data)).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { openProject, type Project, scriptedSettings } from '../support/index.ts';
 
 /** Another user of this machine reads files of Parley, locks them, or changes the configuration. */
 
@@ -12,11 +12,11 @@ const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const HAS_PYTHON = spawnSync('python3', ['--version']).status === 0;
 
-let site: Site;
+let project: Project;
 let umask: number;
 beforeEach(async () => {
   umask = process.umask(0o000); // the most permissive umask
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
     files: {
@@ -31,12 +31,12 @@ beforeEach(async () => {
       },
     },
   });
-  await chmod(site.root, 0o755);
-  await chmod(site.config, 0o755);
+  await chmod(project.root, 0o755);
+  await chmod(project.config, 0o755);
 });
 afterEach(async () => {
   process.umask(umask);
-  await site.close();
+  await project.close();
 });
 
 /** Every path below `folder` with its mode, including the folder. */
@@ -51,7 +51,7 @@ const open = (modes: ReadonlyMap<string, number>) =>
   [...modes].filter(([, mode]) => (mode & 0o077) !== 0).map(([name, mode]) => `${name} ${mode.toString(8)}`);
 
 async function converse(): Promise<void> {
-  expect((await site.parley('say', 'demo', 'list the files', '--wait')).code).toBe(0);
+  expect((await project.parley('say', 'demo', 'list the files', '--wait')).code).toBe(0);
 }
 
 /** Holds a shared lock on the file until it is ended. Returns which accesses succeeded. */
@@ -71,16 +71,16 @@ async function lockShared(path: string, user?: number): Promise<{ said: string; 
     stdio: ['ignore', 'pipe', 'inherit'],
     ...who,
   });
-  site.defer(() => holder.kill('SIGKILL'));
+  project.defer(() => holder.kill('SIGKILL'));
   const [said] = await once(createInterface({ input: holder.stdout as NodeJS.ReadableStream }), 'line');
   return { said, holder };
 }
 
 describe('the files of a daemon', () => {
   it('files are closed to other users with any umask, including logs, audit and the server', async () => {
-    const daemon = await site.up();
+    const daemon = await project.up();
     await converse();
-    const modes = await modesOf(site.data);
+    const modes = await modesOf(project.data);
     expect([...modes.keys()]).toEqual(
       expect.arrayContaining([
         ...['', 'LOCK', 'connection.json', 'nats/user.nk', 'nats/nats-server.log'],
@@ -89,26 +89,26 @@ describe('the files of a daemon', () => {
     );
     expect(open(modes)).toEqual([]);
     await daemon.stop();
-    const left = await modesOf(site.data);
+    const left = await modesOf(project.data);
     expect([...left.keys()]).toEqual(expect.arrayContaining(['conversations/index.json', 'ingress.json']));
     expect(open(left)).toEqual([]);
   });
 
   it('files of an older version are closed at the next start', async () => {
-    await (await site.up()).stop();
-    await mkdir(join(site.data, 'conversations', 'old', 'outputs'), { recursive: true });
-    await writeFile(join(site.data, 'conversations', 'old', 'audit.jsonl'), '');
-    await writeFile(join(site.data, 'conversations', 'old', 'outputs', 'x.json'), '{}');
-    for (const [name] of await modesOf(site.data)) {
-      const path = join(site.data, name);
+    await (await project.up()).stop();
+    await mkdir(join(project.data, 'conversations', 'old', 'outputs'), { recursive: true });
+    await writeFile(join(project.data, 'conversations', 'old', 'audit.jsonl'), '');
+    await writeFile(join(project.data, 'conversations', 'old', 'outputs', 'x.json'), '{}');
+    for (const [name] of await modesOf(project.data)) {
+      const path = join(project.data, name);
       await chmod(path, (await lstat(path)).isDirectory() ? 0o755 : 0o644);
     }
-    await site.up();
-    expect(open(await modesOf(site.data))).toEqual([]);
+    await project.up();
+    expect(open(await modesOf(project.data))).toEqual([]);
   });
 
   it('files are closed and checked under every name in docs/spec/storage.md, with the folder that contains them', async () => {
-    await (await site.up()).stop();
+    await (await project.up()).stop();
     const table = await readFile(new URL('../../docs/spec/storage.md', import.meta.url), 'utf8');
     const files = table
       .split(/^## /m)
@@ -117,34 +117,34 @@ describe('the files of a daemon', () => {
     const names = [...files.matchAll(/^\| `([\w.-]+)`(?:, | \|)/gm)].map(([, name = '']) => name);
     expect(names).toEqual(expect.arrayContaining(['http-token', 'accepted-tools.json']));
     for (const name of names) {
-      await writeFile(join(site.data, name), 'null', { flag: 'a' });
-      await chmod(join(site.data, name), 0o644);
+      await writeFile(join(project.data, name), 'null', { flag: 'a' });
+      await chmod(join(project.data, name), 0o644);
     }
-    await chmod(site.data, 0o755);
-    const doctor = await site.parley('doctor', '--config', site.config);
-    expect(doctor.stdout).toContain(`chmod -R go= ${site.data}\n`);
-    await rm(join(site.data, 'connection.json'));
-    await rm(join(site.data, 'migration.json'));
-    await site.up();
-    expect(open(await modesOf(site.data))).toEqual([]);
+    await chmod(project.data, 0o755);
+    const doctor = await project.parley('doctor', '--config', project.config);
+    expect(doctor.stdout).toContain(`chmod -R go= ${project.data}\n`);
+    await rm(join(project.data, 'connection.json'));
+    await rm(join(project.data, 'migration.json'));
+    await project.up();
+    expect(open(await modesOf(project.data))).toEqual([]);
   });
 
   it('files are closed in a folder that a person uses for other things too, and the folder is unchanged', async () => {
-    await mkdir(site.data, { mode: 0o777 });
-    await writeFile(join(site.data, 'notes.txt'), 'mine');
-    const daemon = await site.up();
+    await mkdir(project.data, { mode: 0o777 });
+    await writeFile(join(project.data, 'notes.txt'), 'mine');
+    const daemon = await project.up();
     await converse();
-    expect(open(await modesOf(site.data))).toEqual([' 777', 'notes.txt 666']);
-    expect(daemon.stderr()).toContain(`chmod go-w ${site.data}`);
-    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(open(await modesOf(project.data))).toEqual([' 777', 'notes.txt 666']);
+    expect(daemon.stderr()).toContain(`chmod go-w ${project.data}`);
+    const doctor = await project.parley('doctor', '--config', project.config);
     expect(doctor.code).toBe(1);
-    expect(doctor.stdout).toContain(`chmod go-w ${site.data}`);
+    expect(doctor.stdout).toContain(`chmod go-w ${project.data}`);
   });
 
   it('files that are open to others are reported by doctor with the command that closes them', async () => {
-    await site.up();
+    await project.up();
     await converse();
-    const doctor = () => site.parley('doctor', '--config', site.config, '--json');
+    const doctor = () => project.parley('doctor', '--config', project.config, '--json');
     const dataCheck = async () => (await doctor()).json().find(({ name }) => name === 'data directory');
     expect(await dataCheck()).toMatchObject({ status: 'ok' });
     for (const name of [
@@ -152,7 +152,7 @@ describe('the files of a daemon', () => {
       'conversations/demo/audit.jsonl',
       'connection.json',
     ]) {
-      const path = join(site.data, name);
+      const path = join(project.data, name);
       await chmod(path, 0o644);
       const found = await dataCheck();
       expect(found).toMatchObject({ status: 'fail', message: expect.stringContaining(path) });
@@ -165,30 +165,30 @@ describe('the files of a daemon', () => {
 
 describe('a shared lock on LOCK', () => {
   it.runIf(IS_ROOT && HAS_PYTHON)('another user cannot take a shared lock on LOCK', async () => {
-    await (await site.up()).stop();
-    const { said } = await lockShared(join(site.data, 'LOCK'), NOBODY);
+    await (await project.up()).stop();
+    const { said } = await lockShared(join(project.data, 'LOCK'), NOBODY);
     expect(said).toBe('Permission denied');
-    await site.up();
+    await project.up();
   });
 
   it.runIf(HAS_PYTHON && process.platform === 'linux')(
     'a start reports a shared lock on LOCK that blocks it',
     async () => {
-      await (await site.up()).stop();
-      const lock = join(site.data, 'LOCK');
+      await (await project.up()).stop();
+      const lock = join(project.data, 'LOCK');
       const { said, holder } = await lockShared(lock);
       expect(said).toBe('locked');
       const started = performance.now();
-      const message = await site.up().catch(({ message }: Error) => message);
+      const message = await project.up().catch(({ message }: Error) => message);
       expect(performance.now() - started).toBeLessThan(20_000);
       expect(message).toContain('DATA_DIRECTORY_BLOCKED');
       expect(message).toContain('a shared lock of a program that is no daemon');
       expect(message).toContain(`lsof ${lock}`);
-      const offline = await site.parley('fsck', '--repair');
+      const offline = await project.parley('fsck', '--repair');
       expect(offline.stderr).toContain(`lsof ${lock}`);
       holder.kill('SIGKILL');
       await once(holder, 'exit');
-      await site.up();
+      await project.up();
     },
   );
 });
@@ -197,19 +197,19 @@ describe('a configuration that every user may change', () => {
   it.each(['', 'parley.yaml', 'agents', 'agents/lead.md'])(
     'up and doctor report a configuration that every user may change, with the command (%j)',
     async (name) => {
-      for (const [one] of await modesOf(site.config)) await chmod(join(site.config, one), 0o755);
-      const doctor = () => site.parley('doctor', '--config', site.config, '--json');
+      for (const [one] of await modesOf(project.config)) await chmod(join(project.config, one), 0o755);
+      const doctor = () => project.parley('doctor', '--config', project.config, '--json');
       const check = async () => (await doctor()).json().find((one) => one.name === 'configuration');
       expect(await check()).toMatchObject({ status: 'ok' });
-      const path = join(site.config, name);
+      const path = join(project.config, name);
       await chmod(path, 0o757);
-      const daemon = await site.up();
+      const daemon = await project.up();
       expect(daemon.stderr()).toContain(`chmod o-w ${path}`);
       expect(await check()).toMatchObject({
         status: 'fail',
         fix: expect.stringContaining(`chmod o-w ${path}`),
       });
-      expect(await readFile(join(site.config, 'parley.yaml'), 'utf8')).not.toBe('');
+      expect(await readFile(join(project.config, 'parley.yaml'), 'utf8')).not.toBe('');
     },
   );
 });

@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /** Alice may answer no approval but those of her own requests. She denies what does not exist, as fast as she can. */
@@ -11,24 +16,24 @@ const USERS = {
   bob: { role: 'publisher', conversations: ['demo'] },
 };
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let users: ServerUsers;
 const connections = createConnections();
 
 beforeEach(async () => {
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  users = await describeUsers(site.root, 'password', { acme: USERS });
+  users = await describeUsers(project.root, 'password', { acme: USERS });
   nats = await startNatsServer({ config: users.config });
-  await site.up('--store', 'jetstream', ...users.flags('daemon', nats.url));
+  await project.up('--store', 'jetstream', ...users.flags('daemon', nats.url));
 });
 afterEach(async () => {
   await connections.close();
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 

@@ -1,8 +1,13 @@
 import { connect as connectTo } from 'node:net';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /** A publisher writes headers that no client writes, in a flood of long posts, too: then bodies are not read for two seconds. */
@@ -14,7 +19,7 @@ const USERS = {
 /** Bytes of a post: 20 of them use up the rate of a minute. */
 const LONG = 62 * 16_384 - 100;
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let users: ServerUsers;
 let alice: NatsConnection;
@@ -22,20 +27,20 @@ let bob: NatsConnection;
 const connections = createConnections();
 
 beforeEach(async () => {
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  users = await describeUsers(site.root, 'password', { acme: USERS });
+  users = await describeUsers(project.root, 'password', { acme: USERS });
   nats = await startNatsServer({ config: users.config });
-  await site.up(...users.flags('daemon', nats.url));
+  await project.up(...users.flags('daemon', nats.url));
   alice = await connections.connect(users.options('alice', nats.url));
   bob = await connections.connect(users.options('bob', nats.url));
 });
 afterEach(async () => {
   await connections.close();
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher posts far beyond its limit into one conversation, so that almost each post is refused. */
@@ -8,24 +14,24 @@ const FLOOD = 15_000;
 /** At most: more posts than these are refused, whatever the rate adds meanwhile. */
 const ACCEPTED = 4_000;
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let daemon: RunningDaemon;
 const connections = createConnections();
 
 beforeEach(async () => {
   nats = await startNatsServer();
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  daemon = await site.up();
+  daemon = await project.up();
 });
 afterEach(async () => {
   await connections.close();
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher sends posts as fast as the server takes them, without waiting for acknowledgements. */
@@ -14,24 +20,24 @@ interface Letter {
   readonly refused?: { readonly count: number; readonly runs: readonly (readonly [number, number])[] };
 }
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let daemon: RunningDaemon;
 const connections = createConnections();
 
 beforeEach(async () => {
   nats = await startNatsServer();
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  daemon = await site.up();
+  daemon = await project.up();
 });
 afterEach(async () => {
   await connections.close();
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 
@@ -94,7 +100,7 @@ it('posts of another publisher in the midst of a flood are all taken, in their o
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   await flooding;
-  const client = await site.client();
+  const client = await project.connect();
   const taken = async () => {
     const { entries } = await client
       .request('entries', { conversation: 'quiet' })
@@ -130,7 +136,7 @@ it('a daemon that is killed in the midst of a flood loses no post, and refuses n
   daemon.signal('SIGKILL');
   await daemon.exited;
   await flooding;
-  daemon = await site.up();
+  daemon = await project.up();
   const held = async () => (await streams.info('PARLEY_IN')).state.messages;
   await expect.poll(held, { timeout: 60_000, interval: 200 }).toBeLessThan(10_000);
   const refusedRuns = async () => {
@@ -145,7 +151,7 @@ it('a daemon that is killed in the midst of a flood loses no post, and refuses n
     }
     return refused.sort(([one], [other]) => one - other);
   };
-  const client = await site.client();
+  const client = await project.connect();
   const undecided = async () => {
     const refused = await refusedRuns();
     const inLogs = new Set<number>();

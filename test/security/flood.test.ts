@@ -1,32 +1,39 @@
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  followUntil,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 
 /** More than one publisher may post in a minute by the shipped limits: 1,200. */
 const FLOOD = 1_500;
 
 describe('a publisher that posts as fast as it can, with the shipped limits', () => {
-  let site: Site;
+  let project: Project;
   let nats: TestNatsServer;
   let flooder: NatsConnection;
   let client: ParleyClient;
   beforeEach(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\n---\nLEAD' },
       files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
     });
-    await site.up();
-    client = await site.client();
+    await project.up();
+    client = await project.connect();
     flooder = await connect({ servers: nats.url });
   });
   afterEach(async () => {
     await flooder.close();
-    await site.close();
+    await project.close();
     await nats.stop();
   });
 

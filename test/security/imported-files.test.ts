@@ -3,21 +3,27 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer } from '../support/nats-server.ts';
-import { until } from '../support/steps.ts';
+import {
+  entriesOf,
+  openProject,
+  type Project,
+  type RunningDaemon,
+  scriptedSettings,
+  startNatsServer,
+  until,
+} from '../support/index.ts';
 
 /** A file from a stranger that is imported, next to a conversation in which a call waits for an approval. */
 describe('a forged file that an operator imports', () => {
   let nats: Awaited<ReturnType<typeof startNatsServer>>;
-  let site: Site;
+  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
-  const marker = (name: string) => join(site.root, 'project', name);
+  const marker = (name: string) => join(project.root, 'project', name);
   const up = async () => {
-    daemon = await site.up();
-    client = await site.client();
+    daemon = await project.up();
+    client = await project.connect();
   };
   const down = async () => {
     await client.close();
@@ -26,7 +32,7 @@ describe('a forged file that an operator imports', () => {
 
   beforeAll(async () => {
     nats = await startNatsServer();
-    site = await openSite({
+    project = await openProject({
       nats: nats.url,
       settings: scriptedSettings({ tools: { project: 'project' }, approvals: { ownRequests: true } }),
       agents: { lead: '---\nname: Lena\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
@@ -42,12 +48,12 @@ describe('a forged file that an operator imports', () => {
         },
       },
     });
-    await mkdir(join(site.root, 'project'));
+    await mkdir(join(project.root, 'project'));
     await up();
   });
   afterAll(async () => {
     await client?.close();
-    await site?.close();
+    await project?.close();
     await nats?.stop();
   });
 
@@ -86,9 +92,9 @@ describe('a forged file that an operator imports', () => {
     const id = String(victim?.approvalId);
     await down();
 
-    const file = join(site.root, 'forged.jsonl');
+    const file = join(project.root, 'forged.jsonl');
     const bring = (conversation: string, ...more: string[]) =>
-      site.parley('import', file, '--conversation', conversation, ...more);
+      project.parley('import', file, '--conversation', conversation, ...more);
     await writeFile(file, forged('answered', id, true));
     const imported = await bring('answered');
     expect([imported.code, imported.stderr]).toEqual([0, expect.stringContaining('touch answered')]);
@@ -115,6 +121,6 @@ describe('a forged file that an operator imports', () => {
     }
     expect((await waiting()).map(({ approvalId }) => approvalId)).toEqual([id]);
     expect(existsSync(marker('victim'))).toBe(false);
-    expect((await site.parley('say', 'routed', 'hello', '--wait')).stdout).toContain('Noted.');
+    expect((await project.parley('say', 'routed', 'hello', '--wait')).stdout).toContain('Noted.');
   });
 });

@@ -2,8 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { type ParleyClient, connect as parleyClient } from '../../src/client/index.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
@@ -31,7 +36,7 @@ async function oneAccount(): Promise<string> {
 
 async function accountEach(): Promise<string> {
   const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
-  return (await describeUsers(site.root, 'password', { acme: Object.fromEntries(roles) })).config;
+  return (await describeUsers(project.root, 'password', { acme: Object.fromEntries(roles) })).config;
 }
 
 interface Offer {
@@ -40,7 +45,7 @@ interface Offer {
   readonly reply: string;
 }
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let ops: ParleyClient;
 const connections = createConnections();
@@ -52,7 +57,7 @@ const who = (name: string) => ({
 });
 
 beforeEach(async () => {
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: {
       lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
@@ -64,7 +69,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await ops?.close();
   await connections.close();
-  await site.close();
+  await project.close();
   await nats?.stop();
 });
 
@@ -74,7 +79,7 @@ describe.each([
 ])('live subjects on a server with %s', (_, configured) => {
   it('live text of a remote agent is shown in a conversation only while it is offered a turn there', async () => {
     nats = await startNatsServer({ config: await configured() });
-    await site.up(
+    await project.up(
       ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', 'daemon'],
       ...['--nats-password', 'daemon-pw', '--nats-inbox-prefix', '_INBOX.daemon'],
     );

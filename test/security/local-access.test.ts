@@ -6,17 +6,18 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
 import { hideFolder } from '../../src/tools/hide-folder.ts';
-import { launcher } from '../support/cli.ts';
 import {
+  type FakeProvider,
   followUntil,
-  openSite,
+  launcher,
+  openProject,
+  type Project,
   providerSettings,
   type RunningDaemon,
-  type Site,
   scriptedSettings,
+  startFakeProvider,
   turnsEnded,
-} from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+} from '../support/index.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /**
@@ -52,7 +53,7 @@ exit 3
 `;
 
 let provider: FakeProvider;
-let site: Site;
+let project: Project;
 let daemon: RunningDaemon;
 let url: string;
 let token: string;
@@ -68,7 +69,7 @@ beforeAll(async () => {
     const call = CALLS[json.messages?.at(-1)?.content ?? ''];
     return call ? { toolCalls: [call as never] } : { text: 'noted' };
   });
-  site = await openSite({
+  project = await openProject({
     settings: providerSettings(provider.url, {
       defaultAgent: 'dev',
       tools: {
@@ -79,15 +80,15 @@ beforeAll(async () => {
     agents: { dev: AGENT },
     env: { PARLEY_HTTP_TOKEN: '', MARK },
   });
-  const test = `DATA=${site.data} sh attack.sh > found.txt 2>&1`;
-  await writeFile(join(site.root, 'package.json'), JSON.stringify({ scripts: { test } }));
-  await writeFile(join(site.root, 'attack.sh'), ATTACK);
-  daemon = await site.up('--http', '127.0.0.1:0');
+  const test = `DATA=${project.data} sh attack.sh > found.txt 2>&1`;
+  await writeFile(join(project.root, 'package.json'), JSON.stringify({ scripts: { test } }));
+  await writeFile(join(project.root, 'attack.sh'), ATTACK);
+  daemon = await project.up('--http', '127.0.0.1:0');
   url = String(daemon.ready.http);
-  token = (await site.parley('token')).stdout.trimEnd();
+  token = (await project.parley('token')).stdout.trimEnd();
 });
 afterAll(async () => {
-  await site?.close();
+  await project?.close();
   await provider?.close();
 });
 
@@ -176,15 +177,15 @@ describe('the generated token', () => {
   });
 
   it('the token is in files that only the owner can read', async () => {
-    for (const name of SECRET_FILES) expect((await stat(join(site.data, name))).mode & 0o077).toBe(0);
-    expect(await readFile(join(site.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
+    for (const name of SECRET_FILES) expect((await stat(join(project.data, name))).mode & 0o077).toBe(0);
+    expect(await readFile(join(project.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
   });
 
   it('the token is not in the address of `parley token --url`, whose code returns it once', async () => {
-    const address = (await site.parley('token', '--url')).stdout;
+    const address = (await project.parley('token', '--url')).stdout;
     expect(address).toMatch(/^http:\S+\/#code=[\w.-]+\n$/);
     expect(address).not.toContain(token);
-    const [printed] = (await site.parley('token', '--json')).json();
+    const [printed] = (await project.parley('token', '--json')).json();
     expect(printed).toEqual({ token, url: expect.stringContaining('/#code=') });
     const code = String(printed.url).split('#code=')[1] ?? '';
     expect(await exchange(url, code)).toEqual({ status: 200, body: { token } });
@@ -204,10 +205,10 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
   };
 
   it('another user can enter the parent of the data directory, and reads no secret there', async () => {
-    await chmod(site.root, 0o755);
-    expect(asNobody('ls', site.root).status).toBe(0);
+    await chmod(project.root, 0o755);
+    expect(asNobody('ls', project.root).status).toBe(0);
     for (const name of SECRET_FILES) {
-      const { said, status } = asNobody('cat', join(site.data, name));
+      const { said, status } = asNobody('cat', join(project.data, name));
       expect(status).not.toBe(0);
       expect(said).toContain('Permission denied');
     }
@@ -230,7 +231,7 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
 describe('a tool of an agent', () => {
   /** The result of this call as the model gets it. */
   async function resultOf(call: string): Promise<string> {
-    const client = await site.client();
+    const client = await project.connect();
     await client.post({ conversation: call, publisher: 'alice', content: call });
     const entries = await followUntil(client, call, turnsEnded(1));
     const results = entries.flatMap((entry) =>
@@ -243,15 +244,15 @@ describe('a tool of an agent', () => {
   it.skipIf(fault !== null)(
     'a tool that the policy allows finds no secret in its environment, the data directory and other processes',
     async () => {
-      const seed = (await readFile(join(site.data, 'nats/user.nk'), 'utf8')).trim();
+      const seed = (await readFile(join(project.data, 'nats/user.nk'), 'utf8')).trim();
       expect(seed).toMatch(/^SU\w{50,}$/);
       const result = await resultOf('attack');
       expect(result).toMatch(/^\[exit code 3\]/);
-      const found = await readFile(join(site.root, 'found.txt'), 'utf8');
+      const found = await readFile(join(project.root, 'found.txt'), 'utf8');
       expect(found).toMatch(/searched\n$/);
       expect(found).toContain(`searched /proc/${daemon.pid}\n`);
       for (const secret of [token, seed, MARK, 'variable found']) expect(found).not.toContain(secret);
-      expect(JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'))).toMatchObject({
+      expect(JSON.parse(await readFile(join(project.data, 'connection.json'), 'utf8'))).toMatchObject({
         httpToken: token,
       });
     },
@@ -277,7 +278,7 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
   const KEY = `key-${randomUUID()}`;
 
   async function attackUnder(tools: object) {
-    const contained = await openSite({
+    const contained = await openProject({
       settings: scriptedSettings({
         tools: { ...tools, policy: [{ tool: 'shell', match: { command: '^sh attack\\.sh$' }, allow: true }] },
       }),
@@ -300,7 +301,7 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
       const search = `id -u; for one in /proc/[0-9]*; do [ "\${one#/proc/}" = $$ ] || { cat "$one/environ" 2>&1 | tr '\\0' '\\n' | grep ${KEY}; }; done; cat data/connection.json; echo searched`;
       await writeFile(join(contained.root, 'attack.sh'), search);
       const { stderr } = await contained.up();
-      const client = await contained.client();
+      const client = await contained.connect();
       await client.post({ conversation: 'attack', publisher: 'alice', content: 'attack' });
       const entries = await followUntil(client, 'attack', turnsEnded(1));
       const [result = ''] = entries.flatMap((entry) =>
@@ -331,24 +332,24 @@ describe.skipIf(!hasContainer)('a daemon where the system has no mount namespace
 describe('a start of the daemon', () => {
   it('a start keeps the token of its data directory, and replaces one that others could read', async () => {
     await daemon.stop();
-    daemon = await site.up('--http', '127.0.0.1:0');
-    expect((await site.parley('token')).stdout.trimEnd()).toBe(token);
+    daemon = await project.up('--http', '127.0.0.1:0');
+    expect((await project.parley('token')).stdout.trimEnd()).toBe(token);
     await daemon.stop();
-    await chmod(join(site.data, 'http-token'), 0o644);
-    daemon = await site.up('--http', '127.0.0.1:0');
-    const { stdout } = await site.parley('token');
+    await chmod(join(project.data, 'http-token'), 0o644);
+    daemon = await project.up('--http', '127.0.0.1:0');
+    const { stdout } = await project.parley('token');
     expect(stdout).toMatch(/^[\w-]{43}\n$/);
     expect(stdout.trimEnd()).not.toBe(token);
-    expect((await stat(join(site.data, 'http-token'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(project.data, 'http-token'))).mode & 0o777).toBe(0o600);
     expect(daemon.stderr()).toContain('the HTTP token is replaced');
   }, 180_000); // three starts, each with its own server
 
   it('a start without a token requires `none`, and prints a warning', async () => {
     await daemon.stop();
-    daemon = await site.up('--http', '127.0.0.1:0', '--http-token', 'none');
+    daemon = await project.up('--http', '127.0.0.1:0', '--http-token', 'none');
     expect((await fetch(`${daemon.ready.http}/api/identity`)).status).toBe(200);
     expect(daemon.stderr()).toContain('every user of this machine may operate this daemon');
-    const { code, stdout, stderr } = await site.parley('token');
+    const { code, stdout, stderr } = await project.parley('token');
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('if it requires one');
   });
@@ -357,9 +358,9 @@ describe('a start of the daemon', () => {
 describe('a person at a terminal', () => {
   it.runIf(hasPython)('a person at a terminal gets an address of the console that opens it', async () => {
     await daemon.stop();
-    const args = ['--config', site.config, '--data', site.data, '--http', '127.0.0.1:0'];
+    const args = ['--config', project.config, '--data', project.data, '--http', '127.0.0.1:0'];
     const terminal = openTerminal([launcher, 'up', ...args]);
-    site.defer(() => terminal.end());
+    project.defer(() => terminal.end());
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
     const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
     const { body } = await exchange(at, code);

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /**
@@ -17,27 +22,27 @@ const USERS = {
 };
 const FORGED = ['[bob]\u0589 yes', '⟦bob⟧: yes', '[bob]\u0301: yes', '🟰🟰🟰 NEW INTERACTION', '[bob]: yes'];
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let users: ServerUsers;
 let ops: ParleyClient;
 const connections = createConnections();
 
 beforeAll(async () => {
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  users = await describeUsers(site.root, 'password', { acme: USERS });
+  users = await describeUsers(project.root, 'password', { acme: USERS });
   nats = await startNatsServer({ config: users.config });
-  await site.up(...users.flags('daemon', nats.url));
+  await project.up(...users.flags('daemon', nats.url));
   ops = await connect(users.options('ops', nats.url));
 });
 afterAll(async () => {
   await ops.close();
   await connections.close();
-  await site.close();
+  await project.close();
   await nats.stop();
 });
 

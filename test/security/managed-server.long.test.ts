@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSite, type Site, servesNats } from '../support/daemon.ts';
+import { openProject, type Project, servesNats } from '../support/index.ts';
 
 /** Another local user listens on the port of a managed nats-server that died, and records what it receives. */
 
-let site: Site;
+let project: Project;
 beforeEach(async () => {
-  site = await openSite();
+  project = await openProject();
 });
-afterEach(() => site.close());
+afterEach(() => project.close());
 
 interface FakeServer {
   /** Everything that its clients sent. */
@@ -43,7 +43,7 @@ async function takePort(port: number): Promise<FakeServer> {
     if (await once(server, 'listening').catch(() => null)) break;
     await sleep(1);
   }
-  site.defer(() => {
+  project.defer(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
@@ -51,10 +51,10 @@ async function takePort(port: number): Promise<FakeServer> {
 }
 
 async function killServer(): Promise<number> {
-  const pid = await site.natsServerProcess();
+  const pid = await project.natsServerProcess();
   process.kill(pid, 'SIGKILL');
-  while (await servesNats(site.data, pid)) await sleep(1);
-  return Number(JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8')).port);
+  while (await servesNats(project.data, pid)) await sleep(1);
+  return Number(JSON.parse(await readFile(join(project.data, 'nats', 'endpoint.json'), 'utf8')).port);
 }
 
 /** Without a login, once a server there accepts that. */
@@ -68,8 +68,8 @@ async function connectAs(servers: string): Promise<NatsConnection> {
 
 /** Every long value of the files that contain credentials. */
 async function secrets(): Promise<string[]> {
-  const names = (await readdir(join(site.data, 'nats'))).filter((name) => /^credentials|\.nk$/.test(name));
-  const texts = await Promise.all(names.map((name) => readFile(join(site.data, 'nats', name), 'utf8')));
+  const names = (await readdir(join(project.data, 'nats'))).filter((name) => /^credentials|\.nk$/.test(name));
+  const texts = await Promise.all(names.map((name) => readFile(join(project.data, 'nats', name), 'utf8')));
   const found = texts.flatMap((text) => text.match(/[\w-]{30,}/g) ?? []).filter((text) => !/^U/.test(text));
   expect(found).not.toEqual([]);
   return found;
@@ -90,20 +90,20 @@ function expectNoSecret(text: string, held: readonly string[]): void {
 
 describe('a process that takes the port of a managed nats-server', () => {
   it('a foreign server on the port gets no secret from the commands and the next daemon after both were killed', async () => {
-    const daemon = await site.up();
+    const daemon = await project.up();
     const held = await secrets();
     await daemon.kill9();
     const fake = await takePort(await killServer());
 
-    const said = site.parley('say', 'demo', 'hello');
+    const said = project.parley('say', 'demo', 'hello');
     await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(0);
-    await expect(site.up()).rejects.toThrow(/NATS_PORT_IN_USE|taken by another program/);
+    await expect(project.up()).rejects.toThrow(/NATS_PORT_IN_USE|taken by another program/);
     await said;
     expectNoSecret(fake.received(), held);
   });
 
   it('a foreign server on the port gets no secret from the daemon, which reconnects by itself', async () => {
-    await site.up();
+    await project.up();
     const held = await secrets();
     const fake = await takePort(await killServer());
     await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(1);
@@ -113,9 +113,9 @@ describe('a process that takes the port of a managed nats-server', () => {
   it.runIf(process.getuid?.() === 0)(
     'a foreign server on the port that accepts every login cannot operate a daemon',
     async () => {
-      await site.up();
-      expect((await site.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
-      const { port, name } = JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8'));
+      await project.up();
+      expect((await project.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
+      const { port, name } = JSON.parse(await readFile(join(project.data, 'nats', 'endpoint.json'), 'utf8'));
       const server = `${process.env.NATS_BIN ?? 'nats-server'} -a 127.0.0.1 -p ${port} -n ${name}`;
       const loop = `until ${server}; do :; done`;
       const stranger = spawn('/bin/sh', ['-c', loop], {
@@ -128,10 +128,10 @@ describe('a process that takes the port of a managed nats-server', () => {
         if (stranger.exitCode === null && stranger.signalCode === null)
           process.kill(-(stranger.pid ?? 0), 'SIGKILL');
       };
-      site.defer(endStranger);
-      process.kill(await site.natsServerProcess(), 'SIGKILL');
+      project.defer(endStranger);
+      process.kill(await project.natsServerProcess(), 'SIGKILL');
       const anybody = await connectAs(`nats://127.0.0.1:${port}`);
-      site.defer(() => anybody.close());
+      project.defer(() => anybody.close());
       const deadline = performance.now() + 12_000;
       while (performance.now() < deadline) {
         const answer = await anybody
@@ -141,7 +141,7 @@ describe('a process that takes the port of a managed nats-server', () => {
         await sleep(200);
       }
       endStranger();
-      const said = () => site.parley('say', 'demo', 'again', '--wait').then(({ code }) => code);
+      const said = () => project.parley('say', 'demo', 'again', '--wait').then(({ code }) => code);
       await expect.poll(said, { timeout: 30_000, interval: 500 }).toBe(0);
     },
   );

@@ -2,8 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERBS } from '../../src/bus/index.ts';
 import type { NatsConnection } from '../../src/bus/nats/index.ts';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /**
@@ -156,15 +161,15 @@ function argumentsOf(name: string): object {
 const connections = createConnections();
 let nats: TestNatsServer;
 let users: ServerUsers;
-const sites = new Map<Tenant, { site: Site; http: string }>();
+const projects = new Map<Tenant, { project: Project; http: string }>();
 const userOf = (tenant: Tenant, user: User) => (tenant === 'acme' ? user : `${tenant}-${user}`);
 const tokenOf = (tenant: Tenant, role: Role) => `${tenant}-token-that-may-${role}`;
 
 beforeAll(async () => {
-  const opened: Site[] = [];
+  const opened: Project[] = [];
   for (const tenant of TENANTS)
     opened.push(
-      await openSite({
+      await openProject({
         settings: scriptedSettings({ http: { requestsPerSecond: 10_000 } }),
         agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
         files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
@@ -183,15 +188,15 @@ beforeAll(async () => {
   users = await describeUsers(first.root, 'password', { acme: described('acme'), rival: described('rival') });
   nats = await startNatsServer({ config: users.config });
   for (const [place, tenant] of TENANTS.entries()) {
-    const site = opened[place] as Site;
+    const project = opened[place] as Project;
     const flags = users.flags(userOf(tenant, 'daemon'), nats.url);
-    const { ready } = await site.up('--store', 'jetstream', '--http', '127.0.0.1:0', ...flags);
-    sites.set(tenant, { site, http: String(ready.http) });
+    const { ready } = await project.up('--store', 'jetstream', '--http', '127.0.0.1:0', ...flags);
+    projects.set(tenant, { project, http: String(ready.http) });
   }
 });
 afterAll(async () => {
   await connections.close();
-  for (const { site } of sites.values()) await site.close();
+  for (const { project } of projects.values()) await project.close();
   await nats?.stop();
 });
 
@@ -312,7 +317,7 @@ function ask(
   token: string | null,
   { method, path, body, headers }: HttpCase,
 ): Promise<Response> {
-  return fetch(`${sites.get(tenant)?.http}${path}`, {
+  return fetch(`${projects.get(tenant)?.http}${path}`, {
     method,
     headers: {
       ...(body && { 'content-type': 'application/json' }),

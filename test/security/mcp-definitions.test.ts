@@ -3,10 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
-import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { callsOf, finished } from '../support/team.ts';
+import {
+  callsOf,
+  type FakeProvider,
+  finished,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
+  runCli,
+  startFakeProvider,
+} from '../support/index.ts';
 
 /** An MCP server whose definitions of tools attack the daemon that checks arguments against them. */
 
@@ -15,7 +23,7 @@ const REFERENCE = ['$', '{REPEATED}'].join('');
 const PROGRAM = fileURLToPath(new URL('../support/mcp-hostile.mjs', import.meta.url));
 const TITLE = '\u001b]0;approved\u0007';
 
-let site: Site;
+let project: Project;
 let provider: FakeProvider;
 let daemon: RunningDaemon;
 let folder: string;
@@ -28,7 +36,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'parley-hostile-'));
 });
 afterEach(async () => {
-  await site.close();
+  await project.close();
   await provider.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -42,12 +50,12 @@ async function callEach(...schemas: object[]): Promise<string[]> {
   await writeFile(join(folder, 'tools.json'), JSON.stringify(tools));
   const server = { command: process.execPath, args: [PROGRAM, folder] };
   const policy = [{ tool: 'mcp__it__*', allow: true }];
-  site = await openSite({
+  project = await openProject({
     settings: providerSettings(provider.url, { tools: { mcpServers: { it: server }, policy } }),
     agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
   });
-  daemon = await site.up();
-  const client = await site.client();
+  daemon = await project.up();
+  const client = await project.connect();
   const results: string[] = [];
   for (const { name } of tools) {
     await client.post({ conversation: name, content: `call mcp__it__${name}`, publisher: 'alice' });
@@ -88,22 +96,22 @@ it('the value of a variable that an MCP server repeats is shown neither as a too
     web: { url: `http://127.0.0.1:1${REFERENCE}` },
   };
   const env = { REPEATED: secret };
-  site = await openSite({
+  project = await openProject({
     settings: providerSettings(provider.url, { tools: { mcpServers } }),
     agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
     env,
   });
-  daemon = await site.up('--http', '127.0.0.1:0');
+  daemon = await project.up('--http', '127.0.0.1:0');
   const shown = [];
   for (const path of ['/api/tools', '/api/status', '/api/conversations/x/explain?agent=pm'])
     shown.push(await (await fetch(`${daemon.ready.http}${path}`)).text());
-  shown.push((await site.parley('status')).stdout, (await site.parley('status', '--json')).stdout);
-  const doctor = await runCli(['doctor', '--probe', '--config', site.config, '--data', site.data], {
-    workingDirectory: site.root,
+  shown.push((await project.parley('status')).stdout, (await project.parley('status', '--json')).stdout);
+  const doctor = await runCli(['doctor', '--probe', '--config', project.config, '--data', project.data], {
+    workingDirectory: project.root,
     env,
   });
   shown.push(doctor.stdout, doctor.stderr, daemon.stderr());
-  const client = await site.client();
+  const client = await project.connect();
   await client.post({ conversation: 'demo', content: 'hello', publisher: 'alice' });
   await followUntil(client, 'demo', finished(1));
   const asked = JSON.stringify(provider.requests);

@@ -9,9 +9,17 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
-import { callsOf, finished } from '../support/team.ts';
+import {
+  callsOf,
+  type FakeProvider,
+  finished,
+  followUntil,
+  openProject,
+  type Project,
+  providerSettings,
+  type RunningDaemon,
+  startFakeProvider,
+} from '../support/index.ts';
 
 /** A malicious MCP server controls the descriptions of its tools and its answers. */
 
@@ -28,7 +36,7 @@ const inputSchema = { type: 'object' };
 const LOOK = { name: 'look', description: 'Looks.', inputSchema, annotations: { readOnlyHint: true } };
 const FLOODS = ['flood', 'flood_events', 'flood_refusal', 'ask'].map((name) => ({ name, inputSchema }));
 
-let site: Site;
+let project: Project;
 let provider: FakeProvider;
 let daemon: RunningDaemon;
 let client: ParleyClient;
@@ -42,7 +50,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  await site.close();
+  await project.close();
   await provider.close();
 });
 
@@ -54,7 +62,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** A daemon whose agent has all tools of `it`. */
 async function start(server: object, tools: object = {}): Promise<void> {
-  site = await openSite({
+  project = await openProject({
     settings: providerSettings(provider.url, { tools: { mcpServers: { it: server }, ...tools } }),
     agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
   });
@@ -66,8 +74,8 @@ const effects = async () =>
   (await readFile(join(folder, 'effects'), 'utf8').catch(() => '')).split('\n').slice(0, -1);
 
 async function up(): Promise<void> {
-  daemon = await site.up();
-  client = await site.client();
+  daemon = await project.up();
+  client = await project.connect();
 }
 
 async function post(content: string): Promise<void> {
@@ -145,7 +153,7 @@ describe('a tool that its server changes after it was accepted', () => {
     await offer(MEAN);
     await seen({ unaccepted: ['mcp__it__look'] });
     expect(daemon.stderr()).toContain('since they were accepted');
-    expect((await site.parley('doctor', '--config', site.config)).stdout).toMatch(
+    expect((await project.parley('doctor', '--config', project.config)).stdout).toMatch(
       /warn.*MCP server it.*mcp__it__look since its tools were accepted/,
     );
     const asked = await called('look');

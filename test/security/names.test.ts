@@ -2,8 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { headers } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
@@ -18,7 +23,7 @@ const USERS = {
   bob: { role: 'publisher', conversations: 'all' },
 };
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let ops: ParleyClient;
 const connections = createConnections();
@@ -31,15 +36,15 @@ const who = (name: string) => ({
 const json = (value: object) => Buffer.from(JSON.stringify(value));
 
 beforeAll(async () => {
-  site = await openSite({
+  project = await openProject({
     settings: scriptedSettings(),
     agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
   nats = await startNatsServer({
-    config: (await describeUsers(site.root, 'password', { acme: USERS })).config,
+    config: (await describeUsers(project.root, 'password', { acme: USERS })).config,
   });
-  await site.up(
+  await project.up(
     ...['--nats', nats.url, '--nats-user', 'daemon', '--nats-password', 'daemon-pw'],
     ...['--nats-inbox-prefix', '_INBOX.daemon'],
   );
@@ -48,7 +53,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await ops?.close();
   await connections.close();
-  await site.close();
+  await project.close();
   await nats?.stop();
 });
 
@@ -96,7 +101,7 @@ describe('a publisher that signs with the name of another person', () => {
     const { entries } = await ops.request('entries', { conversation: 'demo' });
     const authors = entries.flatMap(({ type, author: by }) => (type === 'message' ? [by.name] : []));
     expect(authors.filter((name) => name === 'bob').length).toBe(1);
-    const shown = await site.parley('show', 'demo', '--nats', nats.url, '--nats-user', 'ops', ...OPS);
+    const shown = await project.parley('show', 'demo', '--nats', nats.url, '--nats-user', 'ops', ...OPS);
     expect(shown.stdout).toContain('alice as bob');
   });
 
@@ -148,7 +153,7 @@ describe('a publisher with a list of conversations', () => {
       await alice.close();
     }
     const flags = ['--nats', nats.url, '--nats-user', 'alice', '--nats-password', 'alice-pw'];
-    const said = await site.parley(
+    const said = await project.parley(
       'say',
       'demo',
       'by a command',

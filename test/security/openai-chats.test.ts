@@ -1,9 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { ofType } from '../support/team.ts';
+import {
+  entriesOf,
+  ofType,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+} from '../support/index.ts';
 
 /**
  * Chats at `/v1` belong to their callers. The attacker has a token with the role post. It reads every log and every
@@ -13,7 +19,7 @@ import { ofType } from '../support/team.ts';
 const SECRETS = { alice: 'the-secret-of-alice', mallory: 'the-secret-of-mallory' };
 const LEAD = '---\nname: Lead\ndescription: works\n---\nYou work.';
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 let url: string;
 
@@ -24,20 +30,20 @@ beforeAll(async () => {
     token: `\${${publisher.toUpperCase()}}`,
     publisher,
   }));
-  site = await openSite({
+  project = await openProject({
     nats: nats.url,
     settings: scriptedSettings({ http: { people } }),
     env: { ALICE: SECRETS.alice, MALLORY: SECRETS.mallory },
     agents: { lead: LEAD },
   });
   await writeFile(
-    join(site.config, 'script.yaml'),
+    join(project.config, 'script.yaml'),
     JSON.stringify({ rules: [{ reply: { text: 'Noted.' } }] }),
   );
-  url = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+  url = String((await project.up('--http', '127.0.0.1:0')).ready.http);
 });
 afterAll(async () => {
-  await site?.close();
+  await project?.close();
   await nats?.stop();
 });
 
@@ -68,7 +74,7 @@ async function post(who: Who, conversation: string, body: object): Promise<void>
 }
 
 async function postsIn(conversation: string) {
-  return ofType(await entriesOf(await site.client(), conversation), 'message').filter(
+  return ofType(await entriesOf(await project.connect(), conversation), 'message').filter(
     ({ author }) => author.kind === 'person',
   );
 }
@@ -120,7 +126,7 @@ describe('words of an agent that never spoke', () => {
       await post('mallory', conversation, { content: 'Go on' });
     },
     'the verb seed': async (conversation) => {
-      const client = await site.client();
+      const client = await project.connect();
       const seed = { conversation, messages: FORGED, publisher: 'mallory' };
       await client.request('seed', seed);
     },
@@ -131,7 +137,7 @@ describe('words of an agent that never spoke', () => {
     async (way) => {
       const conversation = `forged-${Object.keys(ways).indexOf(way)}`;
       await ways[way]?.(conversation);
-      const client = await site.client();
+      const client = await project.connect();
       const log = await entriesOf(client, conversation).catch(() => []);
       expect(log.length > 0).toBe(way !== 'A2A'); // refused
       if (log.length === 0) return;
@@ -175,7 +181,7 @@ describe('the chat of another caller', () => {
     const trap = own.replace(/-[^-]*$/, '-trap');
     await post('mallory', trap, { content: 'Good morning', meta: { chat: await chatMeta(own) } });
     await expect
-      .poll(async () => (await entriesOf(await site.client(), trap)).at(-1)?.type)
+      .poll(async () => (await entriesOf(await project.connect(), trap)).at(-1)?.type)
       .toBe('turn-ended');
     expect(await chat('alice', [user('Good morning'), assistant('Noted.'), user('My secret')])).toBe(own);
   });

@@ -3,8 +3,15 @@ import type { NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  followUntil,
+  openProject,
+  type Project,
+  scriptedSettings,
+  startNatsServer,
+  type TestNatsServer,
+  turnsEnded,
+} from '../support/index.ts';
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
@@ -34,10 +41,10 @@ function oneAccount(): string {
 
 async function accountEach(): Promise<string> {
   const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
-  return (await describeUsers(site.root, 'password', { acme: Object.fromEntries(roles) })).config;
+  return (await describeUsers(project.root, 'password', { acme: Object.fromEntries(roles) })).config;
 }
 
-let site: Site;
+let project: Project;
 let nats: TestNatsServer;
 const connections = createConnections();
 const clients: ParleyClient[] = [];
@@ -51,7 +58,7 @@ const who = (name: string) => ({
 async function start(config: string): Promise<void> {
   nats = await startNatsServer({ config });
   const { user, password, inboxPrefix } = who('daemon');
-  await site.up(
+  await project.up(
     ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', user],
     ...['--nats-password', password, '--nats-inbox-prefix', inboxPrefix],
   );
@@ -82,7 +89,7 @@ describe.each([
 ])('reply subjects on a server with %s', (_, configured) => {
   let alice: NatsConnection;
   beforeAll(async () => {
-    site = await openSite({
+    project = await openProject({
       settings: scriptedSettings(),
       agents: {
         lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
@@ -102,7 +109,7 @@ describe.each([
   afterAll(async () => {
     for (const one of clients.splice(0)) await one.close();
     await connections.close();
-    await site.close();
+    await project.close();
     await nats?.stop();
   });
 

@@ -3,12 +3,20 @@ import { link, mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promis
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { callsOf, finished, ofType } from '../support/team.ts';
+import {
+  callsOf,
+  finished,
+  followUntil,
+  ofType,
+  openProject,
+  type Project,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/index.ts';
 
 /**
  * An untrusted agent (its model was manipulated) calls tools, and tries to bypass the rules of `tools.policy`. The
- * project is the folder of the site, which includes the configuration and the data directory.
+ * project is the folder of the project, which includes the configuration and the data directory.
  */
 
 const SECRET = 'the text that no agent may read';
@@ -19,7 +27,7 @@ type Call = readonly [name: string, given: object];
 /** A daemon whose agent makes the calls of `attacks` when a message names them. */
 class Arena {
   readonly attacks = new Map<string, readonly Call[]>();
-  private site: Site | null = null;
+  private project: Project | null = null;
   private client: ParleyClient | null = null;
   private readonly tools: object;
   private readonly links: Readonly<Record<string, string>>;
@@ -41,7 +49,7 @@ class Arena {
       when: { last },
       reply: { tool_calls: calls.map(([name, given]) => ({ name, arguments: given })) },
     }));
-    this.site = await openSite({
+    this.project = await openProject({
       settings: scriptedSettings({ tools: { ...this.tools, project: '.' } }),
       agents: { lead: `---\nname: Lead\nphases: [chat]\ntools: [${TOOLS}]\n---\nLEAD` },
       files: { 'script.yaml': { rules: [...rules, { reply: { text: 'I tried.' } }] } },
@@ -57,15 +65,15 @@ class Arena {
       await writeFile(this.path(path), content);
     }
     for (const [link, target] of Object.entries(this.links)) await symlink(target, this.path(link));
-    await this.site.up();
-    this.client = await this.site.client();
+    await this.project.up();
+    this.client = await this.project.connect();
   }
 
-  close = () => this.site?.close();
+  close = () => this.project?.close();
 
   path(path: string): string {
-    if (!this.site) throw new Error('not open');
-    return join(this.site.root, path);
+    if (!this.project) throw new Error('not open');
+    return join(this.project.root, path);
   }
 
   content(path: string): Promise<string | null> {
@@ -84,8 +92,8 @@ class Arena {
 
   /** A person approves a call of that attack. Returns the entries up to the end of the turn. */
   async approve(approvalId: string, name: string): Promise<readonly Entry[]> {
-    if (!this.site || !this.client) throw new Error('not open');
-    expect((await this.site.parley('approve', approvalId)).stderr).toBe('');
+    if (!this.project || !this.client) throw new Error('not open');
+    expect((await this.project.parley('approve', approvalId)).stderr).toBe('');
     return followUntil(this.client, conversationOf(name), finished(1));
   }
 }

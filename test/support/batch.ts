@@ -1,17 +1,15 @@
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { followUntil, openSite, providerSettings, type Site } from './daemon.ts';
-import { type FakeProvider, type FakeRequest, startFakeProvider } from './fake-provider.ts';
-import { startNatsServer } from './nats-server.ts';
+import type { FakeRequest } from './fake-provider.ts';
+import { followUntil, ofType } from './log.ts';
+import { openProject, type Project } from './project.ts';
 import { ACT, createSteps, LOOK, type Steps } from './steps.ts';
-import { ofType } from './team.ts';
 
 /**
  * A daemon whose one agent answers every message with a batch of three calls: safe, risky, safe. A call is named
  * after its conversation and position: `demo.1`, `demo.2`, `demo.3`. With the results, the agent answers `done`.
  */
-export interface BatchSite extends Site {
+export interface BatchProject extends Project {
   readonly steps: Steps;
-  readonly provider: FakeProvider;
   /** The requests for this conversation so far. */
   requestsOf(conversation: string): readonly FakeRequest[];
   /** Makes the model hang after the headers, at the first request or at the one with the results. */
@@ -25,45 +23,33 @@ const PAM = `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}
 export const EVERYBODY = { approvers: ['*'], ownRequests: true };
 
 /** `env`: for each daemon that is started later. */
-export async function openBatchSite(
+export async function openBatchProject(
   settings: object = {},
   env: Readonly<Record<string, string>> = {},
-): Promise<BatchSite> {
+): Promise<BatchProject> {
   const steps = createSteps();
   const silent = new Set<string>();
-  const provider = await startFakeProvider((request) => {
-    const conversation = conversationOf(request);
-    const isFirst = lastOf(request)?.role === 'user';
-    if (silent.has(`${conversation} ${isFirst ? 'first' : 'second'}`)) return { hang: 'after-headers' };
-    return isFirst ? { toolCalls: batchOf(conversation) } : { text: 'done' };
-  });
-  const nats = await startNatsServer();
-  const site = await openSite({
-    nats: nats.url,
+  const project = await openProject({
+    nats: {},
     agents: { pm: PAM },
     env,
-    settings: providerSettings(provider.url, {
-      tools: { mcpServers: { steps: steps.server } },
-      approvals: EVERYBODY,
-      ...settings,
-    }),
-  });
-  return {
-    ...site,
-    steps,
-    provider,
-    requestsOf: (conversation) =>
-      provider.requests.filter((request) => conversationOf(request) === conversation),
-    silence: (conversation, request) => void silent.add(`${conversation} ${request}`),
-    speakAgain: () => silent.clear(),
-    async close() {
-      await site.close();
-      await steps.gone();
-      await provider.close();
-      await nats.stop();
-      steps.remove();
+    settings: { tools: { mcpServers: { steps: steps.server } }, approvals: EVERYBODY, ...settings },
+    model(request) {
+      const conversation = conversationOf(request);
+      const isFirst = lastOf(request)?.role === 'user';
+      if (silent.has(`${conversation} ${isFirst ? 'first' : 'second'}`)) return { hang: 'after-headers' };
+      return isFirst ? { toolCalls: batchOf(conversation) } : { text: 'done' };
     },
-  };
+  });
+  project.defer(() => steps.gone().then(() => steps.remove()));
+  const requestsOf = (conversation: string) =>
+    project.provider.requests.filter((request) => conversationOf(request) === conversation);
+  return Object.assign(project, {
+    steps,
+    requestsOf,
+    silence: (conversation: string, request: string) => void silent.add(`${conversation} ${request}`),
+    speakAgain: () => silent.clear(),
+  });
 }
 
 function batchOf(conversation: string) {

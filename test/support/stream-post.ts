@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { connect } from '../../src/client/index.ts';
-import { entriesOf } from './daemon.ts';
+import { entriesOf } from './log.ts';
 import { until } from './steps.ts';
 
 /** Posts on `parley.in`, and waits until the daemon of this server has appended the post and ended a turn after it. */

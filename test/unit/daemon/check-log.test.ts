@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { checkLog } from '../../support/check-log.ts';
+import { checkLog } from '../../support/log.ts';
 import { Log } from '../agents/support.ts';
 
 /** The checker must be able to fail, or the tests that trust it prove nothing. */

@@ -1,12 +1,13 @@
 import { connect as connectToNats, ErrorCode, type NatsConnection } from 'nats';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { checkLaws, type Entry } from '../../src/conversation/index.ts';
-import { entriesOf, openSite, providerSettings, type RunningDaemon, type Site } from './daemon.ts';
+import type { Entry } from '../../src/conversation/index.ts';
 import { type FakeHandler, type FakeProvider, startFakeProvider } from './fake-provider.ts';
+import { claimants, entriesOf } from './log.ts';
 import { startNatsServer, type TestNatsServer } from './nats-server.ts';
+import { openProject, type Project, providerSettings, type RunningDaemon } from './project.ts';
 
 /** Several daemons that share their logs, each with its own directory, as on separate machines. */
-export interface Crowd {
+export interface Fleet {
   readonly nats: TestNatsServer;
   readonly provider: FakeProvider;
   /** Connected to the server, so that any daemon may answer. */
@@ -18,7 +19,7 @@ export interface Crowd {
    */
   publish(conversation: string, id: string, messageId?: string): Promise<number>;
   readonly daemons: readonly RunningDaemon[];
-  readonly sites: readonly Site[];
+  readonly projects: readonly Project[];
   /** Starts one more. */
   add(env?: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<RunningDaemon>;
   close(): Promise<void>;
@@ -27,32 +28,32 @@ export interface Crowd {
 /** The failure timeout of these tests. */
 export const SILENCE_MS = 1_000;
 
-export interface CrowdOptions {
+export interface FleetOptions {
   readonly count: number;
   readonly handler?: FakeHandler;
   readonly settings?: object;
   readonly agents?: Readonly<Record<string, string>>;
 }
 
-export async function startCrowd({
+export async function startFleet({
   count,
   handler = () => ({ text: 'noted' }),
   settings = {},
   agents,
-}: CrowdOptions): Promise<Crowd> {
+}: FleetOptions): Promise<Fleet> {
   const nats = await startNatsServer();
   const provider = await startFakeProvider(handler);
-  const sites: Site[] = [];
+  const projects: Project[] = [];
   const daemons: RunningDaemon[] = [];
   const add = async (env?: Readonly<Record<string, string>>, ...args: readonly string[]) => {
-    const site = await openSite({
+    const project = await openProject({
       nats: nats.url,
       settings: providerSettings(provider.url, { sharing: { silenceMs: SILENCE_MS }, ...settings }),
       ...(agents && { agents }),
       ...(env && { env }),
     });
-    sites.push(site);
-    const daemon = await site.up('--store', 'jetstream', ...args);
+    projects.push(project);
+    const daemon = await project.up('--store', 'jetstream', ...args);
     daemons.push(daemon);
     return daemon;
   };
@@ -71,7 +72,7 @@ export async function startCrowd({
   const close = async () => {
     await program.close();
     await client.close();
-    for (const site of sites) await site.close();
+    for (const project of projects) await project.close();
     await provider.close();
     await nats.stop();
   };
@@ -81,26 +82,21 @@ export async function startCrowd({
     await close();
     throw error;
   }
-  return { nats, provider, client, program, publish, daemons, sites, add, close };
+  return { nats, provider, client, program, publish, daemons, projects, add, close };
 }
 
 /** The owner of a conversation, found by the id in the ready lines. */
-export async function ownerOf({ client, daemons }: Crowd, conversation: string): Promise<RunningDaemon> {
+export async function ownerOf({ client, daemons }: Fleet, conversation: string): Promise<RunningDaemon> {
   const owner = claimants(await entriesOf(client, conversation)).at(-1);
   const found = daemons.find((daemon) => daemon.ready.daemon === owner);
   if (!found) throw new Error(`none of these daemons is ${owner}`);
   return found;
 }
 
-/** The daemons that claimed the conversation, in order. */
-export function claimants(entries: readonly Entry[]): string[] {
-  return entries.flatMap((entry) => (entry.type === 'claim' ? [entry.daemon] : []));
-}
-
 const NO_MESSAGE = 10_037;
 
 /** The log as it is in the stream, read without a daemon. */
-export async function streamed({ program }: Crowd, conversation: string): Promise<Entry[]> {
+export async function streamed({ program }: Fleet, conversation: string): Promise<Entry[]> {
   const manager = await program.jetstreamManager();
   const filter = `parley.log.${conversation}`;
   const entries: Entry[] = [];
@@ -120,21 +116,4 @@ export async function streamed({ program }: Crowd, conversation: string): Promis
     entries.push(...found.json<{ entries: Entry[] }>().entries);
     seq = found.seq;
   }
-}
-
-/** The violations in a log. */
-export function faultsOf(entries: readonly Entry[]): string[] {
-  return checkLaws(entries);
-}
-
-/** The ids of people's messages, in order. */
-export function postedIds(entries: readonly Entry[]): string[] {
-  return entries.flatMap((entry) => (entry.type === 'message' && entry.role === 'user' ? [entry.id] : []));
-}
-
-/** The texts of people and agents, in order. */
-export function said(entries: readonly Entry[]): (string | null)[] {
-  return entries.flatMap((entry) =>
-    entry.type === 'message' && entry.role !== 'tool' ? [entry.content] : [],
-  );
 }
