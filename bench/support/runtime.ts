@@ -1,14 +1,14 @@
 import { LiveText, type Model, type Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
-import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
 import { SOLE_OWNER } from '../../src/daemon/conversations/ownership.ts';
-import { Definitions } from '../../src/daemon/definitions.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
+import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
-import type { Team } from '../../src/daemon/team.ts';
-import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
+import { Definitions } from '../../src/daemon/team/definitions.ts';
+import type { Team } from '../../src/daemon/team/team.ts';
+import { conversationRules, requestSources } from '../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../src/daemon/what-if/what-ifs.ts';
 import { createIdSource, monotonicClock, systemClock, systemTimers } from '../../src/kernel/index.ts';
 import type { ConversationStore, WhatIfTexts } from '../../src/persistence/index.ts';

@@ -4,15 +4,15 @@ import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
-import { createTeam } from './agents.ts';
-import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose/compose.ts';
 import { type Given, timeOf, whatIfTextsOf } from './compose/given.ts';
-import { Definitions } from './definitions.ts';
+import type { Watchers } from './feed/watchers.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
+import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
 import type { Runtime } from './runtime.ts';
-import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import { Definitions } from './team/definitions.ts';
+import { createTeam } from './team/team.ts';
 import { WhatIfs } from './what-if/what-ifs.ts';
 
 /** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */

@@ -6,6 +6,7 @@ import type { GatewayPort } from '../gateway/index.ts';
 import {
   FULL_DISK_BYTES,
   freeBytes,
+  type Log,
   messageOf,
   type ParleyError,
   Releasers,
@@ -14,9 +15,9 @@ import {
 import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
-import { Watchers } from './api/watchers.ts';
 import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { conversationIn } from './cluster/shared-api.ts';
+import { storeName } from './compose/archives.ts';
 import {
   compose,
   composeBus,
@@ -26,25 +27,24 @@ import {
   composeRemoteModel,
   composeStore,
 } from './compose/compose.ts';
+import { makeDataDirectory, ownHttpToken } from './compose/data-directory.ts';
 import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
-import { storeName, warnOfHidden } from './compose/hidden-conversations.ts';
+import { warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SOLE_OWNER } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
-import { makeDataDirectory, ownHttpToken } from './data-directory.ts';
+import { Watchers } from './feed/watchers.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
-import { Metrics } from './metrics.ts';
+import { Metrics } from './observe/metrics.ts';
+import type { TelemetrySink } from './observe/telemetry.ts';
+import { openTraces, startTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
-import type { Log, Runtime } from './runtime.ts';
-import { gaugesOf, serve, startRetention } from './serve.ts';
-import { orFault } from './server-faults.ts';
-import { finish, Grace } from './shutdown.ts';
-import { absentMsOf } from './team.ts';
-import type { TelemetrySink } from './telemetry.ts';
-import { openTraces, startTraces } from './traces/exporter.ts';
+import type { Runtime } from './runtime.ts';
+import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
+import { absentMsOf } from './team/team.ts';
 
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.

@@ -1,23 +1,16 @@
 import type { LiveText, Model, Retry } from '../agents/index.ts';
 import type { LiveChunk, StreamPosition } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import type { Clock, NewId, Timers } from '../kernel/index.ts';
+import type { Clock, Log, NewId, Timers } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { ReachCrashPoint } from './compose/faults.ts';
 import type { Ownership } from './conversations/ownership.ts';
-import type { Definitions } from './definitions.ts';
 import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
-import type { Team } from './team.ts';
-import type { Telemetry } from './telemetry.ts';
+import type { Telemetry } from './observe/telemetry.ts';
+import type { Definitions } from './team/definitions.ts';
+import type { Team } from './team/team.ts';
 import type { WhatIfs } from './what-if/what-ifs.ts';
-
-/** The daemon's log; pino implements it. Fields never contain a secret. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 /** Receives what was appended, to export it as traces. */
 export interface TraceFollower {

@@ -1,22 +1,28 @@
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import { messageOf, monotonicClock, type Releasers, refusal } from '../kernel/index.ts';
+import {
+  messageOf,
+  monotonicClock,
+  type ParleyError,
+  type Releasers,
+  refusal,
+  sleep,
+} from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
 import { Retention } from './api/retention.ts';
+import { Search } from './api/search.ts';
 import type { DaemonFacts } from './api/status.ts';
-import type { Watchers } from './api/watchers.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
+import type { Watchers } from './feed/watchers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
-import type { Gauges, Metrics } from './metrics.ts';
+import type { Gauges, Metrics } from './observe/metrics.ts';
+import type { TraceExporter } from './observe/trace-exporter.ts';
 import type { Reloader } from './reload/reloader.ts';
 import type { Runtime } from './runtime.ts';
-import { Search } from './search/search.ts';
-import { orFault } from './server-faults.ts';
-import type { Grace } from './shutdown.ts';
-import type { TraceExporter } from './traces/exporter.ts';
 
 /** Reads posts and answers requests, alone or with the other daemons of the cluster; removes old texts. */
 
@@ -180,5 +186,69 @@ export function gaugesOf(
     questions: (await waiting())?.questions ?? null,
     deadLetters: await letters(),
     spans: traces?.counts ?? null,
+  });
+}
+
+/** The grace period of a stop: one for all waits, starting with the first. */
+export class Grace {
+  readonly #milliseconds: number;
+  #over: Promise<void> | null = null;
+  readonly #done = new AbortController();
+
+  constructor(milliseconds: number) {
+    this.#milliseconds = milliseconds;
+  }
+
+  /** Resolves when the work or the grace period ends. */
+  async within(work: Promise<void>): Promise<void> {
+    this.#over ??= sleep(this.#milliseconds, this.#done.signal);
+    await Promise.race([work, this.#over]);
+  }
+
+  /** Ends the period and clears its timer. */
+  end(): void {
+    this.#done.abort();
+  }
+}
+
+/** DAEMON-DAEMON-3: running work may finish within the grace period; the rest is dropped and stays outstanding in its log. */
+export async function finish(
+  workers: Workers,
+  shutdown: AbortController,
+  grace: Grace,
+  onReleased?: Membership['released'],
+): Promise<void> {
+  const drained = workers.drain(onReleased);
+  await grace.within(drained);
+  grace.end();
+  shutdown.abort();
+  await drained;
+  await workers.closeAll();
+}
+
+/**
+ * A server of the logs that has no space or does not answer keeps what it is asked waiting.
+ *
+ * SERVER-FAULTS-1 What waits for it is answered with the cause within two seconds. The work itself continues, and may succeed.
+ */
+
+/** Milliseconds, before a fault of the server counts for what waits; and between two looks after that. */
+const PATIENCE_MS = 1_500;
+const LOOK_MS = 100;
+
+/** The result of the work, or of `instead` if a fault of the server delays it (SERVER-FAULTS-1). */
+export function orFault<T>(
+  work: Promise<T>,
+  store: Pick<ConversationStore, 'fault'>,
+  instead: (fault: ParleyError) => T,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const fault = store.fault();
+      if (fault) resolve(Promise.resolve(fault).then(instead));
+      else timer = setTimeout(look, LOOK_MS).unref();
+    };
+    let timer = setTimeout(look, PATIENCE_MS).unref();
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -5,6 +5,7 @@
  *   json, text, hidden        checks and display of untrusted text
  *   linear-pattern            regular expressions of operators and strangers
  *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
+ *   log                       the log of the program
  *   package                   the folder and the version of this package
  *   hide-values               secret values in what is shown
  *   abort, mailbox            cancellation, release order, batching
@@ -51,6 +52,7 @@ export {
   stringOf,
 } from './json.ts';
 export { type LinearPattern, linearPattern } from './linear-pattern.ts';
+export type { Log } from './log.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';

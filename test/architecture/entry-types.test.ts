@@ -19,7 +19,7 @@ const OTHERS = [
   'src/cli/render/events.ts',
   'src/gateway/mcp/render.ts',
   'src/conversation/progress/progress.ts',
-  'src/daemon/telemetry.ts',
+  'src/daemon/observe/telemetry.ts',
   'test/chaos/checks/views.ts',
   'src/console/model/thread/blocks.ts',
   'src/console/model/thread/thread.ts',

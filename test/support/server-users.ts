@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { permissionsOf } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { loadNatsUsers } from '../../src/config/index.ts';
-import { tenantsOf } from '../../src/daemon/offline/nsc-commands.ts';
+import { tenantsOf } from '../../src/daemon/offline/nats-config.ts';
 import { runCli } from './cli.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 

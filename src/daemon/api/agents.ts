@@ -4,7 +4,7 @@ import type { AgentCard } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Team } from '../team.ts';
+import type { Team } from '../team/team.ts';
 
 /** The answer of endpoint `agents`. `rows`: the conversation list. The persona of an agent in another process is not known here. */
 export async function listAgents(

@@ -21,29 +21,23 @@ import { asError, messageOf, ParleyError, refusal } from '../../kernel/index.ts'
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Definitions } from '../definitions.ts';
 import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Search } from '../search/search.ts';
+import type { Definitions } from '../team/definitions.ts';
 import { listAgents, listTools } from './agents.ts';
-import {
-  approvalsPage,
-  askedPost,
-  isNameBound,
-  operatorOf,
-  refuseOther,
-  unknownApproval,
-} from './approvals.ts';
+import { approvalsPage, unknownApproval } from './approvals.ts';
+import { askedPost, isNameBound, operatorOf, refuseOther } from './authorship.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
+import { pageOf } from './paging.ts';
 import { keepUnless } from './retention.ts';
+import type { Search } from './search.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { collectStatus, type StatusParts } from './status.ts';
-import { pageOf } from './watchers.ts';
 import { whatIfHandlers } from './what-if.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */

@@ -1,6 +1,6 @@
 import type { DeletedPosts, Erased, Eraser } from '../../bus/index.ts';
-import { messageOf } from '../../kernel/index.ts';
-import type { Log, Runtime } from '../runtime.ts';
+import { type Log, messageOf } from '../../kernel/index.ts';
+import type { Runtime } from '../runtime.ts';
 
 /**
  * Removes the posts and dead letters of deleted conversations from the streams of the bus.

@@ -12,9 +12,9 @@ import { within } from '../../kernel/index.ts';
 import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import type { Runtime } from '../runtime.ts';
-import { absentMsOf } from '../team.ts';
+import { absentMsOf } from '../team/team.ts';
 
 /** The verb `status`: collects what this daemon knows and builds the answer from it. */
 

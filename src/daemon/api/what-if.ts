@@ -4,9 +4,9 @@ import type { Author, Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Runtime } from '../runtime.ts';
-import { noDefinition, unknownModel } from '../what-if/models.ts';
+import { noDefinition, unknownModel } from '../what-if/job.ts';
 import type { LogKey } from '../what-if/what-ifs.ts';
-import { operatorOf } from './approvals.ts';
+import { operatorOf } from './authorship.ts';
 import type { Handlers } from './handlers.ts';
 
 /** The verbs about what-ifs: checks a request against the log, and starts a job. */

@@ -1,12 +1,11 @@
 import type { Bus, Owner, PeerRequestOf, SharedIngress, StreamPosition } from '../../bus/index.ts';
-import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
+import { type Log, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
-import type { Elsewhere, Follow, Watchers } from '../api/watchers.ts';
 import type { Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
 import type { Posts } from '../ingress/posts.ts';
-import type { Log } from '../runtime.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
 import { FreezeWatch } from './freeze-watch.ts';
 import { type Claimant, leasedOwnership } from './lease.ts';

@@ -1,9 +1,8 @@
 import { type Bus, handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import type { Watchers } from '../api/watchers.ts';
+import { type Log, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Log } from '../runtime.ts';
+import type { Watchers } from '../feed/watchers.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { SharedApi } from './shared-api.ts';

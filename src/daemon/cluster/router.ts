@@ -6,10 +6,9 @@ import {
   type PeerVerb,
   readPeerAnswer,
 } from '../../bus/index.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { type Log, messageOf } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Log } from '../runtime.ts';
 import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 

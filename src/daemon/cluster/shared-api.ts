@@ -8,17 +8,16 @@ import {
   type SharedList,
 } from '../../bus/index.ts';
 import { conversationOfApproval, NAME_PATTERN } from '../../conversation/index.ts';
-import { messageOf, refusal, sleep } from '../../kernel/index.ts';
+import { type Log, messageOf, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import { mergeAgents } from '../api/agents.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
+import { mergeSearch } from '../api/search.ts';
 import { mergeStatus } from '../api/status.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
 import { type ListedRow, mergeConversations, numberIn } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Log } from '../runtime.ts';
-import { mergeSearch } from '../search/search.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 

@@ -1,10 +1,9 @@
 import type { Delivery, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { messageOf, sleep } from '../../kernel/index.ts';
+import { type Log, messageOf, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
-import type { Log } from '../runtime.ts';
 import type { Router } from './router.ts';
 import type { Suspects } from './suspects.ts';
 

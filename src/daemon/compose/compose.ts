@@ -27,6 +27,7 @@ import {
 import type { Gateway } from '../../gateway/index.ts';
 import {
   createIdSource,
+  type Log,
   messageOf,
   PACKAGE,
   ParleyError,
@@ -44,10 +45,9 @@ import {
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
 import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
-import type { Watchers } from '../api/watchers.ts';
 import { fingerprintOf } from '../cluster/config-fingerprint.ts';
 import { Membership } from '../cluster/membership.ts';
-import type { Log } from '../runtime.ts';
+import type { Watchers } from '../feed/watchers.ts';
 import type { Faults } from './faults.ts';
 import { type Given, givenModels } from './given.ts';
 

@@ -8,7 +8,7 @@ import type { ConversationStore, WhatIfTexts } from '../../persistence/index.ts'
 import { createMemoryWhatIfs } from '../../persistence/memory/index.ts';
 import type { InProcessTool } from '../../tools/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { composeWhatIfTexts } from './files.ts';
+import { composeWhatIfTexts } from './archives.ts';
 
 /** What a program gives the daemon that it contains, instead of the configured adapters or besides them. */
 

@@ -1,26 +1,12 @@
-import { hostname } from 'node:os';
 import { createSubjects } from '../../bus/index.ts';
 import { closeConnection, openNats, watchConnection } from '../../bus/nats/index.ts';
-import type { Config } from '../../config/index.ts';
 import { messageOf, ParleyError, urlWithoutSecrets } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openStreamSource } from '../../persistence/jetstream/index.ts';
+import { composeInspector } from './archives.ts';
 import type { Composition } from './compose.ts';
-import { composeInspector } from './files.ts';
 
 /** Finds conversations in the other store: in the data directory, or in the streams of the server. */
-
-/** The name of the store in messages. */
-export function storeName({
-  daemon,
-  subjectPrefix,
-}: {
-  readonly daemon: Pick<Config['daemon'], 'store' | 'data'>;
-  readonly subjectPrefix?: string | undefined;
-}): string {
-  if (daemon.store === 'file') return `data directory ${daemon.data} on ${hostname()}`;
-  return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
-}
 
 /** Reads the other store and changes nothing. A failed read does not prevent the start. */
 export async function warnOfHidden(composition: Composition, store: ConversationStore): Promise<void> {

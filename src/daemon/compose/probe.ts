@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelOutcome } from '../../agents/index.ts';
 import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
-import { messageOf, within } from '../../kernel/index.ts';
+import { type Log, messageOf, within } from '../../kernel/index.ts';
 import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
-import { modelProfile } from '../agents.ts';
-import type { Log } from '../runtime.ts';
+import { modelProfile } from '../team/team.ts';
 import { composeModel } from './compose.ts';
 
 /** Calls each configured model once, starts each MCP server once, and loads the functions, to see whether they work. */

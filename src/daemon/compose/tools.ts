@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import type { Toolbox, ToolOutcome } from '../../agents/index.ts';
 import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
-import { type HideValues, hideValues, isRecord, messageOf, ParleyError } from '../../kernel/index.ts';
+import {
+  type HideValues,
+  hideValues,
+  isRecord,
+  type Log,
+  messageOf,
+  ParleyError,
+} from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openLazyDocument } from '../../persistence/jsonl/index.ts';
 import {
@@ -18,7 +25,6 @@ import {
   loadToolFiles,
 } from '../../tools/index.ts';
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
-import type { Log } from '../runtime.ts';
 import type { Given } from './given.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */

@@ -6,7 +6,7 @@ import {
   type RefusedRuns,
   type UnreadPosts,
 } from '../../bus/index.ts';
-import type { Log } from '../runtime.ts';
+import type { Log } from '../../kernel/index.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
 
 /**

@@ -8,11 +8,12 @@ import {
   decodePost,
   quickIdOf,
 } from '../../bus/index.ts';
+import type { Log } from '../../kernel/index.ts';
 import { asError, messageOf, ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
 import type { PostName, Workers } from '../conversations/workers.ts';
-import type { Log, Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
 import {
   isStopping,

@@ -1,5 +1,7 @@
+import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, sep } from 'node:path';
 import { recordsOfBackup } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
 import type {
   ConversationStore,
   Deletion,
@@ -7,6 +9,14 @@ import type {
   StoreArchive,
   WhatIfTexts,
 } from '../../persistence/index.ts';
+import {
+  type ArchiveOptions,
+  composeArchive,
+  composeBackupTarget,
+  composeWhatIfTexts,
+  copyAcceptedTools,
+  publishBackup,
+} from '../compose/archives.ts';
 import {
   concurrently,
   contentOf,
@@ -33,6 +43,11 @@ import {
  *           original: it has no id.
  * BACKUP-7  A log keeps its appends: a cut of the copy loses its last append alone.
  */
+
+export interface BackupOptions extends ArchiveOptions {
+  /** The folder to make. */
+  readonly to: string;
+}
 
 export interface BackupReport {
   readonly from: string;
@@ -64,6 +79,31 @@ const DAMAGED: ReadonlySet<string> = new Set([
 ]);
 /** The conversation was deleted while it was read. */
 const GONE: ReadonlySet<string> = new Set(['LOG_NOT_FOUND', 'LOG_UNAVAILABLE']);
+
+export async function backup(options: BackupOptions): Promise<BackupReport> {
+  const { to, data, log } = options;
+  const releasers = new Releasers();
+  const partial = `${to}.partial`;
+  await refuseTaken(to, data);
+  let target: MigrationTarget | null = null;
+  try {
+    const source = await composeArchive(options, releasers);
+    await refuseLink(partial);
+    target = await composeBackupTarget(partial, log);
+    const whatIfs = { from: composeWhatIfTexts(data), to: composeWhatIfTexts(partial) };
+    const report = await backUpStore(source, target, whatIfs);
+    await copyAcceptedTools(data, partial);
+    const bytes = await bytesIn(partial);
+    await publishBackup(partial, to);
+    return { ...report, to, bytes };
+  } catch (error) {
+    await target?.store.close().catch(() => undefined); // the first failure is the one to report
+    if (target) await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    throw ofBackup(error, to);
+  } finally {
+    for (const failure of await releasers.release()) log.error({ failure }, 'a resource was not released');
+  }
+}
 
 export async function backUpStore(
   source: StoreArchive,
@@ -169,4 +209,58 @@ async function copyWhatIfs(
     const text = await from.get(conversation, id);
     if (text !== null) await to.put(conversation, id, text, { durable: true });
   }
+}
+
+async function refuseTaken(to: string, data: string): Promise<void> {
+  await refuseLink(to);
+  const [target, source] = [await withoutLinks(to), await withoutLinks(data)];
+  if (`${target}${sep}`.startsWith(`${source}${sep}`)) throw taken(to, 'it is in the data directory');
+  const names = await orNullIfMissing(readdir(to)).catch((error: unknown) => {
+    throw taken(to, messageOf(error));
+  });
+  if (names !== null && names.length > 0) throw taken(to, 'it is not empty');
+}
+
+/** The path with the links in it resolved; its last parts may not exist. */
+async function withoutLinks(path: string): Promise<string> {
+  const real = await realpath(path).catch(() => null);
+  return real ?? join(await withoutLinks(dirname(path)), basename(path));
+}
+
+async function refuseLink(path: string): Promise<void> {
+  if ((await orNullIfMissing(lstat(path)))?.isSymbolicLink()) throw taken(path, 'it is a link');
+}
+
+async function bytesIn(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const name of await readdir(directory, { recursive: true })) {
+    const found = await stat(join(directory, name));
+    if (found.isFile()) bytes += found.size;
+  }
+  return bytes;
+}
+
+function taken(path: string, why: string): ParleyError {
+  return new ParleyError('BACKUP_TARGET_IN_USE', `${path} cannot become a backup: ${why}`, {
+    hint: 'name a folder that does not exist yet, one for each backup',
+  });
+}
+
+/** Failures of the copy. Others, such as a server that cannot be reached, have a hint that fits. */
+const OF_COPY: ReadonlySet<string> = new Set([
+  'AUDIT_WRITE_FAILED',
+  'DATA_DIRECTORY_UNWRITABLE',
+  'MIGRATION_FAILED',
+  'MIGRATION_NOT_SAME',
+  'STORE_FULL',
+]);
+
+function ofBackup(error: unknown, to: string): unknown {
+  if (error instanceof ParleyError && error.code === 'DATA_DIRECTORY_IN_USE')
+    return taken(to, `another backup is being written there (${error.message})`);
+  if (error instanceof ParleyError && !OF_COPY.has(error.code)) return error;
+  return new ParleyError('BACKUP_FAILED', `there is no backup ${to}: ${messageOf(error)}`, {
+    hint: 'fix the cause and run the same command again; nothing is left of this one',
+    cause: error,
+  });
 }

@@ -9,7 +9,7 @@ import type {
   StoreArchive,
 } from '../../persistence/index.ts';
 import { rowOf } from '../conversations/projections.ts';
-import { stateOf } from './findings.ts';
+import { stateOf } from './fsck.ts';
 
 /** Copies conversations and definitions from one store into another, for a migration and for a backup. */
 

@@ -2,9 +2,9 @@ import { type Explanation, explainStored, readDefinition } from '../../agents/in
 import type { Config } from '../../config/index.ts';
 import { EMPTY_STATE, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { requestSources } from '../agents.ts';
-import { composeInspector, composeLogReader } from '../compose/files.ts';
+import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
+import { requestSources } from '../team/team.ts';
 
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;

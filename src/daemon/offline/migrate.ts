@@ -1,5 +1,6 @@
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
+import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
 import { holdCalls } from '../conversations/restored-logs.ts';
 import {
   concurrently,
@@ -41,6 +42,21 @@ export interface MigrationReport {
   readonly records: number;
   readonly outputs: number;
   readonly deletions: number;
+}
+
+export async function migrate(options: MigrateOptions): Promise<MigrationReport> {
+  const releasers = new Releasers();
+  try {
+    const stores = await composeMigration(options, releasers);
+    const report = await migrateStore(stores.source.archive, stores.target);
+    await passOn(options, stores);
+    return report;
+  } catch (error) {
+    throw withOwnHint(error);
+  } finally {
+    for (const failure of await releasers.release())
+      options.log.error({ failure }, 'a resource was not released');
+  }
 }
 
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
@@ -175,4 +191,12 @@ function damagedDefinition(hash: string, name: string): ParleyError {
   return new ParleyError('MIGRATION_SOURCE_DAMAGED', message, {
     hint: 'restore it from a backup, or remove it: then the requests that it belongs to cannot be explained',
   });
+}
+
+/** Replaces hints that are meant for a starting daemon. */
+function withOwnHint(error: unknown): unknown {
+  if (!(error instanceof ParleyError)) return error;
+  if (!['DATA_DIRECTORY_IN_USE', 'DAEMON_ALREADY_SERVING'].includes(error.code)) return error;
+  const hint = 'a migration needs exclusive access: stop that daemon first';
+  return new ParleyError(error.code, error.message, { hint, cause: error });
 }

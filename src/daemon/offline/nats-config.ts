@@ -1,13 +1,15 @@
 import {
   type Account,
   ANSWER_PATIENCE,
+  accountsOf,
+  createSubjects,
   inboxPrefixOf,
   type Permissions,
   permissionsOf,
+  type Subjects,
   type User,
 } from '../../bus/index.ts';
 import { loadNatsUsers, type NatsUser, type NatsUsers } from '../../config/index.ts';
-import { type NatsTenant, renderNscCommands, tenantsOf } from './nsc-commands.ts';
 
 /**
  * Renders the configuration of a nats-server with least-privilege users. `isNsc`: as nsc commands, for a server with JWT
@@ -110,4 +112,80 @@ function renderUser(
 /** The server's own escapes are a subset of JSON's. */
 function quote(text: string): string {
   return JSON.stringify(text);
+}
+
+/** The same accounts and users as nsc commands. nsc creates the nkey of a user that has none. */
+function renderNscCommands(tenants: readonly NatsTenant[]): string {
+  return [
+    '#!/bin/sh -eu',
+    '# Made by `parley nats-config --nsc`. Each user sets its inbox prefix: --nats-inbox-prefix, or inboxPrefix.',
+    `id() { nsc describe account "$1" --field sub | tr -d '"'; }`,
+    ...tenants.flatMap(nscTenant),
+  ].join('\n');
+}
+
+function nscTenant(tenant: NatsTenant): string[] {
+  const { name, disk, accounts } = tenant;
+  const storage = disk === undefined ? '-1' : disk.replace(/B$/, '');
+  return [
+    ...accounts.map((account) => `nsc add account ${account.name}`),
+    `nsc edit account ${name} --js-disk-storage ${storage} --js-streams -1 --js-consumer -1`,
+    ...accounts.flatMap((account) => account.exports.map((one) => nscExport(account, one))),
+    ...accounts.flatMap((account) => account.imports.map((one) => nscImport(account, one))),
+    ...accounts.flatMap((account) => nscUsers(tenant, account)),
+  ];
+}
+
+function nscUsers({ subjects, described }: NatsTenant, account: Account): string[] {
+  return account.users.map((user) => {
+    const { publish, subscribe, answers } = permissionsOf(subjects, user);
+    const nkey = described[user.name]?.nkey;
+    return [
+      `nsc add user --account ${account.name} ${user.name}`,
+      ...(nkey === undefined ? [] : [`--public-key ${nkey}`]),
+      `--allow-pub '${publish.join(',')}'`,
+      `--allow-sub '${subscribe.join(',')}'`,
+      ...(answers ? ['--allow-pub-response=1 --response-ttl 1m'] : []),
+    ].join(' ');
+  });
+}
+
+function nscExport(
+  account: Account,
+  { kind, subject, isAnsweredByMany }: Account['exports'][number],
+): string {
+  const type = isAnsweredByMany ? 'Stream' : 'Singleton';
+  const answers =
+    kind === 'service' ? ` --service --response-type ${type} --response-threshold ${ANSWER_PATIENCE}` : '';
+  return `nsc add export --account ${account.name} --subject '${subject}'${answers}`;
+}
+
+function nscImport(account: Account, { kind, subject, from }: Account['imports'][number]): string {
+  const service = kind === 'service' ? ' --service' : '';
+  return `nsc add import --account ${account.name} --src-account "$(id ${from})" --remote-subject '${subject}'${service}`;
+}
+
+/** A tenant with its accounts, for both output formats. */
+interface NatsTenant {
+  readonly name: string;
+  readonly disk: string | undefined;
+  readonly subjects: Subjects;
+  readonly accounts: readonly Account[];
+  /** By the names of the users. */
+  readonly described: Readonly<Record<string, NatsUser>>;
+}
+
+export function tenantsOf({ tenants }: NatsUsers): NatsTenant[] {
+  return Object.entries(tenants).map(([name, { prefix, disk, users: described }]) => {
+    const subjects = createSubjects(prefix);
+    const users = Object.entries(described).map(([userName, user]) => userOf(userName, user));
+    return { name, disk, subjects, accounts: accountsOf(name, subjects, users), described };
+  });
+}
+
+/** Converts a described user to a user of the bus. */
+function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
+  if (role === 'publisher') return { role, name, conversations };
+  if (role === 'agent') return { role, name, slug };
+  return { role, name };
 }

@@ -1,7 +1,7 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { LogTraces, openSender, type Span } from '../../traces/index.ts';
-import { composeLogReader } from '../compose/files.ts';
+import { composeLogReader } from '../compose/archives.ts';
 
 export interface ExportTracesOptions {
   readonly conversation: string;

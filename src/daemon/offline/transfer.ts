@@ -29,9 +29,14 @@ import {
   visibleCall,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { composeInspector, composeLogReader, composeOwnStore, composeQuarantine } from '../compose/files.ts';
+import {
+  composeInspector,
+  composeLogReader,
+  composeOwnStore,
+  composeQuarantine,
+} from '../compose/archives.ts';
 import { rowOf } from '../conversations/projections.ts';
-import { stateOf } from './findings.ts';
+import { stateOf } from './fsck.ts';
 
 /**
  * Exports conversations from a data directory, and imports them from files.

@@ -10,11 +10,10 @@ import {
   type TeamChange,
 } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { createTeam } from '../agents.ts';
 import type { ConversationWorker } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Team } from '../team.ts';
+import { createTeam, type Team } from '../team/team.ts';
 import { changedSettings, changeOf } from './changes.ts';
 
 /**

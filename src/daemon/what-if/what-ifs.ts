@@ -1,11 +1,9 @@
 import type { AnswerOf, BusLog, WhatIfSummary, WhatIfTurn } from '../../bus/index.ts';
 import { type Clock, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { WhatIfTexts } from '../../persistence/index.ts';
-import type { Definitions } from '../definitions.ts';
-import type { Team } from '../team.ts';
-import { Job, type JobPlan } from './job.ts';
-import type { ConfiguredModels } from './models.ts';
-import { pageOfTurns } from './report.ts';
+import type { Definitions } from '../team/definitions.ts';
+import type { ConfiguredModels, Team } from '../team/team.ts';
+import { Job, type JobPlan, pageOfTurns } from './job.ts';
 
 /**
  * The what-ifs of this daemon: one runs at a time, the others wait.

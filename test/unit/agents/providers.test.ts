@@ -8,7 +8,7 @@ import {
 } from '../../../src/agents/index.ts';
 import { PRESET_NAMES, type PresetName } from '../../../src/config/schema/profiles.ts';
 import { AgentView, type Entry } from '../../../src/conversation/index.ts';
-import { requestSources } from '../../../src/daemon/agents.ts';
+import { requestSources } from '../../../src/daemon/team/team.ts';
 import { type Body, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { load } from '../config/folder.ts';

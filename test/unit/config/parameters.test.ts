@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type Config, secretValuesOf } from '../../../src/config/index.ts';
-import { requestSources, summariserOf } from '../../../src/daemon/agents.ts';
 import { fingerprintOf } from '../../../src/daemon/cluster/config-fingerprint.ts';
+import { requestSources, summariserOf } from '../../../src/daemon/team/team.ts';
 import { load, refusalOf } from './folder.ts';
 
 const SECRET = 'very-secret-value';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PLAIN_FORM } from '../../../src/agents/index.ts';
-import { requestSources } from '../../../src/daemon/agents.ts';
+import { requestSources } from '../../../src/daemon/team/team.ts';
 import { load } from '../config/folder.ts';
 
 async function setupOf(model: string, frontMatter = '') {

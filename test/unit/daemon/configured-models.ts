@@ -1,6 +1,6 @@
 import type { Model } from '../../../src/agents/index.ts';
 import { DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
-import type { ConfiguredModels } from '../../../src/daemon/what-if/models.ts';
+import type { ConfiguredModels } from '../../../src/daemon/team/team.ts';
 import { PROFILE } from '../agents/support.ts';
 
 /** Each with the profile of all agents here, but for its name. */

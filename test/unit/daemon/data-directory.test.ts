@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { makeDataDirectory } from '../../../src/daemon/data-directory.ts';
+import { makeDataDirectory } from '../../../src/daemon/compose/data-directory.ts';
 
 const failing = (code: string) => () =>
   Promise.reject(Object.assign(new Error(`${code}: mkdir '/data'`), { code }));

@@ -11,9 +11,9 @@ import {
 } from '../../../src/agents/index.ts';
 import { Conversation, DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index.ts';
 import { explainRequest } from '../../../src/daemon/api/api.ts';
-import { Definitions } from '../../../src/daemon/definitions.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
+import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import type { DefinitionTexts } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { Log, sourcesOf } from '../agents/support.ts';

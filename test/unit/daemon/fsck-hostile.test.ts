@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
-import { stateOf } from '../../../src/daemon/offline/findings.ts';
+import { stateOf } from '../../../src/daemon/offline/fsck.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
-import { ownHttpToken } from '../../../src/daemon/data-directory.ts';
+import { ownHttpToken } from '../../../src/daemon/compose/data-directory.ts';
 
 let data: string;
 let warnings: string[];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Metric } from '../../../src/daemon/metrics.ts';
+import { Metric } from '../../../src/daemon/observe/metrics.ts';
 
 describe('a metric', () => {
   it('as a histogram, has cumulative buckets, a sum and a count for each set of labels', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Metrics } from '../../../src/daemon/metrics.ts';
-import type { TelemetryEvent } from '../../../src/daemon/telemetry.ts';
+import { Metrics } from '../../../src/daemon/observe/metrics.ts';
+import type { TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { openGateway } from '../gateway/support.ts';
 
 describe('the metrics', () => {

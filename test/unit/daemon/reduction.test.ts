@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Model, ModelOutcome, ModelRequest, Summariser } from '../../../src/agents/index.ts';
 import { type Entry, expand } from '../../../src/conversation/index.ts';
-import type { TelemetryEvent } from '../../../src/daemon/telemetry.ts';
+import type { TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { PROFILE } from '../agents/support.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Config, loadConfig } from '../../../src/config/index.ts';
 import type { Author } from '../../../src/conversation/index.ts';
-import { createTeam } from '../../../src/daemon/agents.ts';
 import { changedSettings } from '../../../src/daemon/reload/changes.ts';
 import { Reloader } from '../../../src/daemon/reload/reloader.ts';
+import { createTeam } from '../../../src/daemon/team/team.ts';
 import { createWorld, type World } from './world.ts';
 
 const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };

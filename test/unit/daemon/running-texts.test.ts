@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LiveArrival } from '../../../src/conversation/index.ts';
-import { Watchers } from '../../../src/daemon/api/watchers.ts';
+import { Watchers } from '../../../src/daemon/feed/watchers.ts';
 import type { Arrival } from '../../../src/gateway/index.ts';
 import { answer, end, logOf, say } from '../console/support.ts';
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { mergeSearch, Search } from '../../../src/daemon/search/search.ts';
+import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
 import { createWorld, type World } from './world.ts';
 
 interface Found {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { orFault } from '../../../src/daemon/server-faults.ts';
+import { orFault } from '../../../src/daemon/serve.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
 /** SERVER-FAULTS-1 */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Grace } from '../../../src/daemon/shutdown.ts';
+import { Grace } from '../../../src/daemon/serve.ts';
 
 describe('the grace period of a stop', () => {
   beforeEach(() => void vi.useFakeTimers());

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
-import type { RunningAgent, Team } from '../../../src/daemon/team.ts';
+import type { RunningAgent, Team } from '../../../src/daemon/team/team.ts';
 import { until } from '../../support/steps.ts';
 import { createWorld, type World } from './world.ts';
 

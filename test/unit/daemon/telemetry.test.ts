@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Assembled } from '../../../src/agents/index.ts';
 import type { Decision, Entry, Reply } from '../../../src/conversation/index.ts';
-import { createTelemetry, NO_TELEMETRY, type TelemetryEvent } from '../../../src/daemon/telemetry.ts';
+import { createTelemetry, NO_TELEMETRY, type TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 

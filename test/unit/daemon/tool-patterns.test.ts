@@ -3,7 +3,7 @@ import type { Toolbox } from '../../../src/agents/index.ts';
 import { toolsOf } from '../../../src/agents/requests/requests.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { createRoster } from '../../../src/conversation/index.ts';
-import { requestSources } from '../../../src/daemon/agents.ts';
+import { requestSources } from '../../../src/daemon/team/team.ts';
 import { availabilityOf, riskOf } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { createToolbox } from '../../../src/tools/index.ts';

@@ -11,7 +11,7 @@ import {
   evolve,
   settingAt,
 } from '../../../src/conversation/index.ts';
-import { requestSources } from '../../../src/daemon/agents.ts';
+import { requestSources } from '../../../src/daemon/team/team.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { cardOf, Log } from '../agents/support.ts';

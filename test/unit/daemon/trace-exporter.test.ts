@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { TraceExporter } from '../../../src/daemon/traces/exporter.ts';
+import { TraceExporter } from '../../../src/daemon/observe/trace-exporter.ts';
 import type { Sent } from '../../../src/traces/otlp.ts';
 
 let data: string;

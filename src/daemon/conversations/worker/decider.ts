@@ -3,8 +3,7 @@ import type { Decision, Effect, Entry } from '../../../conversation/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { ConversationOwner } from '../ownership.ts';
 import type { Ledger } from './ledger.ts';
-import { type PrepareContext, type PreparedRequest, prepareCalls } from './prepare.ts';
-import { TurnTimes } from './turn-times.ts';
+import { type PrepareContext, type PreparedRequest, prepareCalls, TurnTimes } from './prepare.ts';
 import {
   audited,
   decisionFailure,

@@ -17,7 +17,7 @@ import {
 import type { AuditRecord } from '../../../persistence/index.ts';
 import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Runtime } from '../../runtime.ts';
-import type { RunningAgent } from '../../team.ts';
+import type { RunningAgent } from '../../team/team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool } from '../../tools/run-tool.ts';
 import type {

@@ -4,6 +4,7 @@ import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
 import {
   type Clock,
+  type Log,
   messageOf,
   type Releasers,
   sleep,
@@ -14,7 +15,7 @@ import {
 import type { ConversationStore } from '../../persistence/index.ts';
 import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Log, TraceFollower } from '../runtime.ts';
+import type { TraceFollower } from '../runtime.ts';
 
 /**
  * Exports the spans of everything that this daemon appends.

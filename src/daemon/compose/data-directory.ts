@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Config, type HttpToken, Secret } from '../config/index.ts';
+import { type Config, type HttpToken, Secret } from '../../config/index.ts';
 import {
   errnoOf,
   fullDiskError,
+  type Log,
   makeDirectory,
   messageOf,
   ParleyError,
   writePrivateFile,
-} from '../kernel/index.ts';
-import type { Log } from './runtime.ts';
+} from '../../kernel/index.ts';
 
 const CODE = 'DATA_DIRECTORY_UNWRITABLE';
 

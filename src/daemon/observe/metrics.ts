@@ -1,7 +1,7 @@
-import type { IngressLag, ModelStatus, ProgramStatus } from '../bus/index.ts';
-import type { Measurement, Measurements } from '../gateway/index.ts';
+import type { IngressLag, ModelStatus, ProgramStatus } from '../../bus/index.ts';
+import type { Measurement, Measurements } from '../../gateway/index.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
-import type { SpanCounts } from './traces/exporter.ts';
+import type { SpanCounts } from './trace-exporter.ts';
 
 /**
  * Counters and histograms by their labels.

@@ -1,4 +1,4 @@
-import { type Assembled, bodyLength } from '../agents/index.ts';
+import { type Assembled, bodyLength } from '../../agents/index.ts';
 import type {
   CallOutcome,
   CallPlace,
@@ -7,8 +7,8 @@ import type {
   MessageEntry,
   TurnOutcome,
   Usage,
-} from '../conversation/index.ts';
-import type { Clock } from '../kernel/index.ts';
+} from '../../conversation/index.ts';
+import type { Clock } from '../../kernel/index.ts';
 
 /**
  * The telemetry events of the daemon.

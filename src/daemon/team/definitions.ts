@@ -6,9 +6,9 @@ import {
   readDefinition,
   sourcesOf,
   textsOf,
-} from '../agents/index.ts';
-import type { Conversation, ConversationState, Entry, Turn } from '../conversation/index.ts';
-import type { DefinitionTexts } from '../persistence/index.ts';
+} from '../../agents/index.ts';
+import type { Conversation, ConversationState, Entry, Turn } from '../../conversation/index.ts';
+import type { DefinitionTexts } from '../../persistence/index.ts';
 import type { RunningAgent, Team } from './team.ts';
 
 type SourcesAndAgents = Pick<Team, 'sources' | 'agents'>;

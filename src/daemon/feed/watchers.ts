@@ -1,6 +1,11 @@
-import { type Entry, type LiveArrival, saidBy } from '../../conversation/index.ts';
+import {
+  type Entry,
+  type LiveArrival,
+  type LiveText,
+  liveTextWith,
+  saidBy,
+} from '../../conversation/index.ts';
 import type { Arrival } from '../../gateway/index.ts';
-import { RunningTexts } from './running-texts.ts';
 
 type Watcher = (arrival: Arrival) => void;
 
@@ -128,45 +133,38 @@ function replaces(later: LiveArrival, earlier: LiveArrival): boolean {
   return later.chunk.turnId === earlier.chunk.turnId && later.chunk.call !== earlier.chunk.call;
 }
 
-/**
- * The entries of one answer: as many as fit.
- *
- * WATCHERS-1 Never more bytes than `room`, as long as an entry without its long texts fits.
- * WATCHERS-2 At least one, if there is one: an entry that fits no answer must not hide those after it.
- */
+/** The live text of running model calls, for those who follow a conversation while an agent writes (DRAFT-TEXT-1). */
 
-/** Characters that are kept of a long text, at most and at least. */
-const MOST_SHOWN = 32_768;
-const LEAST_SHOWN = 256;
+/** A turn that another daemon took over is never ended here. */
+const MOST_TURNS = 1_000;
 
-export function pageOf(found: readonly Entry[], room: number): readonly Entry[] {
-  let left = room;
-  const fitting = found.findIndex((entry) => {
-    left -= sizeOf(entry) + 1;
-    return left < 0;
-  });
-  if (fitting < 0) return found;
-  const [first] = found;
-  return fitting === 0 && first ? [shortened(first, room)] : found.slice(0, fitting);
-}
+export class RunningTexts {
+  readonly #turns = new Map<string, LiveText & { readonly conversation: string }>();
 
-/** An entry with its long texts cut, and `truncated`: the log has it complete. */
-function shortened(entry: Entry, room: number): Entry {
-  for (let shown = MOST_SHOWN; ; shown /= 2) {
-    const short = cutTo(entry, shown);
-    if (shown <= LEAST_SHOWN || sizeOf(short) < room) return short as Entry;
+  take(conversation: string, arrival: Arrival): void {
+    if (arrival.kind === 'live') this.#add(conversation, arrival);
+    else for (const entry of arrival.entries) this.#end(entry);
   }
-}
 
-function cutTo(entry: Entry, shown: number): object {
-  const cut = Object.entries(entry).map(([key, value]) => {
-    if (typeof value === 'string') return [key, value.slice(0, shown).replace(/\p{Surrogate}$/u, '')];
-    const isLarge = JSON.stringify(value ?? null).length > shown;
-    return isLarge ? [key, undefined] : [key, value];
-  });
-  return { ...Object.fromEntries(cut), truncated: true };
-}
+  of(conversation: string): readonly LiveArrival[] {
+    const here = [...this.#turns.values()].filter((turn) => turn.conversation === conversation);
+    return here.flatMap(({ agent, chunks }) =>
+      chunks.map((chunk) => ({ kind: 'live', agent, chunk }) as const),
+    );
+  }
 
-function sizeOf(entry: object): number {
-  return Buffer.byteLength(JSON.stringify(entry));
+  #add(conversation: string, { agent, chunk }: LiveArrival): void {
+    const known = this.#turns.get(chunk.turnId);
+    const text = liveTextWith(known, agent, chunk);
+    if (text === known) return;
+    if (text.call !== known?.call) this.#turns.delete(chunk.turnId); // the newest come last
+    this.#turns.set(chunk.turnId, { ...text, conversation });
+    const [oldest] = this.#turns.keys();
+    if (this.#turns.size > MOST_TURNS && oldest !== undefined) this.#turns.delete(oldest);
+  }
+
+  #end(entry: Entry): void {
+    const turnId = saidBy(entry);
+    if (turnId !== null) this.#turns.delete(turnId);
+  }
 }

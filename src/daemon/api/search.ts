@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { AnswerOf, RequestOf } from '../../bus/index.ts';
-import { FOUND } from '../../bus/index.ts';
+import { type AnswerOf, FOUND, type RequestOf } from '../../bus/index.ts';
 import { makeDirectory, messageOf, sleep } from '../../kernel/index.ts';
 import {
   documentsOf,
