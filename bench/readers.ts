@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Entry } from '../src/conversation/index.ts';
-import { GREETING, ONE_CONVERSATION } from '../src/gateway/events/frames.ts';
+import { ONE_CONVERSATION } from '../src/gateway/events/feed.ts';
+import { GREETING } from '../src/gateway/events/routes.ts';
 import type { Arrival } from '../src/gateway/index.ts';
 import { createFakeDaemon, messageEntry, openGateway } from '../test/unit/gateway/support.ts';
 import type { Told } from './support/listeners.ts';
@@ -90,12 +91,12 @@ function chunks(): { stage: () => Stage; event: (n: number) => Uint8Array } {
   const chunk = (n: number) => ({ turnId: 't', call: 'c', n, type: 'text' as const, delta: 'word ' });
   const arrival = (n: number): Arrival => ({ kind: 'live', agent: 'pm', chunk: chunk(n) });
   return {
-    event: (n) => live('pm', chunk(n), 'demo'),
+    event: (n) => live(chunk(n), 'pm', 'demo'),
     stage: () => ({
       ...entries().stage(),
       send(n) {
         daemon.publish(CONVERSATION, arrival(n));
-        return live('pm', chunk(n), 'demo').length;
+        return live(chunk(n), 'pm', 'demo').length;
       },
     }),
   };

@@ -35,7 +35,6 @@ export interface ApplicationOptions extends RouteContext {
   readonly requestsPerSecond: number;
   readonly readers: number;
   readonly readersPerCaller: number;
-  readonly heartbeatMs: number;
   /** Folder of the console's built files. */
   readonly consoleFolder: string;
   readonly readiness: () => Promise<'ready' | 'starting' | 'disconnected' | 'unwritable'>;
@@ -79,12 +78,12 @@ export function createApplication(options: ApplicationOptions): Application {
   };
   addRestRoutes(app, routes);
   addExportRoute(app, routes);
-  addEventRoutes(app, options, options);
+  addEventRoutes(app, options);
   addMetricsRoute(app, options);
-  addOpenAiRoutes(app, routes, options.heartbeatMs);
-  addAgUiRoutes(app, routes, options.heartbeatMs);
+  addOpenAiRoutes(app, routes);
+  addAgUiRoutes(app, routes);
   addA2aRoutes(app, { ...options, ...routes, needsToken: options.tokens.length > 0 });
-  addMcpRoutes(app, routes, options);
+  addMcpRoutes(app, routes);
   return app;
 }
 

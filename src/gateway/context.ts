@@ -12,6 +12,8 @@ export interface RouteContext {
   readonly maxBodyBytes: number;
   /** The same, where a client sends a whole history. */
   readonly maxHistoryBytes: number;
+  /** Interval of heartbeats on idle event streams. */
+  readonly heartbeatMs: number;
   readonly version: string;
   readonly newId: () => string;
   /** Called with bugs; refusals are not reported. */

@@ -36,6 +36,11 @@ function withoutPaths(error: ParleyError): ParleyError {
   return Object.assign(Object.create(Object.getPrototypeOf(error)), error, { message, hint }); // with the fields of a subclass
 }
 
+/** For protocols whose errors have no fields of ours. */
+export function errorText({ code, message, hint }: Refusal): string {
+  return `${code}: ${message}${hint ? ` (${hint})` : ''}`;
+}
+
 export function httpStatus(code: string, statusOf: (code: string) => number): number {
   return STATUS[code] ?? statusOf(code);
 }

@@ -1,6 +1,10 @@
-/** Headers that tell the client what of its request has no effect. */
+import type { Request } from './context.ts';
 
-export const UNUSED_HEADER = 'x-parley-unused';
+/** What of a request has no effect, in headers of the answer. */
+
+const UNUSED_HEADER = 'x-parley-unused';
+/** The names in a message that mention no agent, for its sender. */
+const UNKNOWN_MENTIONS_HEADER = 'x-parley-unknown-mentions';
 
 /** Clients always send empty fields. */
 export function isEmpty(value: unknown): boolean {
@@ -8,17 +12,13 @@ export function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-/** The names in a message that mention no agent, for its sender. */
-export const UNKNOWN_MENTIONS_HEADER = 'x-parley-unknown-mentions';
-
-export function unknownMentionsHeader(names: readonly string[]): string {
-  return names.map(encodeURIComponent).join(', ');
+/** Names of fields come from the client; a header allows only printable ASCII. */
+export function nameUnused(context: Request, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const text = names.join(', ').replaceAll(/[^\x20-\x7e]/g, '?');
+  context.header(UNUSED_HEADER, text.slice(0, 1_000));
 }
 
-/** Names of fields come from the client; a header allows only printable ASCII. */
-export function unusedHeader(names: readonly string[]): string {
-  return names
-    .join(', ')
-    .replaceAll(/[^\x20-\x7e]/g, '?')
-    .slice(0, 1_000);
+export function nameUnknownMentions(context: Request, names: readonly string[] = []): void {
+  if (names.length > 0) context.header(UNKNOWN_MENTIONS_HEADER, names.map(encodeURIComponent).join(', '));
 }

@@ -25,7 +25,7 @@ import {
 } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { cut, ParleyError } from '../../kernel/index.ts';
-import { publicErrorOf } from '../problem.ts';
+import { errorText, publicErrorOf } from '../problem.ts';
 import type { Followed, Tasks } from './tasks.ts';
 
 /** The requests of the SDK's transports, answered from the log. */
@@ -230,8 +230,7 @@ const OURS = new Set([
 function faultOf(error: unknown, onFault: (error: unknown) => void): Error {
   if (error instanceof A2AError) return error;
   const shown = publicErrorOf(error, onFault);
-  const { code, hint } = shown;
-  const message = `${code}: ${shown.message}${hint ? ` (${hint})` : ''}`;
+  const { code } = shown;
   const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
-  return new Fault({ message, cause: error, metadata: { code } });
+  return new Fault({ message: errorText(shown), cause: error, metadata: { code } });
 }

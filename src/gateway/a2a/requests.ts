@@ -9,11 +9,10 @@ import {
 } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
-import { requireRole } from '../guard/access.ts';
 import { ownUrl } from '../guard/hosts.ts';
 import type { KnownHosts } from '../guard/known-hosts.ts';
 import { ask } from '../progress/ask.ts';
-import { eventStream } from '../progress/event-stream.ts';
+import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { cardOf, type Described } from './answer.ts';
 import { AgentRequests } from './handler.ts';
 import { asFaultOfClient, readRequest, refusalOf } from './rpc.ts';
@@ -34,13 +33,11 @@ const ANY_AGENT: Described = {
 };
 
 export interface A2aOptions extends RouteContext {
-  readonly heartbeatMs: number;
   readonly needsToken: boolean;
   readonly known: KnownHosts;
 }
 
 export async function listAgents(context: Request, options: A2aOptions): Promise<Response> {
-  requireRole(context.var.identity, 'read');
   const agents = (await allAgents(options)).map(({ slug, name, description }) => {
     return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
   });
@@ -62,47 +59,24 @@ export async function card(
 }
 
 export async function answer(context: Request, options: A2aOptions, slug: string): Promise<Response> {
-  requireRole(context.var.identity, 'read');
+  const { closing, heartbeatMs } = options;
   const gone = new AbortController();
-  const leave = () => gone.abort();
-  const { signal } = context.req.raw;
-  for (const one of [options.closing, signal]) {
-    one.addEventListener('abort', leave, { once: true });
-    if (one.aborted) leave();
-  }
-  const detach = () => {
-    for (const one of [options.closing, signal]) one.removeEventListener('abort', leave);
-  };
+  const onGone = () => gone.abort();
+  const detach = onAbort([closing, context.req.raw.signal], onGone);
   try {
     const own = await cardFor(context, slug, options);
     const requests = requestsOf(context, own, slug, options, gone.signal);
-    const isLegacy = versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION;
-    const read = await readRequest(context, options, isLegacy);
-    if ('refused' in read) {
-      detach();
-      return context.json(read.refused);
-    }
+    const read = await readRequest(context, options, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
+    if ('refused' in read) return context.json(read.refused);
     const { body } = read;
     const answered = await dispatch(context, requests, own, body);
-    if (!(Symbol.asyncIterator in answered)) {
-      detach();
-      return context.json(answered);
-    }
+    if (!(Symbol.asyncIterator in answered)) return context.json(answered);
     const first = await answered.next().catch((error: unknown) => ({ error }));
-    if ('error' in first) {
-      detach();
-      return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
-    }
-    const onGone = () => {
-      detach();
-      leave();
-    };
+    if ('error' in first) return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
     const onFault = (error: unknown) => options.onFault(error, context.req.path);
-    const { heartbeatMs } = options;
-    return eventStream(frames(body, first, answered), { heartbeatMs, onGone, onFault });
-  } catch (error) {
-    detach();
-    throw error;
+    return eventStream(frames(body, first, answered), { heartbeatMs, closing, onGone, onFault });
+  } finally {
+    detach(); // a stream ends by itself
   }
 }
 

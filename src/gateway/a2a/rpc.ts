@@ -1,7 +1,7 @@
 import { JsonRpcTransportHandler } from '@a2a-js/sdk/server';
 import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
-import { jsonBody } from '../rest/handlers.ts';
+import { jsonBody } from '../guard/body.ts';
 import { faultOfParts } from './parts.ts';
 
 /**

@@ -2,10 +2,10 @@ import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
+import { jsonBody } from '../guard/body.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
-import { jsonBody } from '../rest/handlers.ts';
-import { UNKNOWN_MENTIONS_HEADER, UNUSED_HEADER, unknownMentionsHeader, unusedHeader } from '../unused.ts';
+import { nameUnknownMentions, nameUnused } from '../unused.ts';
 import { begin, type RunCaller } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
@@ -21,18 +21,12 @@ import { addressedBy } from './interrupts.ts';
 const ANY_AGENT = 'parley';
 const ANONYMOUS: OwnPublisher = 'ag-ui';
 
-export function addAgUiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
-  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), routes, heartbeatMs));
+export function addAgUiRoutes(app: Application, routes: RouteContext): void {
+  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), routes));
 }
 
-async function run(
-  context: Request,
-  slug: string,
-  routes: RouteContext,
-  heartbeatMs: number,
-): Promise<Response> {
+async function run(context: Request, slug: string, routes: RouteContext): Promise<Response> {
   const { identity } = context.var;
-  requireRole(identity, 'read');
   const input = readRunInput(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }));
   requireRoles(identity, input);
   const { runFrames } = await import('./frames.ts'); // with the protocol's packages, which a start does not load
@@ -44,26 +38,15 @@ async function run(
     acting: (body) => actingAs(identity, body, ANONYMOUS),
   };
   const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, caller);
-  const { closing } = routes;
-  const leave = () => begun.arrivals.close();
-  closing.addEventListener('abort', leave, { once: true });
-  if (closing.aborted) leave();
+  const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const response = eventStream(runFrames(daemon, input, begun, { closing, onFault }), {
-    heartbeatMs,
-    onFault,
-    onGone() {
-      closing.removeEventListener('abort', leave);
-      leave();
-    },
-  });
-  response.headers.set('x-parley-conversation', input.conversation);
-  const unused = [...input.unused, ...begun.unused];
-  if (unused.length > 0) response.headers.set(UNUSED_HEADER, unusedHeader(unused));
-  const { unknownMentions } = begun;
-  if (unknownMentions.length > 0)
-    response.headers.set(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(unknownMentions));
-  return response;
+  const onGone = () => begun.arrivals.close();
+  const frames = runFrames(daemon, input, begun, { closing, onFault });
+  const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault });
+  context.header('x-parley-conversation', input.conversation);
+  nameUnused(context, [...input.unused, ...begun.unused]);
+  nameUnknownMentions(context, begun.unknownMentions);
+  return context.newResponse(response.body, response);
 }
 
 function requireRoles(identity: Identity, { posts, resume }: RunInput): void {

@@ -2,8 +2,8 @@ import type { AnswerOf } from '../../bus/contract.ts';
 import { monotonicClock, ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
-import { listFrame } from './frames.ts';
-import type { Feed } from './reader.ts';
+import type { Row } from '../progress/log.ts';
+import { type Feed, frame } from './feed.ts';
 
 /**
  * The conversation list for all readers of a daemon.
@@ -12,9 +12,6 @@ import type { Feed } from './reader.ts';
  * LIST-FEED-2 Reading takes at most 1/20 of the processor time: a long list is read less often.
  * LIST-FEED-3 A reader names the version that it got last, and gets what changed since; else it gets the whole list.
  */
-
-type Page = AnswerOf<'conversations'>;
-type Row = Page['conversations'][number];
 
 interface Known {
   /** Null: the conversation was deleted. */
@@ -126,7 +123,11 @@ export class ListFeed {
     const rows = new Map<string, Row>();
     let isWhole = true;
     for (let after: string | null = ''; after !== null; ) {
-      const page: Page = await ask(this.#options.daemon(), 'conversations', after === '' ? {} : { after });
+      const page: AnswerOf<'conversations'> = await ask(
+        this.#options.daemon(),
+        'conversations',
+        after === '' ? {} : { after },
+      );
       for (const row of page.conversations) rows.set(row.id, row);
       isWhole &&= page.incomplete === undefined;
       after = page.next;
@@ -160,7 +161,7 @@ export class ListFeed {
     const [epoch, version = ''] = position.split('-');
     const known = epoch === this.#epoch ? Number(version) : 0;
     const changed = [...this.#rows].filter(([, one]) => one.version > known);
-    return listFrame({
+    return frame('list', {
       version: `${this.#epoch}-${this.#version}`,
       whole: known === 0,
       conversations: changed.flatMap(([, { row }]) => row ?? []),

@@ -1,50 +1,37 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, RouteContext } from '../context.ts';
-import { Channels } from './channel.ts';
-import { ConversationFeed } from './conversation-feed.ts';
-import { ONE_CONVERSATION, SEVERAL_CONVERSATIONS } from './frames.ts';
+import { eventStream } from '../progress/event-stream.ts';
+import { conversationFeed, type Feed, frame, ONE_CONVERSATION, SEVERAL_CONVERSATIONS } from './feed.ts';
 import { ListFeed } from './list-feed.ts';
-import { bodyOf, type Feed, Reader } from './reader.ts';
 
-/**
- * The event streams: log, live text and list as server-sent events.
- *
- * reader.ts             one client: heartbeats, back-pressure, the end
- * conversation-feed.ts  the frames of a conversation; channel.ts shares them among readers
- * list-feed.ts          the changes of the conversation list
- * frames.ts             the encoding
- */
+/** The event streams: log, live text and list as server-sent events. */
 
-export interface EventRouteOptions {
-  readonly heartbeatMs: number;
-  readonly onFault: (error: unknown, path: string) => void;
-}
-
+/** Sent first: the browser reports the stream as open, and reconnects after a second. */
+export const GREETING: Uint8Array = new TextEncoder().encode('retry: 1000\n\n');
 const MOST_FOLLOWED = 64;
 
-export function addEventRoutes(
-  app: Application,
-  routes: RouteContext,
-  { heartbeatMs, onFault }: EventRouteOptions,
-): void {
-  const { closing, newId } = routes;
-  const one = new Channels(ONE_CONVERSATION);
-  const several = new Channels(SEVERAL_CONVERSATIONS);
-  const onFaultAt = (path: string) => (error: unknown) => onFault(error, path);
+export function addEventRoutes(app: Application, routes: RouteContext): void {
+  const { closing, newId, heartbeatMs } = routes;
+  const onFaultAt = (path: string) => (error: unknown) => routes.onFault(error, path);
   const daemon = () => routes.daemon();
   const list = new ListFeed({ daemon, newId, onFault: onFaultAt('/api/events') });
-  const stream = (feeds: readonly Feed[]) =>
-    new Response(bodyOf(new Reader({ feeds, heartbeatMs, closing })), {
-      headers: { 'content-type': 'text/event-stream; charset=utf-8' },
+  const stream = (feeds: readonly Feed[], path: string) =>
+    eventStream(framesOf(feeds, closing), {
+      ...{ heartbeatMs, closing, onFault: onFaultAt(path) },
+      onGone: () => {
+        for (const feed of feeds) feed.close();
+      },
     });
   app.get('/api/conversations/:conversation/events', (context) => {
+    const { path } = context.req;
     const conversation = checkedName(context.req.param('conversation'));
     const from = startOf(context.req.header('last-event-id'), context.req.query('from'));
-    const place = { daemon: daemon(), channels: one, conversation, from };
-    return stream([new ConversationFeed({ ...place, onFault: onFaultAt(context.req.path) })]);
+    const place = { daemon: daemon(), framing: ONE_CONVERSATION, conversation, from };
+    return stream([conversationFeed({ ...place, onFault: onFaultAt(path) })], path);
   });
   app.get('/api/events', (context) => {
+    const { path } = context.req;
     const followed = followedOf(context.req.query('follow') ?? '');
     const since = context.req.query('list');
     if (followed.size === 0 && since === undefined)
@@ -52,13 +39,40 @@ export function addEventRoutes(
         'nothing to follow',
         'name conversations with ?follow=ID@INDEX,…, or the list with ?list=1',
       );
-    const shared = { daemon: daemon(), channels: several, onFault: onFaultAt(context.req.path) };
+    const shared = { daemon: daemon(), framing: SEVERAL_CONVERSATIONS, onFault: onFaultAt(path) };
     const onEntries = () => list.hurry();
-    const feeds: Feed[] = [...followed].map(
-      ([conversation, from]) => new ConversationFeed({ ...shared, conversation, from, onEntries }),
+    const feeds = [...followed].map(([conversation, from]) =>
+      conversationFeed({ ...shared, conversation, from, onEntries }),
     );
-    return stream(since === undefined ? feeds : [...feeds, list.join(since)]);
+    return stream(since === undefined ? feeds : [...feeds, list.join(since)], path);
   });
+}
+
+/** The frames of the feeds as they come. A feed is asked for its next ones after its frames before were taken. */
+async function* framesOf(feeds: readonly Feed[], closing: AbortSignal): AsyncGenerator<Uint8Array> {
+  const idle = new Set(feeds);
+  const frames = [GREETING];
+  let open = feeds.length;
+  let wake = () => {};
+  const receive = async (feed: Feed) => {
+    idle.delete(feed);
+    const taken = await feed.take();
+    if (taken === 'too-slow') open = 0;
+    else if (taken === null) open -= 1;
+    else idle.add(feed);
+    if (Array.isArray(taken)) frames.push(...taken);
+    wake();
+  };
+  while (frames.length > 0 || open > 0) {
+    if (frames.length > 0) yield Buffer.concat(frames.splice(0));
+    else {
+      for (const feed of idle) void receive(feed);
+      await new Promise<void>((woken) => {
+        wake = woken;
+      });
+    }
+  }
+  if (closing.aborted) yield frame('end', { code: 'STOPPING', message: 'the daemon stops' });
 }
 
 function checkedName(conversation: string): string {

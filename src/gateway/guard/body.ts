@@ -1,10 +1,10 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
 import { errnoOf, ParleyError } from '../../kernel/index.ts';
-import type { Request } from '../context.ts';
+import type { Request, RouteContext } from '../context.ts';
 
 /**
- * The body of a request, as bytes.
+ * The body of a request.
  *
  * BODY-1 At most `maxBytes` are kept, as sent and as decoded: decoding stops at the limit, whatever a body expands to.
  * BODY-2 The request is read, never replaced by a copy: the signal of a copy that is garbage-collected while its answer
@@ -23,7 +23,34 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 };
 const ACCEPTED = 'gzip, deflate, br';
 
-export async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
+/** The body as one JSON object. */
+export async function jsonBody(
+  context: Request,
+  { maxBodyBytes, wire }: Pick<RouteContext, 'maxBodyBytes' | 'wire'>,
+  mayBeEmpty = true,
+): Promise<Record<string, unknown>> {
+  const bytes = await readBody(context, maxBodyBytes);
+  if (bytes.length === 0) {
+    if (mayBeEmpty) return {};
+    throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });
+  }
+  const type = context.req.header('content-type') ?? '';
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
+  if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type) || !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    throw new ParleyError('UNSUPPORTED_MEDIA_TYPE', `a body of type ${JSON.stringify(type)} is not taken`, {
+      hint: 'send JSON in UTF-8 with the header Content-Type: application/json',
+    });
+  }
+  const decoded = wire.decode(bytes);
+  if (!decoded.ok) throw new ParleyError(decoded.refusal.code, decoded.refusal.message, decoded.refusal);
+  const { body } = decoded;
+  if (body !== null && typeof body === 'object' && !Array.isArray(body)) return { ...body };
+  throw new ParleyError('BAD_REQUEST', 'expected a JSON object', {
+    hint: 'GET /api/openapi.json says what is taken',
+  });
+}
+
+async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
   const { req } = context;
   const encoding = (req.header('content-encoding') ?? '').trim().toLowerCase() || 'identity';
   const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;

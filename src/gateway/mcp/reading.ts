@@ -27,6 +27,34 @@ const ENTRIES = 50;
 /** Limit of one answer of `explain`, in characters of JSON. */
 const MOST_EXPLAINED = 200_000;
 
+const read = tool({
+  name: 'read',
+  role: 'read',
+  description:
+    'The entries of a conversation. Continue from `next`. With `waitSeconds`, it first waits until the agents are done.',
+  input: z.strictObject({
+    conversation,
+    from: CONTRACT.entries.request.shape.from.describe(
+      'The first index wanted; by default the newest entries are read',
+    ),
+    limit: z.int().min(1).max(200).default(ENTRIES),
+    waitSeconds,
+  }),
+  isReading: true,
+  async call(input, asked) {
+    const { length, entries, status } = await found(input, asked);
+    const approvals = await approvalsOf(asked.daemon, input.conversation);
+    const more = { ...(status && { status }), approvals };
+    const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
+    return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
+  },
+});
+
+/** The text of the tool `read`. */
+export async function newestEntries(conversation: string, asked: Asked): Promise<string> {
+  return (await read.call(read.input.parse({ conversation }), asked)).text;
+}
+
 export const READING: readonly Tool[] = [
   tool({
     name: 'agents',
@@ -61,28 +89,7 @@ export const READING: readonly Tool[] = [
       return { text: [...lines, ...more].join('\n') || '(no conversations)', data };
     },
   }),
-  tool({
-    name: 'read',
-    role: 'read',
-    description:
-      'The entries of a conversation. Continue from `next`. With `waitSeconds`, it first waits until the agents are done.',
-    input: z.strictObject({
-      conversation,
-      from: CONTRACT.entries.request.shape.from.describe(
-        'The first index wanted; by default the newest entries are read',
-      ),
-      limit: z.int().min(1).max(200).default(ENTRIES),
-      waitSeconds,
-    }),
-    isReading: true,
-    async call(input, asked) {
-      const { length, entries, status } = await found(input, asked);
-      const approvals = await approvalsOf(asked.daemon, input.conversation);
-      const more = { ...(status && { status }), approvals };
-      const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
-      return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
-    },
-  }),
+  read,
   tool({
     name: 'explain',
     role: 'read',

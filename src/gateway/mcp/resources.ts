@@ -8,7 +8,7 @@ import {
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';
-import { publicErrorOf } from '../problem.ts';
+import { errorText, publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 
 /**
@@ -26,12 +26,6 @@ const PAGE = 100;
 const RESOURCE_NOT_FOUND = -32002;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
 
-export interface ResourceOptions {
-  readonly routes: RouteContext;
-  readonly read: (conversation: string, gone: AbortSignal) => Promise<string>;
-  readonly onFault: (error: unknown, path: string) => void;
-}
-
 /** An error with its code on the wire; the SDK's own writes its code into the message, too. */
 class ProtocolError extends Error {
   readonly code: number;
@@ -44,14 +38,18 @@ class ProtocolError extends Error {
   }
 }
 
-export function addResources({ server }: McpServer, options: ResourceOptions): void {
-  const { routes, read } = options;
+/** `read`: the newest entries of a conversation. */
+export function addResources(
+  { server }: McpServer,
+  routes: RouteContext,
+  read: (conversation: string, gone: AbortSignal) => Promise<string>,
+): void {
   server.registerCapabilities({ resources: {} });
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
     resourceTemplates: [{ name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT }],
   }));
   server.setRequestHandler(ListResourcesRequestSchema, ({ params }) =>
-    guarded(options, async () => {
+    guarded(routes, async () => {
       const after = params?.cursor === undefined ? {} : { after: positionOf(params.cursor) };
       const body = { ...after, limit: PAGE };
       const { conversations, next } = await ask(routes.daemon(), 'conversations', body);
@@ -64,7 +62,7 @@ export function addResources({ server }: McpServer, options: ResourceOptions): v
     }),
   );
   server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }, { signal }) =>
-    guarded(options, async () => {
+    guarded(routes, async () => {
       const conversation = uri.startsWith(SCHEME) ? uri.slice(SCHEME.length) : '';
       if (!NAME_PATTERN.test(conversation)) throw notFound(uri);
       const text = await read(conversation, signal).catch((error: unknown) => {
@@ -93,13 +91,12 @@ function notFound(uri: string): ProtocolError {
   return new ProtocolError(RESOURCE_NOT_FOUND, message, { uri });
 }
 
-async function guarded<T>({ onFault }: ResourceOptions, work: () => Promise<T>): Promise<T> {
+async function guarded<T>({ onFault }: RouteContext, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    const { code, message, hint } = publicErrorOf(error, (fault) => onFault(fault, '/mcp resources'));
-    const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
-    throw new ProtocolError(ErrorCode.InternalError, text, { code });
+    const shown = publicErrorOf(error, (fault) => onFault(fault, '/mcp resources'));
+    throw new ProtocolError(ErrorCode.InternalError, errorText(shown), { code: shown.code });
   }
 }

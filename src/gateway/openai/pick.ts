@@ -31,8 +31,6 @@ export interface Picked {
   readonly meta: ChatMeta;
   /** What the conversation is to begin with. */
   readonly seed: readonly Past[];
-  /** The end of its log. */
-  readonly tail: readonly Entry[];
 }
 
 /** What a post keeps about its request. */
@@ -68,7 +66,7 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
     const repeated = repeatedIn(tail, request, context);
     const post = repeated ?? newPost(place, tail, request, context);
-    return { conversation: place, ...post, seed, tail };
+    return { conversation: place, ...post, seed };
   };
   if (conversation !== null) {
     const tail = await tailOf(daemon, conversation);

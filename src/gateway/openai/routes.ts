@@ -1,14 +1,13 @@
-import type { Entry, OwnPublisher, Received } from '../../conversation/index.ts';
+import type { OwnPublisher, Received } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
-import { actingAs, type Identity } from '../guard/access.ts';
-import type { GatewayPort } from '../port.ts';
+import { actingAs } from '../guard/access.ts';
+import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, stoppedOf } from '../progress/ask.ts';
-import { eventStream } from '../progress/event-stream.ts';
-import { readLog } from '../progress/log.ts';
-import { jsonBody } from '../rest/handlers.ts';
-import { UNKNOWN_MENTIONS_HEADER, UNUSED_HEADER, unknownMentionsHeader, unusedHeader } from '../unused.ts';
+import { eventStream, onAbort } from '../progress/event-stream.ts';
+import { readTail } from '../progress/log.ts';
+import { nameUnknownMentions, nameUnused } from '../unused.ts';
 import {
   type Completion,
   completionFrames,
@@ -18,7 +17,7 @@ import {
   stopping,
   wholeCompletion,
 } from './completions.ts';
-import { ANYBODY, type Picked, pick, prefixOf } from './pick.ts';
+import { ANYBODY, pick, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
 import { type ChatRequest, readChatRequest } from './request.ts';
 
@@ -34,7 +33,7 @@ import { type ChatRequest, readChatRequest } from './request.ts';
 
 const ANONYMOUS: OwnPublisher = 'openai';
 
-export function addOpenAiRoutes(app: Application, routes: RouteContext, heartbeatMs: number): void {
+export function addOpenAiRoutes(app: Application, routes: RouteContext): void {
   const queue = new ConversationQueue();
   app.get('/v1/models', async (context) =>
     context.json({ object: 'list', data: (await models(routes)).map(modelOf) }),
@@ -42,43 +41,32 @@ export function addOpenAiRoutes(app: Application, routes: RouteContext, heartbea
   app.get('/v1/models/:model', async (context) =>
     context.json(modelOf(await known(context.req.param('model'), routes))),
   );
-  app.post('/v1/chat/completions', (context) => complete(context, routes, queue, heartbeatMs));
+  app.post('/v1/chat/completions', async (context) => {
+    const request = await readRequest(context, routes);
+    nameUnused(context, request.unused);
+    const model = await known(request.model, routes);
+    const started = await queue.inTurn(request.conversation ?? prefixOf(request), () =>
+      startReply(context, routes, request, model),
+    );
+    return request.stream
+      ? stream(context, routes, started, request.includeUsage)
+      : whole(context, routes, started);
+  });
 }
 
-async function complete(
-  context: Request,
-  routes: RouteContext,
-  queue: ConversationQueue,
-  heartbeatMs: number,
-): Promise<Response> {
-  const { identity } = context.var;
-  const publisher = identity.publisher ?? ANONYMOUS;
-  const request = readChatRequest(
-    await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }),
-    {
-      headers: {
-        conversation: context.req.header('x-parley-conversation'),
-        idempotencyKey: context.req.header('idempotency-key'),
-        retryCount: context.req.header('x-stainless-retry-count'),
-      },
-      publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
-      secret: identity.caller,
+async function readRequest(context: Request, routes: RouteContext): Promise<ChatRequest> {
+  const { req } = context;
+  const { publisher, name, caller } = context.var.identity;
+  const own = publisher ?? ANONYMOUS;
+  return readChatRequest(await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }), {
+    headers: {
+      conversation: req.header('x-parley-conversation'),
+      idempotencyKey: req.header('idempotency-key'),
+      retryCount: req.header('x-stainless-retry-count'),
     },
-  );
-  if (request.unused.length > 0) context.header(UNUSED_HEADER, unusedHeader(request.unused));
-  const model = await known(request.model, routes);
-  const who: ChatCaller = { identity, publisher, agent: model === ANYBODY ? null : model };
-  const asked: Asked = { context, routes, request, who, model, queue };
-  return request.stream ? stream(asked, heartbeatMs) : whole(asked);
-}
-
-interface Asked {
-  readonly context: Request;
-  readonly routes: RouteContext;
-  readonly request: ChatRequest;
-  readonly who: ChatCaller;
-  readonly model: string;
-  readonly queue: ConversationQueue;
+    publisher: name === undefined ? own : `${own}/${name}`,
+    secret: caller,
+  });
 }
 
 interface Started {
@@ -88,62 +76,84 @@ interface Started {
   readonly leave: () => void;
 }
 
-/** Finds or creates the conversation, and posts. */
-function startReply({ context, routes, request, who, model, queue }: Asked): Promise<Started> {
+/** Finds or creates the conversation, and posts. A new one begins with the history, which the caller quotes. */
+async function startReply(
+  context: Request,
+  routes: RouteContext,
+  request: ChatRequest,
+  model: string,
+): Promise<Started> {
+  const { identity } = context.var;
   const daemon = routes.daemon(context);
-  return queue.inTurn(request.conversation ?? prefixOf(request), async () => {
-    const picked = await pick(daemon, request, { newId: routes.newId, now: Date.now() });
-    const post = postOf(picked);
-    const completion = { id: `chatcmpl-${post.id}`, model, created: Math.floor(Date.now() / 1_000) };
-    context.header('x-parley-conversation', picked.conversation);
-    await seed(daemon, picked.seed, post, who);
-    const onUnknown = (names: readonly string[]) =>
-      context.header(UNKNOWN_MENTIONS_HEADER, unknownMentionsHeader(names));
-    return { completion, ...(await converse(daemon, post, who, picked.tail, onUnknown)) };
+  const { conversation, id, content, meta, seed } = await pick(daemon, request, {
+    newId: routes.newId,
+    now: Date.now(),
+  });
+  context.header('x-parley-conversation', conversation);
+  const agent = model === ANYBODY ? null : model;
+  const post = { id, content, meta: { model: meta.model, chat: meta }, ...(agent && { to: [agent] }) };
+  const act = <V extends 'seed' | 'post'>(verb: V, body: object) =>
+    ask(daemon, verb, actingAs(identity, { conversation, ...body }, ANONYMOUS), identity);
+  if (seed.length > 0) await act('seed', { messages: seed, post }); // without effect if the post would be refused
+  return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
+    const { index, agents, unknownMentions } = await act('post', post);
+    nameUnknownMentions(context, unknownMentions);
+    const before = await readTail(daemon, conversation, index);
+    const reply = new Reply(index, agents, agent, before, await stoppedOf(daemon, conversation, agents));
+    return {
+      completion: { id: `chatcmpl-${id}`, model, created: Math.floor(Date.now() / 1_000) },
+      reply: saidBy(reply, arrivals.from(index)),
+      leave: () => arrivals.close(),
+    };
   });
 }
 
-function postOf({ conversation, id, content, meta }: Picked): ChatPost {
-  return { conversation, id, content, meta: { model: meta.model, chat: meta } };
+async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {
+  yield* reply.drain();
+  if (reply.isOver) return;
+  for await (const received of arrivals) {
+    yield* reply.accept(received);
+    if (reply.isOver) return;
+  }
 }
 
-async function whole(asked: Asked): Promise<Response> {
-  const { context, routes } = asked;
-  const { completion, reply, leave } = await startReply(asked);
-  const signals = [routes.closing, context.req.raw.signal];
-  for (const signal of signals) signal.addEventListener('abort', leave);
-  if (signals.some(({ aborted }) => aborted)) leave();
+async function whole(
+  context: Request,
+  { closing }: RouteContext,
+  { completion, reply, leave }: Started,
+): Promise<Response> {
+  const detach = onAbort([closing, context.req.raw.signal], leave);
   try {
     return context.json(await wholeCompletion(completion, reply));
   } finally {
-    for (const signal of signals) signal.removeEventListener('abort', leave);
+    detach();
     leave();
   }
 }
 
-async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
-  const { context, routes, request } = asked;
-  const { closing } = routes;
-  const { completion, reply, leave } = await startReply(asked);
-  const onGone = () => {
-    closing.removeEventListener('abort', leave);
-    leave();
-  };
-  closing.addEventListener('abort', leave);
-  if (closing.aborted) leave();
+async function stream(
+  context: Request,
+  routes: RouteContext,
+  { completion, reply, leave }: Started,
+  includeUsage: boolean,
+): Promise<Response> {
+  const { closing, heartbeatMs } = routes;
+  const detach = onAbort([closing], leave);
   const first = reply.next();
   try {
     const said = await within(heartbeatMs, first); // OPENAI-ROUTES-3
     if (said?.done) throw stopping();
     if (said?.value.kind === 'failed') throw failureOf(said.value);
   } catch (error) {
-    onGone();
+    leave();
     throw error;
+  } finally {
+    detach();
   }
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const frames = completionFrames(completion, resumed(first, reply), request.includeUsage, onFault);
-  context.header('content-type', 'text/event-stream; charset=utf-8');
-  return context.body(eventStream(frames, { heartbeatMs, onGone, onFault }).body ?? '');
+  const frames = completionFrames(completion, resumed(first, reply), includeUsage, onFault);
+  const response = eventStream(frames, { heartbeatMs, closing, onGone: leave, onFault });
+  return context.newResponse(response.body, response);
 }
 
 /** A generator of which the first result was requested. */
@@ -175,9 +185,7 @@ class ConversationQueue {
 }
 
 async function models(routes: RouteContext): Promise<string[]> {
-  const answer = await routes.daemon().request({ endpoint: 'agents', publisher: null, body: {} });
-  if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-  const { agents } = answer.body as { agents: readonly { slug: string }[] };
+  const { agents } = await ask(routes.daemon(), 'agents', {});
   return [...new Set([ANYBODY, ...agents.map(({ slug }) => slug)])];
 }
 
@@ -208,74 +216,4 @@ export function openAiError(
       headers: again ? { 'retry-after': String(refused.retryAfter ?? 1) } : { 'x-should-retry': 'false' },
     },
   );
-}
-
-/** The caller and the addressed agent. */
-interface ChatCaller {
-  readonly identity: Identity;
-  readonly publisher: string;
-  readonly agent: string | null;
-}
-
-interface ChatPost {
-  readonly conversation: string;
-  readonly id: string;
-  readonly content: string;
-  readonly meta: Readonly<Record<string, unknown>>;
-}
-
-/**
- * Seeds a new conversation with its history, which the caller quotes. Refused without effect if the post that follows would
- * be refused.
- */
-async function seed(
-  daemon: GatewayPort,
-  messages: Picked['seed'],
-  { conversation, ...post }: ChatPost,
-  { identity, publisher, agent }: ChatCaller,
-): Promise<void> {
-  if (messages.length === 0) return;
-  const next = { ...post, ...(agent && { to: [agent] }) };
-  const given = { conversation, messages, post: next };
-  const body = actingAs(identity, given, publisher);
-  await ask(daemon, 'seed', body, identity);
-}
-
-/** Posts. `tail`: the end of the log before the post. `onUnknown`: called with the mentions that name no agent. */
-async function converse(
-  daemon: GatewayPort,
-  { conversation, ...post }: ChatPost,
-  { identity, publisher, agent }: ChatCaller,
-  tail: readonly Entry[],
-  onUnknown: (names: readonly string[]) => void,
-): Promise<Omit<Started, 'completion'>> {
-  return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
-    const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents, unknownMentions } = await ask(daemon, 'post', body, identity);
-    if (unknownMentions) onUnknown(unknownMentions);
-    const known = await before(daemon, conversation, tail, index);
-    const reply = new Reply(index, agents, agent, known, await stoppedOf(daemon, conversation, agents));
-    return { reply: saidBy(reply, arrivals.from(index)), leave: () => arrivals.close() };
-  });
-}
-
-async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {
-  yield* reply.drain();
-  if (reply.isOver) return;
-  for await (const received of arrivals) {
-    yield* reply.accept(received);
-    if (reply.isOver) return;
-  }
-}
-
-/** The tail up to the post, with entries appended since it was read. */
-async function before(
-  daemon: GatewayPort,
-  conversation: string,
-  tail: readonly Entry[],
-  index: number,
-): Promise<readonly Entry[]> {
-  const next = (tail.at(-1)?.index ?? index - 1) + 1;
-  const between = next < index ? await readLog(daemon, conversation, next, index) : [];
-  return [...tail.filter((entry) => entry.index < index), ...between];
 }

@@ -2,6 +2,7 @@ import { Follower, type FollowSource } from '../../bus/follower.ts';
 import type { Received } from '../../conversation/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask, orElse } from './ask.ts';
+import { onAbort } from './event-stream.ts';
 
 /** What a conversation publishes, as the daemon has it. */
 export function sourceOf(
@@ -42,15 +43,13 @@ export class Arrivals extends Follower {
 
   /** From this index on, until it is closed, the reader leaves or the signal aborts. */
   async *from(index: number, signal?: AbortSignal): AsyncGenerator<Received, void, undefined> {
-    const leave = () => this.close();
-    signal?.addEventListener('abort', leave, { once: true });
-    if (signal?.aborted) leave();
+    const detach = onAbort(signal ? [signal] : [], () => this.close());
     try {
       this.begin(index);
       for (let received = await this.take(); received; received = await this.take()) yield received;
     } finally {
-      signal?.removeEventListener('abort', leave);
-      leave();
+      detach();
+      this.close();
     }
   }
 }

@@ -13,77 +13,75 @@ const HEARTBEAT = ': still here\n\n';
 
 export interface EventStreamOptions {
   readonly heartbeatMs: number;
-  /** The body has ended or the client has disconnected. */
+  /** Aborted when the daemon stops. */
+  readonly closing: AbortSignal;
+  /** The body has ended, the client has disconnected or the daemon stops: no frame is made of what comes later. */
   readonly onGone: () => void;
   /** Called with a bug in the making of frames. */
   readonly onFault: (error: unknown) => void;
 }
 
-export function eventStream(frames: AsyncIterator<string>, options: EventStreamOptions): Response {
-  const body = new ReadableStream<Uint8Array>(new FrameSource(frames, options), {
-    highWaterMark: 0,
-  });
-  return new Response(body, {
-    headers: { 'content-type': 'text/event-stream; charset=utf-8' },
-  });
-}
-
 const ENDED = { done: true, value: undefined } as const;
 
-class FrameSource implements UnderlyingSource<Uint8Array> {
-  readonly #frames: AsyncIterator<string>;
-  readonly #options: EventStreamOptions;
-  readonly #heart: NodeJS.Timeout;
-  readonly #encoder = new TextEncoder();
-  /** The next frame, in progress. */
-  #coming: Promise<IteratorResult<string, unknown>> | null = null;
-  /** `pull` waits for a frame. */
-  #isAsked = false;
+export function eventStream(
+  frames: AsyncIterator<string | Uint8Array>,
+  { heartbeatMs, closing, onGone, onFault }: EventStreamOptions,
+): Response {
+  const encoder = new TextEncoder();
+  const bytesOf = (frame: string | Uint8Array) => (typeof frame === 'string' ? encoder.encode(frame) : frame);
+  let isComing = false;
+  let arrived: IteratorResult<string | Uint8Array, unknown> | null = null;
+  /** Ends the wait of `pull`, if it waits. */
+  let wake: (() => void) | null = null;
   /** Heartbeats since the last `pull`. */
-  #missed = 0;
-  #beat: () => void = () => undefined;
-
-  constructor(frames: AsyncIterator<string>, options: EventStreamOptions) {
-    this.#frames = frames;
-    this.#options = options;
-    this.#heart = setInterval(() => this.#onBeat(), options.heartbeatMs);
-  }
-
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    this.#missed = 0;
-    this.#isAsked = true;
-    this.#coming ??= this.#frames.next();
-    const beat = new Promise<null>((resolve) => {
-      this.#beat = () => resolve(null);
-    });
-    const next = await Promise.race([this.#coming, beat]).catch((error: unknown) => {
-      this.#options.onFault(error);
+  let missed = 0;
+  const heart = setInterval(() => {
+    if (wake) wake();
+    else if (++missed > 1) end();
+  }, heartbeatMs);
+  const detach = onAbort([closing], onGone);
+  const end = () => {
+    clearInterval(heart);
+    detach();
+    onGone();
+  };
+  const ask = async () => {
+    isComing = true;
+    arrived = await frames.next().catch((error: unknown) => {
+      onFault(error);
       return ENDED;
     });
-    this.#isAsked = false;
-    if (next === null) {
-      controller.enqueue(this.#encoder.encode(HEARTBEAT));
-      return;
-    }
-    this.#coming = null;
-    if (!next.done) controller.enqueue(this.#encoder.encode(next.value));
-    else {
-      this.#gone();
+    isComing = false;
+    wake?.();
+  };
+  const source: UnderlyingSource<Uint8Array> = {
+    async pull(controller) {
+      missed = 0;
+      if (!isComing && !arrived) void ask();
+      if (!arrived)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      wake = null;
+      const next = arrived;
+      arrived = null;
+      if (!next) return controller.enqueue(encoder.encode(HEARTBEAT));
+      if (!next.done) return controller.enqueue(bytesOf(next.value));
+      end();
       controller.close();
-    }
-  }
+    },
+    cancel: end,
+  };
+  const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
+  return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers });
+}
 
-  cancel(): void {
-    this.#gone();
-  }
-
-  #onBeat(): void {
-    if (this.#isAsked) this.#beat();
-    else if (++this.#missed > 1) this.#gone();
-  }
-
-  #gone(): void {
-    clearInterval(this.#heart);
-    this.#options.onGone();
-  }
+/** Calls `then` once one of the signals aborts, or has. Returns how to end that: the daemon's signal outlives its requests. */
+export function onAbort(signals: readonly AbortSignal[], then: () => void): () => void {
+  const listener = () => then(); // a signal keeps one listener of the same function
+  for (const signal of signals) signal.addEventListener('abort', listener, { once: true });
+  if (signals.some(({ aborted }) => aborted)) then();
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', listener);
+  };
 }

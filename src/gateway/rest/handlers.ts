@@ -3,7 +3,7 @@ import type { OwnPublisher } from '../../conversation/index.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
-import { readBody } from '../guard/body.ts';
+import { jsonBody } from '../guard/body.ts';
 import { callerOf } from '../progress/ask.ts';
 import type { Json } from './json-schema.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
@@ -54,30 +54,6 @@ async function requestOf(route: Route, context: Request, options: RouteContext):
     ...callerOf(identity),
     body: { ...(route.acts ? actingAs(identity, body, ANONYMOUS) : body), ...elsewhere },
   };
-}
-
-export async function jsonBody(
-  context: Request,
-  options: RouteContext,
-  mayBeEmpty = true,
-): Promise<Record<string, unknown>> {
-  const bytes = await readBody(context, options.maxBodyBytes);
-  if (bytes.length === 0) {
-    if (mayBeEmpty) return {};
-    throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });
-  }
-  const type = context.req.header('content-type') ?? '';
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
-  if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type) || !/^(utf-?8|us-ascii)$/i.test(charset)) {
-    throw new ParleyError('UNSUPPORTED_MEDIA_TYPE', `a body of type ${JSON.stringify(type)} is not taken`, {
-      hint: 'send JSON in UTF-8 with the header Content-Type: application/json',
-    });
-  }
-  const decoded = options.wire.decode(bytes);
-  if (!decoded.ok) throw new ParleyError(decoded.refusal.code, decoded.refusal.message, decoded.refusal);
-  const { body } = decoded;
-  if (body !== null && typeof body === 'object' && !Array.isArray(body)) return { ...body };
-  throw badRequest('expected a JSON object');
 }
 
 function queryOf(route: Route, context: Request): Record<string, unknown> {

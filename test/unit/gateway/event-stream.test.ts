@@ -12,6 +12,7 @@ describe('frames as a stream of events', () => {
     }
     const { body } = eventStream(frames(), {
       heartbeatMs: 5,
+      closing: new AbortController().signal,
       onGone: () => {
         gone += 1;
       },

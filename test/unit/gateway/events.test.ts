@@ -1,14 +1,10 @@
 import { request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { Channels } from '../../../src/gateway/events/channel.ts';
-import { ConversationFeed } from '../../../src/gateway/events/conversation-feed.ts';
-import { ONE_CONVERSATION } from '../../../src/gateway/events/frames.ts';
-import { Reader } from '../../../src/gateway/events/reader.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
-import { createFakeDaemon, type FakeDaemon, messageEntry, openGateway } from './support.ts';
+import { type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
   let gateway: Gateway;
@@ -196,10 +192,10 @@ describe('the event stream of a conversation', () => {
     expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'INVALID_NAME' }]);
   });
 
-  it('all readers share one subscription, which ends with the last reader', async () => {
+  it('the subscription of a reader ends with it', async () => {
     const readers = await Promise.all([1, 2, 3].map(() => readEvents(url())));
     for (const reader of readers) await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
-    expect(daemon.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(3);
     for (const reader of readers) reader.close();
     await expect.poll(() => daemon.watchers('demo')).toBe(0);
   });
@@ -243,7 +239,7 @@ describe('a reader of the event stream', () => {
     });
     const other = await readEvents(url);
     await expect.poll(() => other.indexes()).toEqual([0]);
-    expect(daemon.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(2);
     const wanted = Array.from({ length: count + 1 }, (_unused, index) => index);
     for (let index = 1; index <= count; index++) {
       daemon.append('demo', 'x'.repeat(100_000));
@@ -258,21 +254,4 @@ describe('a reader of the event stream', () => {
     again.close();
     await gateway.close();
   }, 60_000);
-
-  it('a reader that reads nothing between two heartbeats is disconnected, with its queue in order', async () => {
-    const daemon = createFakeDaemon();
-    const entries = daemon.append('demo', 'zero');
-    const closing = new AbortController().signal;
-    const channels = new Channels(ONE_CONVERSATION);
-    const onFault = () => undefined;
-    const where = { daemon, channels, conversation: 'demo', from: 0 };
-    const feeds = [new ConversationFeed({ ...where, onFault })];
-    const reader = new Reader({ feeds, heartbeatMs: 10, closing });
-    const text = async () => Buffer.from((await reader.take()) ?? []).toString();
-    expect(await text()).toBe('retry: 1000\n\n');
-    expect(await text()).toContain(JSON.stringify(entries[0]));
-    await expect.poll(() => daemon.watchers('demo')).toBe(0);
-    expect(await text()).toBe(': still here\n\n');
-    expect(await reader.take()).toBe(null);
-  });
 });

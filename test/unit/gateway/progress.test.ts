@@ -182,7 +182,12 @@ describe('a stream of frames', () => {
     const gone = new Promise<void>((resolve) => {
       onGone = resolve;
     });
-    const { body } = eventStream(frames, { heartbeatMs: 10, onGone, onFault: () => undefined });
+    const { body } = eventStream(frames, {
+      heartbeatMs: 10,
+      closing: new AbortController().signal,
+      onGone,
+      onFault: () => undefined,
+    });
     const reader = body!.getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value);
     expect([await read(), await read()]).toEqual(['data: 1\n\n', ': still here\n\n']);

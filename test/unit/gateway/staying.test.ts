@@ -137,7 +137,7 @@ describe('a request that stays open', () => {
     const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
     const refused = { status: 503, code: 'READERS_FULL', hint: expect.stringMatching(/http\.readers/) };
     expect(await ask('bob')).toMatchObject([503, refused, '1']);
-    expect(daemon.watchers('demo')).toBe(1);
+    expect(daemon.watchers('demo')).toBe(2);
     for (const reader of readers) reader.close();
     await expect.poll(async () => (await ask('bob'))[0]).toBe(200);
   });
