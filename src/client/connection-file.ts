@@ -7,8 +7,8 @@ import {
   messageOf,
   ParleyError,
   parseJson,
+  replaceFile,
   splitUrls,
-  writePrivateFile,
 } from '../kernel/index.ts';
 
 /**
@@ -56,7 +56,7 @@ export async function writeConnectionFile(dataDirectory: string, connection: Con
   const path = connectionFilePath(dataDirectory);
   try {
     await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-    await writePrivateFile(path, `${JSON.stringify(withUrls(connection), null, 2)}\n`);
+    await replaceFile(path, `${JSON.stringify(withUrls(connection), null, 2)}\n`);
   } catch (cause) {
     throw new ParleyError('CONNECTION_FILE_UNWRITABLE', `cannot write ${path}: ${messageOf(cause)}`, {
       hint: 'make the data directory writable, or name another with --data',

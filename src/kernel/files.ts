@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -92,31 +91,31 @@ export function openPrivate(path: string): number {
   throw new Error(`${path} is a link: remove it`);
 }
 
-/** Makes the file that replaces another one. A file of that name, which a crash left, is removed; a link is not followed. */
-export async function openTemporary(path: string): Promise<FileHandle> {
+/** Replaces a file: readers see the old or the new content, never a part. `durable`: it and its name are synced. */
+export async function replaceFile(
+  path: string,
+  content: string,
+  { durable = true }: { readonly durable?: boolean } = {},
+): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const handle = await openTemporary(temporary);
+  try {
+    await handle.writeFile(content);
+    if (durable) await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+  if (durable) await syncDirectory(dirname(path));
+}
+
+/** A file of that name, which a crash or a full disk left, is removed; a link is not followed. */
+async function openTemporary(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'wx', MODE);
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') throw error;
     await rm(path);
     return await open(path, 'wx', MODE);
-  }
-}
-
-/** Replaces a file as a whole. */
-export async function writePrivateFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
-  try {
-    const file = await open(temporary, 'wx', MODE);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to report
-    throw error;
   }
 }

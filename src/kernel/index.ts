@@ -23,11 +23,10 @@ export {
   LOW_DISK_BYTES,
   makeDirectory,
   openPrivate,
-  openTemporary,
   orNullIfMissing,
+  replaceFile,
   syncDirectory,
   UNLINKED,
-  writePrivateFile,
 } from './files.ts';
 export {
   canonicalArguments,

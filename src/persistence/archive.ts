@@ -1,9 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import type { Documents } from './documents.ts';
-import type { MigrationTarget, StoreArchive } from './offline-port.ts';
-import type { ConversationStore, IngressPosition } from './port.ts';
-import { migrationRunning, migrationUnfinished } from './rules.ts';
-import type { StoredContent } from './storage.ts';
+import type { ConversationStore, IngressPosition, MigrationTarget, StoreArchive } from './port.ts';
+import { migrationUnfinished } from './rules.ts';
+import type { Documents, StoredContent } from './storage.ts';
 import { auditTrailOf, deletionsIn, outputKey, readBackup } from './store.ts';
 
 /** A store as the source or the target of a migration or a backup. */
@@ -24,68 +21,45 @@ export function archiveOf(name: string, content: StoredContent): StoreArchive {
     deletions: () => deletionsIn(documents),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
     backup: () => readBackup(documents),
-    migration: async () => (await readMigration(documents))?.from ?? null,
+    migration: () => readMigration(documents),
   };
 }
 
-/** Marks a target while conversations are moved into it. `run` identifies one run. */
-interface MigrationMark {
-  readonly from: string;
-  readonly run: string;
-}
-
-/**
- * `target`: its name in errors. A run replaces the mark only if that is still as it was last read, so of two runs only one succeeds,
- * and a suspended run does not overwrite the mark of a later one.
- */
+/** `target`: its name in errors. */
 export function migrationTarget(
   target: string,
   store: ConversationStore,
   archive: StoreArchive,
   documents: Documents,
 ): MigrationTarget {
-  const run = randomUUID();
-  let seen: string | null = null;
   return {
     store,
-    archive: {
-      ...archive,
-      async migration() {
-        const mark = await readMigration(documents);
-        seen = mark?.run ?? null;
-        return mark?.from ?? null;
-      },
-    },
+    archive,
     begin: (from) =>
       documents.change('migration', (stored) => {
-        const known = markIn(stored);
-        if (known !== null && known.from !== from) throw migrationUnfinished(target, known.from);
-        if (known?.run === run) return null;
-        if ((known?.run ?? null) !== seen) throw migrationRunning(target);
-        return { from, run };
+        const known = sourceIn(stored) ?? from;
+        if (known !== from) throw migrationUnfinished(target, known);
+        return { from };
       }),
-    async end() {
-      if ((await readMigration(documents))?.run !== run) throw migrationRunning(target);
-      await documents.remove('migration');
-    },
+    end: () => documents.remove('migration'),
   };
 }
 
-async function readMigration(documents: Pick<Documents, 'get'>): Promise<MigrationMark | null> {
-  return markIn(await documents.get('migration'));
+async function readMigration(documents: Pick<Documents, 'get'>): Promise<string | null> {
+  return sourceIn(await documents.get('migration'));
 }
 
 /** Damaged content counts as a mark. */
-function markIn(stored: unknown): MigrationMark | null {
+function sourceIn(stored: unknown): string | null {
   if (stored === null) return null;
-  const { from = 'an unknown place', run = '' } = Object(stored) as Partial<MigrationMark>;
-  return { from: String(from), run: String(run) };
+  const { from = 'an unknown place' } = Object(stored) as { readonly from?: unknown };
+  return String(from);
 }
 
 export async function refuseUnfinishedMigration(
   target: string,
   documents: Pick<Documents, 'get'>,
 ): Promise<void> {
-  const mark = await readMigration(documents);
-  if (mark !== null) throw migrationUnfinished(target, mark.from);
+  const from = await readMigration(documents);
+  if (from !== null) throw migrationUnfinished(target, from);
 }

@@ -1,12 +1,10 @@
 /**
  * Where logs and what follows from them are stored.
  *
- *   port             what the daemon needs of a store; types only
- *   offline-port     what commands without a daemon need of it; types only
+ *   port             what the daemon and commands without a daemon need of a store
  *   rules            checks, errors and comparisons that every store shares
- *   storage          what an adapter provides: logs, audit logs, documents; documents: its documents
+ *   storage          what an adapter provides: logs, audit logs, documents
  *   store            the records of every store, in its storage
- *   what-ifs         results of what-ifs, in documents
  *   archive          a store as the source or target of a migration or a backup
  *   group-commit     the writer of an open log
  *   jsonl/           the store in a directory of this machine
@@ -15,6 +13,5 @@
  *
  * Other folders import the port; only `daemon/` and `cli/` choose an adapter. `test/contract/` runs on every adapter.
  */
-export * from './offline-port.ts';
 export * from './port.ts';
 export { isBeyond, isCovered } from './rules.ts';

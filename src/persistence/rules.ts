@@ -110,15 +110,6 @@ export function migrationUnfinished(store: string, from: string): ParleyError {
   );
 }
 
-/** Another run of `parley migrate` into the same target has its mark, or had it and ended. */
-export function migrationRunning(store: string): ParleyError {
-  return new ParleyError(
-    'MIGRATION_RUNNING',
-    `Another \`parley migrate\` moves conversations into ${store}`,
-    { hint: 'This run wrote nothing since then. Wait until the other run ends.' },
-  );
-}
-
 /** True if a tombstone at `known` already covers this position. */
 export function isCovered(position: IngressPosition, known: IngressPosition | null | undefined): boolean {
   return known?.stream === position.stream && position.sequence <= known.sequence;

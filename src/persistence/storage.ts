@@ -1,6 +1,5 @@
 import type { Entry } from '../conversation/index.ts';
 import type { ParleyError } from '../kernel/index.ts';
-import type { Documents } from './documents.ts';
 import type { AuditRecord, IngressPosts, OpenedLog, Removed, SharedLogs } from './port.ts';
 
 /** What an adapter provides: logs, audit logs, and documents with a durability class. `store.ts` keeps the records in them. */
@@ -46,4 +45,57 @@ export interface StoredContent {
   conversations(): Promise<string[]>;
   /** `ends`: the number of entries up to the end of each append. */
   log(conversation: string): Promise<{ readonly entries: Entry[]; readonly ends: readonly number[] }>;
+}
+
+/**
+ * What a store keeps besides its logs: small values by key. A key is a kind and names with dots between them, such as
+ * `row.demo` and `output.demo.e1`. The kinds `output`, `definition` and `what-if` hold texts, the others any JSON.
+ *
+ * DOCUMENTS-1 A document is there as a whole or not at all.
+ * DOCUMENTS-2 Changes of one key take effect in the order of the calls.
+ * DOCUMENTS-3 `durable`: on the disk when the call resolves. `derived`: it can be computed again, so it may be saved later and
+ *             may be lost. A failed save of a row or of the ingress position is reported and does not reject.
+ */
+export type Durability = 'durable' | 'derived';
+
+export interface Documents {
+  /** Null: not stored. */
+  get(key: string): Promise<unknown>;
+  put(key: string, value: unknown, durability: Durability): Promise<void>;
+  /**
+   * Saves `next(stored value)`, where null means no document; compare-and-set where several processes write. Null from `next`: no
+   * change. What is stored is durable when it resolves.
+   */
+  change(key: string, next: (known: unknown) => unknown): Promise<void>;
+  /** `derived`: after a power loss it may be there again. */
+  remove(key: string, durability?: Durability): Promise<void>;
+  /** Removes every document whose key begins with `start`. */
+  removeAll(start: string): Promise<void>;
+  /** The rest of each key that begins with `start`, in order. */
+  keys(start: string): Promise<string[]>;
+  /** The same, with the values. Where logs are shared, another process may have changed them just now. */
+  entries(start: string): Promise<ReadonlyMap<string, unknown>>;
+  /** Resolves when every change of this kind so far is durable. */
+  flush(kind: string): Promise<void>;
+}
+
+/** Runs the work on one key in the order of the calls (DOCUMENTS-2). */
+export class InOrder {
+  readonly #tails = new Map<string, Promise<unknown>>();
+
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#tails.get(key) ?? Promise.resolve()).then(work);
+    const tail = done
+      .catch(() => undefined) // its own caller gets the error
+      .then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    this.#tails.set(key, tail);
+    return done;
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+  }
 }

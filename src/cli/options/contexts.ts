@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { NAME_PATTERN, ParleyError } from '../../client/index.ts';
-import { makeDirectory, messageOf, writePrivateFile } from '../../kernel/index.ts';
+import { makeDirectory, messageOf, replaceFile } from '../../kernel/index.ts';
 import type { Io } from '../io.ts';
 import type { GlobalOptions } from './options.ts';
 
@@ -60,7 +60,7 @@ export async function writeContexts(io: Place, contexts: Contexts): Promise<void
       hint: 'set HOME or XDG_CONFIG_HOME',
     });
   await makeDirectory(folder);
-  await writePrivateFile(join(folder, 'contexts.json'), `${JSON.stringify(contexts, null, 2)}\n`);
+  await replaceFile(join(folder, 'contexts.json'), `${JSON.stringify(contexts, null, 2)}\n`);
 }
 
 /** What a context keeps of these options. Paths become absolute. */

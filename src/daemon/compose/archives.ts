@@ -16,7 +16,7 @@ import {
 } from '../../bus/nats/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import { type Log, messageOf, ParleyError, type Releasers, writePrivateFile } from '../../kernel/index.ts';
+import { type Log, messageOf, ParleyError, type Releasers, replaceFile } from '../../kernel/index.ts';
 import type {
   ConversationStore,
   MigrationSource,
@@ -124,7 +124,7 @@ export async function composeBackupTarget(partial: string, log: Log): Promise<Mi
 export async function copyAcceptedTools(from: string, to: string): Promise<void> {
   const hint = 'let this user read the file';
   const text = await readOwnText(acceptedToolsPath(from), { code: 'BACKUP_FAILED', hint });
-  if (text !== null) await writePrivateFile(acceptedToolsPath(to), text);
+  if (text !== null) await replaceFile(acceptedToolsPath(to), text);
 }
 
 export interface MigrateOptions {

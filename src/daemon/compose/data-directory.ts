@@ -10,7 +10,7 @@ import {
   makeDirectory,
   messageOf,
   ParleyError,
-  writePrivateFile,
+  replaceFile,
 } from '../../kernel/index.ts';
 
 const CODE = 'DATA_DIRECTORY_UNWRITABLE';
@@ -60,7 +60,7 @@ export async function ownHttpToken({ daemon }: Config, log: Log): Promise<HttpTo
 async function make(path: string): Promise<string> {
   const token = randomBytes(BYTES).toString('base64url');
   try {
-    await writePrivateFile(path, `${token}\n`);
+    await replaceFile(path, `${token}\n`);
   } catch (cause) {
     throw new ParleyError('HTTP_TOKEN_UNWRITABLE', `cannot write ${path}: ${messageOf(cause)}`, {
       hint: 'make the data directory writable, or set PARLEY_HTTP_TOKEN',

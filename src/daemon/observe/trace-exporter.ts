@@ -7,10 +7,10 @@ import {
   type Log,
   messageOf,
   type Releasers,
+  replaceFile,
   sleep,
   systemClock,
   within,
-  writePrivateFile,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/index.ts';
@@ -229,7 +229,7 @@ export class TraceExporter implements TraceFollower {
 
   async #savePosition(time: number): Promise<void> {
     const text = `${JSON.stringify({ exportedUpTo: new Date(time).toISOString() })}\n`;
-    await writePrivateFile(join(this.#parts.dataDirectory, FILE), text).catch((error: unknown) =>
+    await replaceFile(join(this.#parts.dataDirectory, FILE), text).catch((error: unknown) =>
       this.#parts.log.warn(
         { error: messageOf(error) },
         `${FILE} cannot be written: a restart sends more spans again`,

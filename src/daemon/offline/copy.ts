@@ -31,7 +31,7 @@ export interface Content {
 /** Entries first: beside a running daemon, records and outputs may be newer than the entries, never older. */
 export async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
   const entries = await archive.entries(id);
-  const ends = await archive.appendEnds?.(id);
+  const ends = await archive.appendEnds(id);
   const audit = await archive.audit(id);
   const outputs: (readonly [string, string])[] = [];
   for (const entryId of await archive.outputs(id)) {

@@ -4,10 +4,18 @@ import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import { type Commit, GroupCommit, type QueuedAppend } from '../group-commit.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from '../port.ts';
 import { readRange, serialiseBatch } from '../rules.ts';
-import { appendHeaders, bodySize, encodeBody } from './append-message.ts';
 import { publish, storeError } from './broker.ts';
 import { maxBody } from './documents.ts';
-import { follow, type LogSource, Placement, type Progress, readEntries } from './log-reader.ts';
+import {
+  appendHeaders,
+  bodySize,
+  encodeBody,
+  follow,
+  type LogSource,
+  Placement,
+  type Progress,
+  readEntries,
+} from './log-reader.ts';
 
 /** One open log, and the position of each durable entry. */
 

@@ -1,17 +1,33 @@
 import type { NatsConnection } from 'nats';
-import { refuseUnfinishedMigration } from '../archive.ts';
-import type { ConversationStore, NewestAppend, Removed, SharedLogs } from '../port.ts';
+import type { Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import { archiveOf, migrationTarget, refuseUnfinishedMigration } from '../archive.ts';
+import type {
+  ConversationStore,
+  MigrationSource,
+  MigrationTarget,
+  NewestAppend,
+  Removed,
+  SharedLogs,
+  StoreArchive,
+} from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import type { Storage } from '../storage.ts';
 import { createStore } from '../store.ts';
-import { appendOf, statusOf } from './append-message.ts';
-import { createStreamAudit } from './audit.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
-import { BucketDocuments } from './documents.ts';
-import { beginsLog, conversationsIn, type LogSource } from './log-reader.ts';
+import { BucketDocuments, createStreamAudit } from './documents.ts';
+import {
+  appendOf,
+  beginsLog,
+  conversationsIn,
+  follow,
+  type LogSource,
+  Placement,
+  statusOf,
+} from './log-reader.ts';
 import { firstAfter, lastMessage, purgeSubject, readRange, type StoredMessage } from './reader.ts';
 import { openStreamLog } from './stream-log.ts';
-import { ANY, ensureStreams, type StoreNames } from './streams.ts';
+import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams.ts';
 
 /**
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
@@ -48,7 +64,7 @@ export async function openJetStreamStore(options: JetStreamStoreOptions): Promis
 }
 
 /** A store, and what is below it. */
-export interface OpenedStore extends StreamParts {
+interface OpenedStore extends StreamParts {
   readonly store: ConversationStore;
 }
 
@@ -58,7 +74,7 @@ interface StreamParts {
   readonly documents: BucketDocuments;
 }
 
-export async function openStore(options: JetStreamStoreOptions): Promise<OpenedStore> {
+async function openStore(options: JetStreamStoreOptions): Promise<OpenedStore> {
   const { names, log = () => undefined, isFenced = true, isMigrating } = options;
   const broker = await openBroker(options);
   const id = await ensureStreams(broker.manager, names);
@@ -97,7 +113,7 @@ export async function openStore(options: JetStreamStoreOptions): Promise<OpenedS
 }
 
 /** Conversations whose removal began and did not finish. */
-export function unfinishedRemovals(documents: BucketDocuments): Promise<string[]> {
+function unfinishedRemovals(documents: BucketDocuments): Promise<string[]> {
   return documents.keys('deleting.');
 }
 
@@ -169,4 +185,59 @@ function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'new
 
 function newestOf({ headers, sequence }: Pick<StoredMessage, 'headers' | 'sequence'>): NewestAppend {
   return { status: statusOf(headers), sequence, length: appendOf(headers)?.length ?? null };
+}
+
+/**
+ * A JetStream store as the source or target of a migration.
+ *
+ * JETSTREAM-MIGRATION-1 The source is not changed: nothing is created, and a deletion that a crash interrupted is not
+ *                       finished, but its conversation counts as deleted.
+ * JETSTREAM-MIGRATION-2 The caller makes sure that no daemon serves these subjects during the migration.
+ */
+
+export async function openStreamSource(options: JetStreamStoreOptions): Promise<MigrationSource> {
+  const { names } = options;
+  const broker = await openBroker(options);
+  const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
+  for (const stream of [names.logStream, names.auditStream, ...buckets]) {
+    if ((await findStream(broker.manager, stream)) === null) throw missingSource(stream);
+  }
+  const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
+  await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);
+  const archive = streamArchive({ broker, names, documents });
+  return { id: await idOf(broker.manager, names), archive, close: async () => undefined };
+}
+
+export async function openStreamTarget(options: JetStreamStoreOptions): Promise<MigrationTarget> {
+  const opened = await openStore({ ...options, isMigrating: true });
+  const name = `stream ${options.names.logStream}`;
+  return migrationTarget(name, opened.store, streamArchive(opened), opened.documents);
+}
+
+function streamArchive({ broker, names, documents }: Omit<OpenedStore, 'store'>): StoreArchive {
+  return archiveOf(`jetstream:${names.logStream}`, {
+    documents,
+    audit: createStreamAudit(broker, names, documents),
+    async conversations() {
+      const gone = new Set(await unfinishedRemovals(documents));
+      return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
+    },
+    async log(conversation) {
+      const entries: Entry[] = [];
+      const ends: number[] = [];
+      const [stream, subject] = [names.logStream, names.log(conversation)];
+      const source = { broker, conversation, stream, subject, isFenced: true, onForeign: () => undefined };
+      await follow(source, new Placement(), (_, found) => {
+        for (const entry of found) entries.push(entry);
+        ends.push(entries.length);
+      });
+      return { entries, ends };
+    },
+  });
+}
+
+function missingSource(stream: string): ParleyError {
+  return new ParleyError('MIGRATION_NO_SOURCE', `there is no stream ${stream} on this server`, {
+    hint: 'check --nats, the account and --prefix: no daemon has run there with --store jetstream',
+  });
 }

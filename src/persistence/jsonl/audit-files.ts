@@ -9,9 +9,8 @@ import {
   syncDirectory,
   UNLINKED,
 } from '../../kernel/index.ts';
-import { InOrder } from '../documents.ts';
 import type { AuditRecord } from '../port.ts';
-import type { AuditLog } from '../storage.ts';
+import { type AuditLog, InOrder } from '../storage.ts';
 import type { StorePaths } from './directory/paths.ts';
 
 /** `audit.jsonl` of each conversation: one record is one line. One append at a time for each file, so that lines never mix. */

@@ -1,4 +1,5 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
+import { isRecord } from '../../kernel/index.ts';
 import type { ConversationRow } from '../port.ts';
 import type { StorePaths } from './directory/paths.ts';
 
@@ -16,31 +17,20 @@ interface CollectionFile {
 /** Throws if the value has another form. */
 type Form = (value: unknown, at: string) => void;
 
-const text: Form = (value, at) => {
-  if (typeof value !== 'string') throw new Error(`${at} is not a text`);
-};
-const amount: Form = (value, at) => {
-  if (typeof value !== 'number' || !(value >= 0)) throw new Error(`${at} is not a number of at least 0`);
-};
-const count: Form = (value, at) => {
-  if (!Number.isSafeInteger(value) || Number(value) < 0)
-    throw new Error(`${at} is not a whole number of at least 0`);
-};
-const flag: Form = (value, at) => {
-  if (typeof value !== 'boolean') throw new Error(`${at} is neither true nor false`);
-};
-const name: Form = (value, at) => {
-  if (!NAME_PATTERN.test(String(value))) throw new Error(`${at} is ${JSON.stringify(value)}`);
-};
-const orNull =
-  (form: Form): Form =>
+const is =
+  (fits: (value: unknown) => boolean, what: string): Form =>
   (value, at) => {
-    if (value !== null) form(value, at);
+    if (!fits(value)) throw new Error(`${at} is ${JSON.stringify(value)} and not ${what}`);
   };
-const optional =
-  (form: Form): Form =>
+const text = is((value) => typeof value === 'string', 'a text');
+const amount = is((value) => typeof value === 'number' && value >= 0, 'a number of at least 0');
+const count = is((value) => Number.isSafeInteger(value) && Number(value) >= 0, 'a whole number from 0');
+const flag = is((value) => typeof value === 'boolean', 'true or false');
+const name = is((value) => NAME_PATTERN.test(String(value)), 'a name');
+const orElse =
+  (missing: null | undefined, form: Form): Form =>
   (value, at) => {
-    if (value !== undefined) form(value, at);
+    if (value !== missing) form(value, at);
   };
 const listOf =
   (form: Form): Form =>
@@ -51,17 +41,16 @@ const listOf =
 const record =
   (fields: Readonly<Record<string, Form>>): Form =>
   (value, at) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw new Error(`${at} is not an object`);
-    for (const [field, form] of Object.entries(fields)) form(Reflect.get(value, field), field);
+    if (!isRecord(value)) throw new Error(`${at} is not an object`);
+    for (const [field, form] of Object.entries(fields)) form(value[field], field);
   };
 
 const ROW: Readonly<Record<keyof ConversationRow, Form>> = {
   id: name,
-  title: orNull(text),
+  title: orElse(null, text),
   phase: text,
   mode: text,
-  activeAgent: orNull(text),
+  activeAgent: orElse(null, text),
   length: count,
   updatedAt: text,
   activeAt: text,
@@ -80,8 +69,14 @@ const ROW: Readonly<Record<keyof ConversationRow, Form>> = {
   people: listOf(text),
   activity: listOf(
     record({
-      ...{ agent: text, status: text, since: orNull(text), for: optional(text), of: optional(text) },
-      ...{ entry: optional(count), position: optional(count) },
+      ...{
+        agent: text,
+        status: text,
+        since: orElse(null, text),
+        for: orElse(undefined, text),
+        of: orElse(undefined, text),
+      },
+      ...{ entry: orElse(undefined, count), position: orElse(undefined, count) },
     }),
   ),
 };

@@ -8,18 +8,18 @@ import {
   messageOf,
   orNullIfMissing,
   ParleyError,
+  replaceFile,
   syncDirectory,
 } from '../../kernel/index.ts';
 import { refuseUnfinishedMigration } from '../archive.ts';
-import { type Documents, type Durability, InOrder } from '../documents.ts';
 import type { WhatIfTexts } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
-import { createWhatIfTexts, WHAT_IF_ID } from '../what-ifs.ts';
+import { type Documents, type Durability, InOrder } from '../storage.ts';
+import { createWhatIfTexts, WHAT_IF_ID } from '../store.ts';
 import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { type LazyDocument, openLazyDocument } from './lazy-document.ts';
-import { readOwnText, refuseFile, replaceFile } from './log/durable.ts';
-import type { StoreLog } from './log/log-file.ts';
+import { readOwnText, refuseFile, type StoreLog } from './log/durable.ts';
 
 /**
  * Documents in a data directory. The kinds of `COLLECTIONS` share a file each, in memory while the directory is owned; every

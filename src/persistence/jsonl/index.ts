@@ -1,19 +1,19 @@
 /**
  * The store in a directory of one machine: `--store file`.
  *
- *   file-store        the storage; deletes conversations
- *   log/              one log file: line (format), recovery (reading), file-log (one open log and its group
- *                     commit), log-file (file operations), durable (syncs)
- *   directory/        the data directory: lock and take-directory (ownership), paths (names), format and
- *                     identity (versions), inspect (reading without the lock), migration
- *   file-documents   the documents; collections: those that share a file; lazy-document: such a file, saved later
+ *   file-store       the storage; deletes conversations; notes the posts that are being decided on
+ *   log/             one log file: line (format), recovery (reading), file-log (one open log and its group
+ *                    commit), durable (file operations)
+ *   directory/       the data directory: lock (ownership), paths (names), format (its version and id), inspect (reading
+ *                    without the lock), migration
+ *   file-documents   the documents; those that share a file are saved later, by lazy-document
  *   audit-files      records of tool calls
- *   decision-note    the posts that are being decided on
  *
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
  */
 export { checkFormat } from './directory/format.ts';
 export { inspectFiles, keepAside } from './directory/inspect.ts';
+export { holdDirectory } from './directory/lock.ts';
 export {
   openFileArchive,
   openFileSource,
@@ -21,10 +21,15 @@ export {
   publishBackup,
 } from './directory/migration.ts';
 export { storePaths } from './directory/paths.ts';
-export { holdDirectory } from './directory/take-directory.ts';
 export { openWhatIfFiles, refuseUnfinished } from './file-documents.ts';
 export { openFileStore } from './file-store.ts';
 export { openLazyDocument } from './lazy-document.ts';
-export { readOwnText, refuseFile } from './log/durable.ts';
-export { type LogFile, type LogFiles, nodeLogFiles, type StoreEvent } from './log/log-file.ts';
+export {
+  type LogFile,
+  type LogFiles,
+  nodeLogFiles,
+  readOwnText,
+  refuseFile,
+  type StoreEvent,
+} from './log/durable.ts';
 export { readLogFile } from './log/recovery.ts';

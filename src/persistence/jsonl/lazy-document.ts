@@ -1,8 +1,7 @@
 import { readFile, rename } from 'node:fs/promises';
 import { type Adapter, Low } from 'lowdb';
-import { coalesce, messageOf, orNullIfMissing } from '../../kernel/index.ts';
-import { fileTimestamp, replaceFile } from './log/durable.ts';
-import type { StoreLog } from './log/log-file.ts';
+import { coalesce, messageOf, orNullIfMissing, replaceFile } from '../../kernel/index.ts';
+import { fileTimestamp, type StoreLog } from './log/durable.ts';
 
 /**
  * A document that is saved later, kept with lowdb.
@@ -15,41 +14,6 @@ import type { StoreLog } from './log/log-file.ts';
 
 const SAVE_DELAY_MS = 500;
 const REPORT_AGAIN_MS = 60_000;
-
-/** lowdb's adapter to one file (LAZY-DOCUMENT-1). `parse` throws on a document of another shape. */
-class DurableJsonFile<T> implements Adapter<T> {
-  readonly #path: string;
-  readonly #parse: (value: unknown) => T;
-  readonly #log: StoreLog;
-
-  constructor(path: string, parse: (value: unknown) => T, log: StoreLog) {
-    this.#path = path;
-    this.#parse = parse;
-    this.#log = log;
-  }
-
-  async read(): Promise<T | null> {
-    try {
-      const text = await orNullIfMissing(readFile(this.#path, 'utf8'));
-      return text === null ? null : this.#parse(JSON.parse(text));
-    } catch (error) {
-      await this.#setAside(error);
-      return null;
-    }
-  }
-
-  async write(data: T): Promise<void> {
-    // Encoded before the first await, so that it contains no later change.
-    const text = `${JSON.stringify(data)}\n`;
-    await replaceFile(this.#path, text, { durable: true });
-  }
-
-  async #setAside(cause: unknown): Promise<void> {
-    const keptIn = `${this.#path}.bad-${fileTimestamp()}`;
-    await rename(this.#path, keptIn);
-    this.#log({ type: 'projection-set-aside', file: this.#path, keptIn, reason: messageOf(cause) });
-  }
-}
 
 export interface LazyDocument<T> {
   /** The last state that was loaded or saved. */
@@ -65,11 +29,27 @@ export interface LazyDocument<T> {
 export async function openLazyDocument<T>(options: {
   readonly path: string;
   readonly empty: T;
+  /** Throws on a document of another form. */
   readonly parse: (value: unknown) => T;
   readonly log: StoreLog;
 }): Promise<LazyDocument<T>> {
-  const { path, log } = options;
-  const low = new Low<T>(new DurableJsonFile(path, options.parse, log), options.empty);
+  const { path, parse, log } = options;
+  const file: Adapter<T> = {
+    async read() {
+      try {
+        const text = await orNullIfMissing(readFile(path, 'utf8'));
+        return text === null ? null : parse(JSON.parse(text));
+      } catch (error) {
+        const keptIn = `${path}.bad-${fileTimestamp()}`;
+        await rename(path, keptIn);
+        log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
+        return null;
+      }
+    },
+    // Encoded before anything is awaited, so that it contains no later change.
+    write: (data) => replaceFile(path, `${JSON.stringify(data)}\n`),
+  };
+  const low = new Low<T>(file, options.empty);
   await low.read();
   let changed: (() => T) | null = null;
   let timer: NodeJS.Timeout | null = null;

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
-import type { Documents } from '../documents.ts';
 import type {
   AppendOutcome,
   ConversationLog,
@@ -9,9 +8,8 @@ import type {
   WhatIfTexts,
 } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
-import type { Storage } from '../storage.ts';
-import { createStore } from '../store.ts';
-import { createWhatIfTexts } from '../what-ifs.ts';
+import type { Documents, Storage } from '../storage.ts';
+import { createStore, createWhatIfTexts } from '../store.ts';
 
 /**
  * A store that lives as long as its `MemoryDisk`. Entries are kept as JSON, so that reads return copies without what JSON

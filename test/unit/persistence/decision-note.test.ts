@@ -1,6 +1,6 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { DecisionNote } from '../../../src/persistence/jsonl/decision-note.ts';
+import { DecisionNote } from '../../../src/persistence/jsonl/file-store.ts';
 import { withScene } from './support.ts';
 
 const POSTS = { stream: 'first', sequences: [3, 4] };

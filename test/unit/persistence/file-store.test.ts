@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
-import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/log-file.ts';
+import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { batch, logBytes, row, withScene } from './support.ts';
 
 describe('the data directory', () => {

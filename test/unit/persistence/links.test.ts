@@ -2,8 +2,8 @@ import { link, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promis
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { isLockFree } from '../../../src/bus/nats/managed/lock.ts';
-import { replaceFile } from '../../../src/persistence/jsonl/log/durable.ts';
-import { nodeLogFiles } from '../../../src/persistence/jsonl/log/log-file.ts';
+import { replaceFile } from '../../../src/kernel/index.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { withScene } from './support.ts';
 
 const KEPT = 'not a file of Parley\n';

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { nodeLogFiles } from '../../../src/persistence/jsonl/log/log-file.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { withDirectory } from './support.ts';
 
 const BYTES = Buffer.from('a line\n');

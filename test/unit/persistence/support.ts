@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Entry } from '../../../src/conversation/index.ts';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
+import { type LogFile, type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { encodeBatch, joinLines, sealLines } from '../../../src/persistence/jsonl/log/line.ts';
-import { type LogFile, type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/log-file.ts';
 
 export { batch, entry, row } from '../../contract/samples.ts';
 

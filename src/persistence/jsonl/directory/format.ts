@@ -1,6 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { errnoOf, messageOf, ParleyError, VERSION } from '../../../kernel/index.ts';
-import { refuseFile, replaceFile } from '../log/durable.ts';
+import {
+  errnoOf,
+  fullDiskError,
+  messageOf,
+  orNullIfMissing,
+  ParleyError,
+  replaceFile,
+  VERSION,
+} from '../../../kernel/index.ts';
+import { refuseFile } from '../log/durable.ts';
 import { storePaths } from './paths.ts';
 
 /**
@@ -16,7 +25,7 @@ export const FORMAT = 1;
 export async function writeFormat(root: string): Promise<void> {
   if (await checkFormat(root)) return;
   const text = JSON.stringify({ format: FORMAT, writtenBy: `parleyd ${VERSION}` });
-  await replaceFile(storePaths(root).format, `${text}\n`, { durable: true });
+  await replaceFile(storePaths(root).format, `${text}\n`);
 }
 
 /** For readers: throws `DATA_FORMAT_UNKNOWN` for another version. False: no such file. */
@@ -64,4 +73,45 @@ function parseFormat(value: unknown): FormatFile {
   const writer =
     typeof writtenBy === 'string' && writtenBy !== '' ? writtenBy : 'an unknown version of Parley';
   return { format: format as number, writtenBy: writer };
+}
+
+/**
+ * The id of these logs, in `conversations/identity.json`: beside the logs, so that a copy of them has the same id.
+ * Created if it is missing or unreadable: the logs then count as another store (`src/bus/settled.ts`).
+ */
+export async function identityOf(root: string): Promise<string> {
+  const path = storePaths(root).identity;
+  try {
+    const known = await knownIdentity(root);
+    if (known !== null) return known;
+    const id = randomUUID();
+    await replaceFile(path, `${JSON.stringify({ id })}\n`);
+    return id;
+  } catch (cause) {
+    const fault = fullDiskError(cause, 'STORE_FULL', `the disk of ${root}`);
+    if (fault instanceof ParleyError) throw fault;
+    throw new ParleyError(
+      'DATA_DIRECTORY_UNWRITABLE',
+      `${path} cannot be read or created: ${messageOf(cause)}`,
+      {
+        hint: 'Let this user read and write the file, or remove it: then this directory counts as another store.',
+        cause,
+      },
+    );
+  }
+}
+
+/** Null: there is no id, or it is damaged. */
+export async function knownIdentity(root: string): Promise<string | null> {
+  const text = await orNullIfMissing(readFile(storePaths(root).identity, 'utf8'));
+  return text === null ? null : parseIdentity(text);
+}
+
+function parseIdentity(text: string): string | null {
+  try {
+    const { id } = JSON.parse(text) as { id?: unknown };
+    return typeof id === 'string' && id !== '' ? id : null;
+  } catch {
+    return null; // not JSON: damaged
+  }
 }

@@ -3,8 +3,8 @@ import { errnoOf, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { type Commit, GroupCommit, type QueuedAppend } from '../../group-commit.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog } from '../../port.ts';
 import { logClosed, readRange, serialiseBatch } from '../../rules.ts';
+import type { LogFile, LogFiles, StoreLog } from './durable.ts';
 import { decodeLines, encodeBatch, isSealed, joinLines, sealLines } from './line.ts';
-import type { LogFile, LogFiles, StoreLog } from './log-file.ts';
 import { recoverLog, UNREADABLE_HINT } from './recovery.ts';
 
 /** One open log: its file, and the offset of each durable entry. */

@@ -4,9 +4,8 @@ import { crc32 } from 'node:zlib';
 import type { Entry } from '../../../conversation/index.ts';
 import { errnoOf, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import type { TornTail } from '../../port.ts';
-import { fileTimestamp, writeNewFile } from './durable.ts';
+import { fileTimestamp, type LogFile, type StoreLog, writeNewFile } from './durable.ts';
 import { decodeLines, isSeal, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
-import type { LogFile, StoreLog } from './log-file.ts';
 
 /**
  * Reads a log that may be torn or damaged.
