@@ -1,13 +1,19 @@
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import type { Command } from 'commander';
-import { escapeHidden } from '../kernel/index.ts';
-import type { CliDependencies } from './dependencies.ts';
-import type { Io } from './io.ts';
-import { commandLine, withFlags } from './options/command-line.ts';
+import { type Config, type ConfigFlags, SETTINGS } from '../config/index.ts';
+import { escapeHidden, PACKAGE } from '../kernel/index.ts';
+import type { CliDependencies, Io } from './io.ts';
 import type { GlobalOptions } from './options/options.ts';
-import { withDocuments } from './output/documents.ts';
-import { type Failure, failureOf } from './render/failure.ts';
-import { createPalette, type Palette, wantsColour } from './render/palette.ts';
-import { onTerminal } from './render/text.ts';
+import { commandLine, withFlags } from './options/taken-options.ts';
+import {
+  createPalette,
+  type Failure,
+  failureOf,
+  onTerminal,
+  type Palette,
+  wantsColour,
+} from './render/text.ts';
 
 /** The input and output of one command. Results go to stdout, everything else to stderr. */
 export interface Context {
@@ -17,14 +23,14 @@ export interface Context {
   readonly json: boolean;
   /** For stdout. */
   readonly palette: Palette;
-  /** For stderr. */
-  readonly notePalette: Palette;
   /** Writes streamed text unchanged. */
   write(text: string): void;
   /** Writes a line of the result for people. */
   line(text: string): void;
   /** Writes a line of the result for programs. */
   value(value: unknown): void;
+  /** Writes the result: for programs the value, for people its text. */
+  result<T>(value: T, text: (value: T) => string): void;
   /** Writes a line to stderr. */
   note(text: string): void;
   /** A command to suggest, with the flags by which this one found its daemon. */
@@ -34,19 +40,16 @@ export interface Context {
 }
 
 export function createContext(io: Io, dependencies: CliDependencies, options: GlobalOptions): Context {
+  const json = options.json === true;
   const write = (text: string) => {
     if (text !== '') io.stdout.write(io.stdout.isTTY ? onTerminal(text) : text);
   };
+  const line = (text: string) => write(`${text}\n`);
+  const value = (one: unknown) => line(escapeHidden(JSON.stringify(one)));
   return {
-    io,
-    dependencies,
-    options,
-    json: options.json === true,
+    ...{ io, dependencies, options, json, write, line, value },
     palette: createPalette(wantsColour(io.stdout, io.env)),
-    notePalette: createPalette(wantsColour(io.stderr, io.env)),
-    write,
-    line: (text) => write(`${text}\n`),
-    value: (value) => write(`${escapeHidden(JSON.stringify(value))}\n`),
+    result: (one, text) => (json ? value(one) : line(text(one))),
     note: (text) => io.stderr.write(`${io.stderr.isTTY ? onTerminal(text) : text}\n`),
     command: (words) => commandLine(io, options, words),
     failure: (error) => {
@@ -57,5 +60,32 @@ export function createContext(io: Io, dependencies: CliDependencies, options: Gl
   };
 }
 
-/** Runs a command's work with its context. The work returns the exit code. */
-export type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>;
+/** Makes the action of a command. The work gets the context, the arguments and the options; a number is the exit code. */
+export type Act = <Given extends readonly unknown[]>(
+  work: (context: Context, ...given: Given) => Promise<unknown>,
+) => (...given: readonly [...Given, Command]) => Promise<void>;
+
+/** Not a part of a longer path, so that a second pass changes nothing. */
+const DOCUMENT = /(?<![\w./-])docs\/[a-z-]+\/[a-z-]+\.md\b/g;
+
+/** Messages name documents as in a checkout. Elsewhere, this gives the path of the document in the package. */
+export function withDocuments({ workingDirectory }: Pick<Io, 'workingDirectory'>, text: string): string {
+  return text.replace(DOCUMENT, (path) => {
+    const file = join(PACKAGE, path);
+    if (existsSync(join(workingDirectory, path)) || !existsSync(file)) return path;
+    const near = relative(workingDirectory, file);
+    return near.startsWith('..') ? file : near;
+  });
+}
+
+/** Loads the configuration as `up` does. `directory`: the value of `--config`. */
+export function loadConfig(
+  { io, dependencies, options }: Context,
+  directory: string | undefined,
+  further: ConfigFlags = {},
+): Promise<Config> {
+  const { env, workingDirectory } = io;
+  const given = SETTINGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]]));
+  const flags: ConfigFlags = { ...Object.fromEntries(given), ...further };
+  return dependencies.loadConfig({ configDirectory: directory, env, flags, workingDirectory });
+}

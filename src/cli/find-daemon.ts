@@ -5,24 +5,40 @@ import {
   ParleyError,
   readConnectionFile,
 } from '../client/index.ts';
-import { type NatsServer, resolveDaemonAddress, revealed } from '../config/index.ts';
+import { resolveDaemonAddress, revealed } from '../config/index.ts';
 import type { Context } from './context.ts';
-import { configFlags } from './options/options.ts';
 
 /** Finds a running daemon: `--nats`, or PARLEY_NATS_URL, or the address file of `up` in the data directory. */
 
-export async function daemonAddress(context: Context): Promise<ClientOptions> {
-  const { io, options } = context;
-  const flags = configFlags(options);
+/** What flags and variables name. `found`: the server in the address file. */
+export function addressOf({ io, options }: Context, found?: string) {
   const { env, workingDirectory } = io;
-  const { nats, data, subjectPrefix } = resolveDaemonAddress({ env, flags, workingDirectory });
-  const prefix = options.prefix ?? subjectPrefix ?? undefined;
-  if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
-  const left = await readConnectionFile(data);
-  if (left) return { ...asNamed(context, left), prefix: prefix ?? left.prefix };
-  throw new ParleyError('DAEMON_NOT_RUNNING', `no running daemon found: ${data} has no address file`, {
-    hint: 'start a daemon with `parley up`, or give its server with --nats URL',
+  return resolveDaemonAddress({
+    env,
+    flags: options,
+    workingDirectory,
+    ...(found !== undefined && { found }),
   });
+}
+
+/** The data directory, for commands that need no daemon: `--data`, or PARLEY_DATA, or `data` in the working directory. */
+export const dataDirectoryOf = (context: Context): string => addressOf(context).data;
+
+/** The address file of the daemon of this data directory. */
+export async function requireConnectionFile(data: string, more = ''): Promise<ConnectionFile> {
+  const left = await readConnectionFile(data);
+  if (left) return left;
+  throw new ParleyError('DAEMON_NOT_RUNNING', `no running daemon found: ${data} has no address file`, {
+    hint: `start a daemon with \`parley up\`${more}`,
+  });
+}
+
+export async function daemonAddress(context: Context): Promise<ClientOptions> {
+  const { nats, data, subjectPrefix } = addressOf(context);
+  const prefix = context.options.prefix ?? subjectPrefix ?? undefined;
+  if (nats) return { ...revealed(nats), ...(prefix === undefined ? {} : { prefix }) };
+  const left = await requireConnectionFile(data, ', or give its server with --nats URL');
+  return { ...asNamed(context, left), prefix: prefix ?? left.prefix };
 }
 
 /** Server URLs without logins, separated by commas, and the options to connect. */
@@ -33,27 +49,20 @@ export interface Servers {
 
 /** The external servers of the daemon of this data directory; null: no address file, or a managed server. */
 export async function joinedServers(context: Context): Promise<Servers | null> {
-  const { io, options } = context;
-  const flags = configFlags(options);
-  const { nats, data } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
+  const { nats, data } = addressOf(context);
   const left = nats ? null : await readConnectionFile(data);
   if (!left || left.managed) return null;
-  const prefix = options.prefix ?? left.prefix;
-  return { shown: namedServer(context, left).url, options: { ...asNamed(context, left), prefix } };
-}
-
-function namedServer({ io, options }: Context, left: ConnectionFile): NatsServer {
-  const flags = configFlags(options);
-  const { env, workingDirectory } = io;
-  const { nats } = resolveDaemonAddress({ env, flags, workingDirectory, found: left.url });
-  return nats as NatsServer;
+  const prefix = context.options.prefix ?? left.prefix;
+  const shown = addressOf(context, left.url).nats?.url ?? left.url;
+  return { shown, options: { ...asNamed(context, left), prefix } };
 }
 
 /** The server in the address file of `up`. Credentials given to this command replace those in the file. */
 function asNamed(context: Context, left: ConnectionFile): ClientOptions {
-  const named = natsOptions(namedServer(context, left));
-  const { user, token, tokenFile, credentials, nkey, ...rest } = named;
   const { pid: _, managed: __, ...daemons } = left;
+  const { nats } = addressOf(context, left.url);
+  if (!nats) return daemons;
+  const { user, token, tokenFile, credentials, nkey, ...rest } = revealed(nats);
   if (user ?? token ?? tokenFile ?? credentials ?? nkey) {
     const { tls } = daemons;
     return { ...(tls && { tls }), ...rest, user, token, tokenFile, credentials, nkey };
@@ -61,24 +70,26 @@ function asNamed(context: Context, left: ConnectionFile): ClientOptions {
   return daemons;
 }
 
-/** The server and its credentials in the client's format. */
-export function natsOptions(server: NatsServer): ClientOptions {
-  return revealed(server);
-}
-
 /** Connects, runs the work, and always closes the connection. */
 export async function withDaemon<T>(
   context: Context,
   work: (client: ParleyClient) => Promise<T>,
 ): Promise<T> {
-  const address = await daemonAddress(context);
-  const client = await open(context, address);
+  const client = await open(context, await daemonAddress(context));
   try {
     return await work(client);
   } finally {
     await client.close();
   }
 }
+
+/** The work of a command that asks a daemon. */
+export const asking =
+  <Given extends readonly unknown[]>(
+    work: (context: Context, client: ParleyClient, ...given: Given) => Promise<unknown>,
+  ) =>
+  (context: Context, ...given: Given): Promise<unknown> =>
+    withDaemon(context, (client) => work(context, client, ...given));
 
 /** Reports an unreachable server as a daemon that does not run. */
 async function open(context: Context, address: ClientOptions): Promise<ParleyClient> {
@@ -97,10 +108,4 @@ async function open(context: Context, address: ClientOptions): Promise<ParleyCli
 export async function isOnServer(context: Context): Promise<boolean> {
   if (context.options.nats !== undefined) return true;
   return (await readConnectionFile(dataDirectoryOf(context)))?.store === 'jetstream';
-}
-
-/** The data directory, for commands that need no daemon: `--data`, or PARLEY_DATA, or `data` in the working directory. */
-export function dataDirectoryOf({ io, options }: Context): string {
-  const flags = configFlags(options);
-  return resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory }).data;
 }

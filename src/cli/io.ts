@@ -1,4 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
+import type { ClientOptions, ParleyClient } from '../client/index.ts';
+import type { Config, LoadOptions } from '../config/index.ts';
 
 /** SIGHUP: the terminal was closed, or a daemon reads its configuration again. */
 export type EndSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
@@ -28,4 +30,22 @@ export interface Io {
   hideEnvironment(): string | null;
   /** Ends the process at once. */
   exitNow(code: number): void;
+}
+
+/** The other modules that commands use. Tests replace them. */
+export interface CliDependencies {
+  connect(options: ClientOptions): Promise<ParleyClient>;
+  loadConfig(options: LoadOptions): Promise<Config>;
+  /** Loaded on demand, because most commands only connect to a daemon. */
+  daemon(): Promise<DaemonModule>;
+}
+
+export type DaemonModule = typeof import('../daemon/index.ts');
+
+export function realDependencies(): CliDependencies {
+  return {
+    connect: async (options) => (await import('../client/index.ts')).connect(options),
+    loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),
+    daemon: () => import('../daemon/index.ts'),
+  };
 }

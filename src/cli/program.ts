@@ -3,58 +3,46 @@ import { escapeHidden, ParleyError, VERSION } from '../kernel/index.ts';
 import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
-import { addFork } from './commands/conversations/fork.ts';
-import { addLs } from './commands/conversations/ls.ts';
-import { addRecord } from './commands/conversations/record.ts';
+import { addLs, addSearch } from './commands/conversations/ls.ts';
 import { addRm } from './commands/conversations/rm.ts';
 import { addRun, addSay } from './commands/conversations/say.ts';
-import { addSearch } from './commands/conversations/search.ts';
-import { addShow, addTail } from './commands/conversations/show.ts';
+import { addRecord, addShow, addTail } from './commands/conversations/show.ts';
 import {
   addDismiss,
+  addFork,
   addHire,
   addMode,
   addPhase,
   addResume,
   addStop,
 } from './commands/conversations/steer.ts';
-import { addTraces } from './commands/conversations/traces.ts';
 import { addWhatIf } from './commands/conversations/what-if.ts';
-import { addContext } from './commands/daemon/context.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
-import { addReload } from './commands/daemon/reload.ts';
-import { addAgents, addStatus } from './commands/daemon/status.ts';
-import { addToken } from './commands/daemon/token.ts';
+import { addAgents, addReload, addStatus, addToken } from './commands/daemon/status.ts';
 import { addUp } from './commands/daemon/up.ts';
-import { addBackup } from './commands/offline/backup.ts';
 import { addCompletion } from './commands/offline/completion.ts';
-import { addFsck } from './commands/offline/fsck.ts';
+import { addExport, addFsck, addImport, addNatsConfig } from './commands/offline/files.ts';
 import { addInit } from './commands/offline/init.ts';
-import { addMigrate } from './commands/offline/migrate.ts';
-import { addNatsConfig } from './commands/offline/nats-config.ts';
-import { addExport, addImport } from './commands/offline/transfer.ts';
-import type { Act } from './context.ts';
-import { createContext } from './context.ts';
-import { type CliDependencies, realDependencies } from './dependencies.ts';
-import type { Io } from './io.ts';
+import { addBackup, addMigrate } from './commands/offline/stores.ts';
+import { type Act, createContext } from './context.ts';
+import { type CliDependencies, type Io, realDependencies } from './io.ts';
 import { withContext } from './options/contexts.ts';
 import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
 import { refuseIgnored, takesContext } from './options/taken-options.ts';
-import { type Failure, renderFailure } from './render/failure.ts';
+import { type Failure, renderFailure } from './render/text.ts';
 
 /**
  * The command line.
  *
- * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts, dependencies.ts the input of a command
- * commands/    one file per command; short ones of one kind share a file (steer.ts). conversations/: of one conversation or their
- *              list; daemon/: start, state and dead letters of a daemon; offline/: without a running daemon (new projects, logs,
- *              server configuration, fault injection)
- * chat/        the interactive chat: lines, paste, screen, session, and the outbox of its messages
+ * main.ts      the process; program.ts the parser and the exit codes; io.ts, context.ts the input of a command; find-daemon.ts
+ * commands/    short commands of one kind share a file (steer.ts). conversations/: of one conversation or their list; daemon/:
+ *              start, state and dead letters of a daemon; offline/: without a running daemon (new projects, logs, server configuration)
+ * chat/        the interactive chat: lines, the screen with pasted text, the session with the outbox of its messages
  * doctor/      the checks of `parley doctor`, and file permissions
- * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints answers and pending approvals
- * options/     global options, saved servers, which command accepts which, the publisher, suggested commands
- * output/      log, telemetry, spinner, questions, paths of documents
+ * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints pending approvals
+ * options/     global options, saved servers, which command accepts which, suggested commands, the publisher
+ * output/      log, telemetry, spinner, questions
  * render/      text for people; pure
  *
  * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
@@ -72,13 +60,17 @@ export async function run(
   dependencies: CliDependencies = realDependencies(),
 ): Promise<number> {
   let exitCode = DONE;
-  const act: Act = async (command, work) => {
-    refuseIgnored(command, io);
-    const given = command.optsWithGlobals<GlobalOptions>();
-    const options = takesContext(command) ? await withContext(given, io) : given;
-    const context = createContext(io, dependencies, options);
-    exitCode = await work(context);
-  };
+  const act: Act =
+    (work) =>
+    async (...given) => {
+      const command = given.at(-1) as Command;
+      refuseIgnored(command, io);
+      const own = command.optsWithGlobals<GlobalOptions>();
+      const options = takesContext(command) ? await withContext(own, io) : own;
+      const context = createContext(io, dependencies, options);
+      const code = await work(context, ...(given.slice(0, -1) as never));
+      if (typeof code === 'number') exitCode = code;
+    };
   const program = createProgram(io, act);
   try {
     await program.parseAsync(argv, { from: 'user' });
@@ -118,11 +110,11 @@ export function createProgram(io: Io, act: Act): Command {
 /** By heading of `parley --help`. */
 const COMMANDS = {
   Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail],
-  Explain: [addExplain, addTraces, addWhatIf, addFork, addRecord],
+  Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
   'Without a daemon': [addBackup, addFsck, addExport, addImport, addMigrate, addNatsConfig],
-  'Set up': [addInit, addContext, addCompletion],
+  'Set up': [addInit, addCompletion],
 };
 
 /** Help and version are results; every other parser error is wrong usage (PROGRAM-1). */

@@ -21,7 +21,6 @@ export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
 export { SHIPPED_CONFIG } from './resolve/prompts.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
-export { tracesUrl } from './resolve/traces.ts';
 export type {
   AgentConfig,
   AgentParameters,
@@ -37,7 +36,7 @@ export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
 export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
-export type { ConfigFlags } from './schema/setting-sources.ts';
+export { type ConfigFlags, flagOf, SETTINGS } from './schema/setting-sources.ts';
 export {
   FAULT_VARIABLES,
   type HttpToken,

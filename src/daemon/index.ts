@@ -3,7 +3,7 @@
  * `daemon` starts and stops it, `serve` reads and answers, `create-runtime` makes what the conversations share.
  * A room imports only rooms below it (test/architecture/import-rules.ts), which are, from the top:
  *
- *   offline/        commands on files without a daemon: fsck, transfer, migrate, backup, explain, traces, nats-config
+ *   offline/        commands on files without a daemon: fsck, transfer, migrate, backup, explain, nats-config
  *   compose/        selects the adapters: server, stores, bus, models, HTTP, tools; faults: switches for tests. No other room names one.
  *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
  *   api/            the request API: one handler for each verb, search, erasure, retention
@@ -33,5 +33,4 @@ export { type ExplainOfflineOptions, explainOffline } from './offline/explain-of
 export { type Finding, type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';
 export { type MigrationReport, migrate } from './offline/migrate.ts';
 export { natsConfig } from './offline/nats-config.ts';
-export { type ExportTracesOptions, exportTraces } from './offline/traces.ts';
 export { exportConversation, type ImportOptions, importConversation } from './offline/transfer.ts';

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -46,21 +46,19 @@ describe('parley record', () => {
     await cp(EXAMPLE, folder, { recursive: true });
     const first = await run(EXAMPLE);
     const file = join(folder, 'script.yaml');
-    const recorded = await first.project.parley('record', 'links', '--out', file);
-    expect([recorded.code, recorded.stdout]).toEqual([0, `${file}: the answers of links\n`]);
+    const recorded = await first.project.parley('record', 'links');
+    expect(recorded.code).toBe(0);
+    await writeFile(file, recorded.stdout);
 
     const again = await run(folder);
     expect(answersOf(first.entries).qa?.length).toBeGreaterThan(1);
     expect(answersOf(again.entries)).toEqual(answersOf(first.entries));
   });
 
-  it('refuses a conversation that does not exist, and names a file that cannot be written', async () => {
+  it('refuses a conversation that does not exist', async () => {
     const { project } = await run(EXAMPLE);
     const unknown = await project.parley('record', 'nothing');
     expect([unknown.code, unknown.stdout]).toEqual([1, '']);
     expect(unknown.stderr).toContain('there is no conversation nothing');
-    const refused = await project.parley('record', 'links', '--out', join(project.root, 'missing', 'x.yaml'));
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('cannot write');
   });
 });

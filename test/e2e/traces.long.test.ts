@@ -146,33 +146,6 @@ describe('traces of daemons that share their logs', () => {
     );
     expect(otlp.requests[0]).toMatchObject({ 'x-tenant': 'test' });
   }, 60_000);
-
-  it('a repeated export has the same ids, and a log from before can be exported', async () => {
-    fleet = await startFleet({
-      count: 1,
-      agents: AGENTS,
-      handler: (request) => team(request),
-      settings: { tools: settings().tools },
-    });
-    await fleet.client.agent('critic', () => 'it is fine');
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'SECRET QUESTION' });
-    await followUntil(fleet.client, 'demo', isAnswered);
-    expect(otlp.spans).toEqual([]);
-    expect(fleet.provider.requests.flatMap(({ headers }) => headers.traceparent ?? [])).toEqual([]);
-
-    const [project] = fleet.projects;
-    const first = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--endpoint', otlp.url);
-    expect(first?.stdout).toMatch(/^demo: \d+ spans in 1 traces sent to http:.*\/v1\/traces\n$/);
-    const exported = otlp.spans.splice(0);
-    expect(orphans(exported)).toEqual(['']);
-    const second = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--endpoint', otlp.url);
-    expect(second?.stdout).toBe(first?.stdout);
-    expect(otlp.spans).toEqual(exported);
-
-    const printed = await project?.parley('traces', 'demo', '--nats', fleet.nats.url, '--content');
-    expect(printed?.stdout).toContain('SECRET QUESTION');
-    expect(printed?.stdout.trim().split('\n')).toHaveLength(exported.length);
-  }, 60_000);
 });
 
 describe('traces of one daemon', () => {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { realDependencies } from '../../src/cli/dependencies.ts';
+import { realDependencies } from '../../src/cli/io.ts';
 import { parley, type Ran, type Running, start } from '../unit/cli/support.ts';
 
 /** The commands against a running daemon with a scripted model and its own nats-server. */

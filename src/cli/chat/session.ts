@@ -3,25 +3,24 @@ import {
   createTurnWatch,
   type Entry,
   type FollowEvent,
+  isUnreachable,
   MODES,
   type ParleyClient,
   ParleyError,
+  type PostAnswer,
   type PostMessage,
   unknownMentionsText,
 } from '../../client/index.ts';
 import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
-import { thoseThatMayAnswer } from '../follow/post-and-follow.ts';
+import { thoseThatMayAnswer } from '../follow/post-and-wait.ts';
 import { createWaitingApprovals, type WaitingApprovals } from '../follow/waiting-approvals.ts';
 import type { Actor } from '../options/publisher.ts';
-import { renderAgents } from '../render/agents.ts';
-import { renderState } from '../render/conversation.ts';
-import { type Failure, renderFailure } from '../render/failure.ts';
-import { voiceOf } from '../render/palette.ts';
+import { renderAgents, renderState } from '../render/state.ts';
+import { type Failure, renderFailure, voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
 import { renderView } from '../render/view.ts';
 import { CHAT_HELP, type ChatLine, looksLikeAnAnswer, parseChatLine } from './commands.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
 
 export interface SessionOptions {
   readonly conversation: string;
@@ -302,4 +301,90 @@ export class ChatSession {
 function inChat({ command }: Context): (words: string) => string {
   return (words) =>
     /^(approve|deny) /.test(words) ? `/${words.replace('--reason "…"', 'REASON')}` : command(words);
+}
+
+/**
+ * The messages of a chat that the daemon has not acknowledged.
+ *
+ * CHAT-OUTBOX-1 Messages are sent one at a time, in the order in which they were typed.
+ * CHAT-OUTBOX-2 While the daemon does not answer, a message is kept and sent again with the same id: it is appended once.
+ * CHAT-OUTBOX-3 A refused message is not kept; the next one is sent.
+ */
+interface Outbox {
+  /** Rejects with the refusal, or with an `AbortError` after `leave`. */
+  send(message: PostMessage): Promise<PostAnswer>;
+  /** Repeats the work until the daemon answers or refuses. */
+  untilAnswered<T>(work: () => Promise<T>): Promise<T>;
+  /** Reports whether the daemon answers. True: it did not, or did, before. */
+  reach(isReachable: boolean): boolean;
+  readonly isAway: boolean;
+  /** Ends all sending, at once if the daemon does not answer. Returns the messages that were not acknowledged. */
+  leave(): Promise<readonly PostMessage[]>;
+  readonly hasLeft: boolean;
+}
+
+/** `onAway`: a request found that the daemon does not answer. */
+function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
+  const kept: PostMessage[] = [];
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  let isAway = false;
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting: (() => void)[] = [];
+
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await new Promise<void>((wake) => waiting.push(wake));
+  };
+  const changed = () => {
+    const wakes = waiting;
+    waiting = [];
+    for (const wake of wakes) wake();
+  };
+  const reach = (isReachable: boolean) => {
+    if (isAway !== isReachable) return false;
+    isAway = !isReachable;
+    changed();
+    return true;
+  };
+
+  async function untilAnswered<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      await until(() => !isAway || signal.aborted);
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        if (!isUnreachable(error)) throw error;
+        onAway();
+      }
+    }
+  }
+
+  return {
+    untilAnswered,
+    reach,
+    send(message) {
+      kept.push(message);
+      const sent = last.then(() => untilAnswered(() => client.post(message, { signal })));
+      const done = () => {
+        if (signal.aborted) return;
+        kept.splice(kept.indexOf(message), 1);
+        changed();
+      };
+      last = sent.then(done, done);
+      return sent;
+    },
+    get isAway() {
+      return isAway;
+    },
+    async leave() {
+      await until(() => isAway || kept.length === 0);
+      leaving.abort();
+      changed();
+      return kept;
+    },
+    get hasLeft() {
+      return signal.aborted;
+    },
+  };
 }

@@ -1,9 +1,7 @@
 import type { AgentSummary } from '../../client/index.ts';
 import { type Config, type Environment, type ModelConfig, OPENAI_URL } from '../../config/index.ts';
 import { messageOf, UNRESOLVED } from '../../kernel/index.ts';
-import type { Context } from '../context.ts';
-import { withDaemon } from '../find-daemon.ts';
-import type { Check } from './check.ts';
+import { type Check, named } from './check.ts';
 
 /** The result of `GET <baseURL>/models`: an HTTP status, or the reason why there was none. */
 type Reached = { readonly status: number } | { readonly fault: string };
@@ -32,7 +30,7 @@ export function modelChecks(
   const models = Object.entries(config.models);
   return Promise.all(
     models.map(([name, model]) =>
-      modelCheck(`model ${name}`, model, once, {
+      modelCheck(name, model, once, {
         kept: withheld(config, env, model),
         address: addressKey(name, model, env),
       }),
@@ -77,42 +75,29 @@ async function modelCheck(
   reach: Reach,
   { kept, address }: Sources,
 ): Promise<Check> {
-  if (model.provider === 'scripted') {
-    return {
-      name,
-      status: 'warn',
-      message: `offline: answers come from ${model.script ?? 'a script that is part of Parley'}, not from a model`,
-      fix: 'set OPENAI_API_KEY, or configure a model in parley.yaml',
-    };
-  }
+  const { ok, warn, fail } = named(`model ${name}`);
+  if (model.provider === 'scripted')
+    return warn(
+      `offline: answers come from ${model.script ?? 'a script that is part of Parley'}, not from a model`,
+      'set OPENAI_API_KEY, or configure a model in parley.yaml',
+    );
   const { baseURL, apiKey } = model;
   const has = apiKey === null ? 'without a key' : 'with a key';
   const message = `${model.model} at ${baseURL}, ${has}${profileText(model)}`;
   if (kept === 'address')
-    return {
-      name,
-      status: 'warn',
-      message: `${message}: not checked, since its address has a variable of the environment`,
-      fix: PROBE,
-    };
+    return warn(`${message}: not checked, since its address has a variable of the environment`, PROBE);
   const reached = await reach(baseURL, kept === 'key' ? null : (apiKey?.reveal() ?? null));
-  if ('fault' in reached) {
-    const fix = endpointFix(address, reached.fault);
-    return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
-  }
+  if ('fault' in reached)
+    return fail(`${message}: no answer (${reached.fault})`, endpointFix(address, reached.fault));
   if (kept === 'key')
-    return {
-      name,
-      status: 'ok',
-      message: `${message}; its key is a variable of the environment, and was not sent there (${PROBE})`,
-    };
+    return ok(`${message}; its key is a variable of the environment, and was not sent there (${PROBE})`);
   if (reached.status === 401 || reached.status === 403) {
     const what = apiKey === null ? 'it requires a key' : 'it refuses the key';
-    const fix = `set models.${name.slice('model '.length)}.apiKey to a key of that endpoint`;
-    return { name, status: 'fail', message: `${message}: ${what} (HTTP ${reached.status})`, fix };
+    const fix = `set models.${name}.apiKey to a key of that endpoint`;
+    return fail(`${message}: ${what} (HTTP ${reached.status})`, fix);
   }
-  if (apiKey !== null || LOCAL.test(baseURL)) return { name, status: 'ok', message };
-  return { name, status: 'warn', message, fix: 'set its apiKey in parley.yaml if the endpoint requires one' };
+  if (apiKey !== null || LOCAL.test(baseURL)) return ok(message);
+  return warn(message, 'set its apiKey in parley.yaml if the endpoint requires one');
 }
 
 /** How to correct an address that gave no answer. */
@@ -146,40 +131,22 @@ function profileText({ profile }: ModelConfig): string {
   return `; profile ${profile.preset}${profile.chosenBy === 'host' ? ', by its host' : ''}`;
 }
 
-/** Checks whether the agents in other processes are connected. Only a running daemon knows. */
-export async function agentChecks(context: Context, config: Config): Promise<Check[]> {
-  const remote = config.agents.filter(({ runtime }) => runtime === 'bus');
-  if (remote.length === 0) return [];
-  const seen = await askDaemon(context);
-  return remote.map((agent) => agentCheck(agent, seen));
-}
-
-async function askDaemon(context: Context): Promise<readonly AgentSummary[] | null> {
-  try {
-    return await withDaemon(context, async (client) => (await client.request('agents', {})).agents);
-  } catch {
-    return null; // the check of the daemon reports the reason
-  }
-}
-
-function agentCheck(
-  { slug, absentMs }: Pick<Config['agents'][number], 'slug' | 'absentMs'>,
-  seen: readonly AgentSummary[] | null,
-): Check {
-  const name = `agent ${slug} (runtime: bus)`;
-  if (seen === null) return { name, status: 'ok', message: 'not checked: no daemon is running' };
-  const found = seen.find((one) => one.slug === slug);
-  if (!found) {
-    const fix = 'restart the daemon: it runs with another configuration';
-    return { name, status: 'warn', message: 'the running daemon does not know it', fix };
-  }
-  if (found.connected ?? found.status !== 'not connected')
-    return { name, status: 'ok', message: 'connected' };
-  const isWaiting = absentMs !== null;
-  return {
-    name,
-    status: isWaiting ? 'warn' : 'fail',
-    message: `not connected: its turns ${isWaiting ? 'wait for it' : 'fail with AGENT_NOT_CONNECTED'}`,
-    fix: `start the process of ${slug}, or check its server and subject prefix`,
-  };
+/** Checks whether the agents in other processes are connected. Only a running daemon knows; null: none answers. */
+export function agentChecks({ agents }: Config, seen: readonly AgentSummary[] | null): Check[] {
+  return agents
+    .filter(({ runtime }) => runtime === 'bus')
+    .map(({ slug, absentMs }) => {
+      const { ok, warn, fail } = named(`agent ${slug} (runtime: bus)`);
+      if (seen === null) return ok('not checked: no daemon is running');
+      const found = seen.find((one) => one.slug === slug);
+      if (!found)
+        return warn(
+          'the running daemon does not know it',
+          'restart the daemon: it runs with another configuration',
+        );
+      if (found.connected ?? found.status !== 'not connected') return ok('connected');
+      const fix = `start the process of ${slug}, or check its server and subject prefix`;
+      if (absentMs !== null) return warn('not connected: its turns wait for it', fix);
+      return fail('not connected: its turns fail with AGENT_NOT_CONNECTED', fix);
+    });
 }

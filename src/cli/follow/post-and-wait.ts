@@ -1,5 +1,6 @@
 import {
   adviceOn,
+  type ConversationDetail,
   createTurnWatch,
   cutBy,
   type Entry,
@@ -17,13 +18,11 @@ import {
   unknownMentionsText,
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
-import { createSpinner } from '../output/spinner.ts';
-import { questions } from '../render/entry.ts';
-import { describeEvent } from '../render/events.ts';
-import { voiceOf } from '../render/palette.ts';
+import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
+import { describeEvent, questions } from '../render/entry.ts';
+import { voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
-import { logEntries } from './log-pages.ts';
-import { postAndFollow, thoseThatMayAnswer } from './post-and-follow.ts';
+import { logEntries, logLength } from './log-pages.ts';
 import { createWaitingApprovals } from './waiting-approvals.ts';
 
 /** Posts a message for `say` and `run`; with `--wait` prints what agents answer. Returns the exit code. */
@@ -35,8 +34,7 @@ export async function postOnly(
   options: PostOptions = {},
 ): Promise<number> {
   const answer = await client.post(message, options);
-  if (context.json) context.value(answer);
-  else context.line(describePost(answer));
+  context.result(answer, describePost);
   noteIgnored(context, answer);
   return 0;
 }
@@ -62,45 +60,49 @@ export async function postAndWait(
   message: PostMessage,
   options: PostOptions = {},
 ): Promise<number> {
-  const abort = new AbortController();
-  const release = context.io.onSignal(() => abort.abort());
   const waiting = createSpinner(context.io);
+  return untilSignal(context.io, (signal) =>
+    streamAnswers(context, client, message, { ...options, signal, waiting }).catch((error: unknown) => {
+      if (signal.aborted) return interrupted(context, message.conversation);
+      throw error;
+    }),
+  ).finally(waiting.hide);
+}
+
+async function streamAnswers(
+  context: Context,
+  client: ParleyClient,
+  message: PostMessage,
+  { waiting, ...options }: PostOptions & { readonly signal: AbortSignal; readonly waiting: Spinner },
+): Promise<number> {
+  const { conversation } = message;
+  waiting.show('posting');
+  const { answer, events } = await postAndFollow(client, message, options);
+  noteIgnored(context, answer);
+  const watch = createTurnWatch();
+  const unknown = unknownMentionsText(answer.unknownMentions);
+  if (unknown && !context.json) context.note(`parley: ${unknown}`);
+  watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
+  const output = context.json ? jsonLines(context) : spokenText(context, answer, waiting);
+  let ended: EntryOf<'run-ended'> | undefined; // the first one: one run is active at a time
+  const event = (one: FollowEvent): void => {
+    if (one.kind === 'entry' && one.entry.type === 'run-ended') ended ??= one.entry;
+    output.event(one);
+  };
+  const noteAsking = createAskingNotes(context, conversation);
   try {
-    waiting.show('posting');
-    const { answer, events } = await postAndFollow(client, message, { ...options, signal: abort.signal });
-    noteIgnored(context, answer);
-    const watch = createTurnWatch();
-    const unknown = unknownMentionsText(answer.unknownMentions);
-    if (unknown && !context.json) context.note(`parley: ${unknown}`);
-    watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
-    const output = context.json ? jsonLines(context) : spokenText(context, answer, waiting);
-    let ended: EntryOf<'run-ended'> | undefined; // the first one: one run is active at a time
-    const event = (one: FollowEvent): void => {
-      if (one.kind === 'entry' && one.entry.type === 'run-ended') ended ??= one.entry;
-      output.event(one);
-    };
-    const show: Show = { ...output, event };
-    const noteAsking = createAskingNotes(context, message.conversation);
-    try {
-      const answered = await showUntilSettled(events, watch, show, client, answer, context, noteAsking);
-      const asking =
-        answered === null ? [] : await showOpenQuestions(context, client, answer.conversation, answered);
-      noteAsking([...asking, ...watch.asking]);
-    } finally {
-      waiting.hide();
-      show.end();
-      await events.return();
-    }
-    const code = outcome(context, message.conversation, watch, abort.signal);
-    if (message.workflow === undefined || abort.signal.aborted) return code;
-    return await runOutcome(context, client, message, ended);
-  } catch (error) {
-    if (abort.signal.aborted) return interrupted(context, message.conversation);
-    throw error;
+    const show = { ...output, event };
+    const answered = await showUntilSettled(events, watch, show, client, answer, context, noteAsking);
+    const asking = answered === null ? [] : await showOpenQuestions(context, client, conversation, answered);
+    noteAsking([...asking, ...watch.asking]);
   } finally {
     waiting.hide();
-    release();
+    output.end();
+    await events.return();
   }
+  const code = outcome(context, conversation, watch, options.signal);
+  if (message.workflow === undefined || options.signal.aborted) return code;
+  return runOutcome(context, client, message, ended);
 }
 
 /** A run ends well if one of its nodes ended it. */
@@ -265,11 +267,7 @@ function jsonLines(context: Context): Show {
 }
 
 /** The text of the agents, with their names if there are several. */
-function spokenText(
-  context: Context,
-  answer: PostAnswer,
-  waiting: { show(t: string): void; hide(): void },
-): Show {
+function spokenText(context: Context, answer: PostAnswer, waiting: Spinner): Show {
   const [first] = answer.agents;
   const several = answer.agents.length > 1;
   const label = (agent: string) =>
@@ -312,4 +310,59 @@ function isCutBeforeWords(entry: Entry): boolean {
   if (entry.type !== 'message' || !cutBy(entry.finishReason)) return false;
   const { text, failure } = splitMessage(entry);
   return failure !== null && text === '';
+}
+
+/** Posts, and yields the events from that message on. Follows before it posts, so that no early token is missed. */
+async function postAndFollow(
+  client: ParleyClient,
+  message: PostMessage,
+  { signal, asOperator }: PostOptions & { readonly signal: AbortSignal },
+): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
+  const { conversation } = message;
+  const from = await logLength(client, conversation);
+  const early = new AbortController();
+  const abort = () => early.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  const following = client.follow(conversation, { from, signal: early.signal })[Symbol.asyncIterator]();
+  const first = following.next();
+  first.catch(() => {}); // reported where it is awaited
+  try {
+    const answer = await client.post(message, { signal, ...(asOperator && { asOperator }) });
+    if (answer.index >= from) return { answer, events: since(answer.index, following, first) };
+    early.abort(); // the id was posted before: its events are earlier
+    const again = client.follow(conversation, { from: answer.index, signal })[Symbol.asyncIterator]();
+    return { answer, events: since(answer.index, again, again.next()) };
+  } catch (error) {
+    early.abort(); // not `return`, which would wait for an event
+    throw error;
+  }
+}
+
+/** The agents that a message was routed to, without stopped ones: waiting for these might never end. */
+export function thoseThatMayAnswer(
+  context: Context,
+  { conversation, agents: routed }: PostAnswer,
+  agents: ConversationDetail['agents'],
+  note: (text: string) => void,
+): readonly string[] {
+  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  for (const slug of stopped) {
+    note(`${slug} is stopped: it answers after \`${context.command(`resume ${conversation}`)}\``);
+  }
+  return routed.filter((slug) => !stopped.includes(slug));
+}
+
+async function* since(
+  index: number,
+  following: AsyncIterator<FollowEvent>,
+  first: Promise<IteratorResult<FollowEvent>>,
+): AsyncGenerator<FollowEvent, void, undefined> {
+  try {
+    for (let next = await first; !next.done; next = await following.next()) {
+      const event = next.value;
+      if (event.kind === 'live' || event.entry.index >= index) yield event;
+    }
+  } finally {
+    await following.return?.();
+  }
 }

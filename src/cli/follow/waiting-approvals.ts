@@ -1,11 +1,11 @@
-import type { Entry, ParleyClient } from '../../client/index.ts';
+import type { EntryOf, ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
-import { approvalLines, requestedApproval } from '../render/approvals.ts';
+import { approvalLines, requestedApproval } from '../render/entry.ts';
 
 /** Prints the pending approvals of one conversation, each once, with the commands that answer it. */
 export interface WaitingApprovals {
   /** Prints the approval that this entry requests, unless it was answered meanwhile. */
-  requested(entry: Extract<Entry, { type: 'approval-requested' }>): Promise<void>;
+  requested(entry: EntryOf<'approval-requested'>): Promise<void>;
   /** Prints all other pending approvals. */
   others(): Promise<void>;
   /** Whether this approval was printed. */

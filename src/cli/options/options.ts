@@ -11,17 +11,21 @@ export interface GlobalOptions extends ConfigFlags {
   readonly verbose?: boolean;
   readonly prefix?: string;
   readonly context?: string;
-  readonly natsCreds?: string;
-  readonly natsCa?: string;
-  readonly natsCert?: string;
-  readonly natsKey?: string;
 }
+
+/** The spelling of the `nats` command, for the same options. */
+const ALSO = {
+  '--nats-creds': 'natsCredentials',
+  '--nats-ca': 'natsTlsCa',
+  '--nats-cert': 'natsTlsCert',
+  '--nats-key': 'natsTlsKey',
+} as const satisfies Readonly<Record<string, keyof ConfigFlags>>;
 
 export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'print more details on stderr')
-    .option('--context <name>', 'a saved server: `parley context` (PARLEY_CONTEXT)')
+    .option('--context <name>', 'a server that contexts.json names (PARLEY_CONTEXT)')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',
@@ -39,74 +43,51 @@ export function addGlobalOptions(program: Command): void {
     .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
     .option('--nats-inbox-prefix <prefix>', 'prefix of its reply subjects (PARLEY_NATS_INBOX_PREFIX)')
     .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
-  for (const name of ['--nats-creds', '--nats-ca', '--nats-cert', '--nats-key']) {
-    program.addOption(new Option(`${name} <file>`).hideHelp()); // the spelling of the `nats` command
+  for (const [flag, name] of Object.entries(ALSO)) {
+    const option = new Option(`${flag} <file>`).hideHelp();
+    program.addOption(Object.assign(option, { attributeName: () => name }));
   }
 }
 
-/** The global options that are part of the configuration. */
-export function configFlags(options: GlobalOptions): ConfigFlags {
-  const flags: Record<keyof ConfigFlags, string | undefined> = {
-    data: options.data,
-    nats: options.nats,
-    natsUser: options.natsUser,
-    natsPassword: options.natsPassword,
-    natsPasswordFile: options.natsPasswordFile,
-    natsToken: options.natsToken,
-    natsTokenFile: options.natsTokenFile,
-    natsCredentials: options.natsCredentials ?? options.natsCreds,
-    natsNkey: options.natsNkey,
-    natsTlsCa: options.natsTlsCa ?? options.natsCa,
-    natsTlsCert: options.natsTlsCert ?? options.natsCert,
-    natsTlsKey: options.natsTlsKey ?? options.natsKey,
-    natsInboxPrefix: options.natsInboxPrefix,
-    store: options.store,
-    http: options.http,
-    httpToken: options.httpToken,
+/** A parser that accepts what fits. */
+const parser =
+  <T>(read: (value: string) => T | null, expected: string) =>
+  (value: string): T => {
+    const found = read(value);
+    if (found !== null) return found;
+    throw new InvalidArgumentError(expected);
   };
-  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
-}
+const matching = (pattern: RegExp, expected: string) =>
+  parser((value) => (pattern.test(value) ? value : null), expected);
+const numberMatching = (pattern: RegExp, expected: string) =>
+  parser((value) => (pattern.test(value) ? Number(value) : null), expected);
 
-export function conversationId(value: string): string {
-  if (NAME_PATTERN.test(value)) return value;
-  throw new InvalidArgumentError('A conversation id is 1 to 128 letters, digits, _ or -.');
-}
-
+export const conversationId = matching(
+  NAME_PATTERN,
+  'A conversation id is 1 to 128 letters, digits, _ or -.',
+);
+export const publisherName = matching(NAME_PATTERN, 'A publisher is 1 to 128 letters, digits, _ or -.');
 /** Milliseconds. */
-export function duration(value: string): number {
-  const found = durationOf(value);
-  if (found !== null) return found;
-  throw new InvalidArgumentError(`Give ${DURATION_FORM}.`);
-}
-
-export function publisherName(value: string): string {
-  if (NAME_PATTERN.test(value)) return value;
-  throw new InvalidArgumentError('A publisher is 1 to 128 letters, digits, _ or -.');
-}
-
-export function entryIndex(value: string): number {
-  if (/^\d{1,15}$/.test(value)) return Number(value);
-  throw new InvalidArgumentError('Give the index of an entry: a whole number from 0.');
-}
+export const duration = parser(durationOf, `Give ${DURATION_FORM}.`);
+export const entryIndex = numberMatching(/^\d{1,15}$/, 'Give the index of an entry: a whole number from 0.');
+export const wholeNumber = numberMatching(/^[1-9]\d{0,14}$/, 'Give a whole number from 1.');
 
 /** A number is a sequence, never a year. */
-export function skipUntil(value: string): SkipUntil {
+export const skipUntil = parser((value): SkipUntil | null => {
   if (value === 'now') return { kind: 'now' };
   if (/^\d{1,15}$/.test(value)) return { kind: 'sequence', sequence: Number(value) };
   const time = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
-  if (!Number.isNaN(time)) return { kind: 'time', time };
-  throw new InvalidArgumentError(
-    'Give a sequence of the ingress stream, an ISO time such as 2026-11-24T09:30:00Z, or now.',
-  );
-}
+  return Number.isNaN(time) ? null : { kind: 'time', time };
+}, 'Give a sequence of the ingress stream, an ISO time such as 2026-11-24T09:30:00Z, or now.');
 
-export function slugs(value: string): string[] {
-  const found = value.split(',').map((slug) => slug.trim());
-  if (found.every((slug) => slug !== '')) return found;
-  throw new InvalidArgumentError('Give slugs of agents, separated by commas: pm,dev.');
-}
+/** Names, separated by commas. */
+export const listOf = (what: string) =>
+  parser((value) => {
+    const names = value.split(',').map((name) => name.trim());
+    return names.includes('') ? null : names;
+  }, `Give ${what}, separated by commas.`);
 
-export function wholeNumber(value: string): number {
-  if (/^[1-9]\d{0,14}$/.test(value)) return Number(value);
-  throw new InvalidArgumentError('Give a whole number from 1.');
+/** A command about one conversation. */
+export function ofConversation(program: Command, name: string, description: string): Command {
+  return program.command(name).description(description).argument('<conversation>', 'its id', conversationId);
 }

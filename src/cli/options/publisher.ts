@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { NAME_PATTERN } from '../../client/index.ts';
-import { resolveDaemonAddress } from '../../config/index.ts';
+import { NAME_PATTERN, ParleyError } from '../../client/index.ts';
 import type { Context } from '../context.ts';
-import { configFlags, publisherName } from './options.ts';
+import { addressOf } from '../find-daemon.ts';
+import { publisherName } from './options.ts';
 
 /** The options of every command that acts for a person. `docs/guides/security.md` defines the rule. */
 
@@ -38,11 +38,19 @@ export function actorOf(context: Context, { as, publisher }: ActorOptions): Acto
  * Prefers the name of the NATS user, because a server binds publishers to credentials by it. Characters that a subject may
  * not contain are replaced: `jo.doe` becomes `jo_doe`.
  */
-function defaultPublisher({ io, options }: Context): string {
-  const flags = configFlags(options);
-  const { env, workingDirectory } = io;
-  const { nats, user } = resolveDaemonAddress({ env, flags, workingDirectory });
+function defaultPublisher(context: Context): string {
+  const { io, options } = context;
+  const { nats, user } = addressOf(context);
   const name = nats?.user ?? options.natsUser ?? user ?? io.userName ?? '';
   const safe = name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 128);
   return NAME_PATTERN.test(safe) ? safe : 'cli';
 }
+
+/** Adds a hint of this CLI to a refusal with this code. */
+export function withHint(error: unknown, code: string, hint: string): unknown {
+  if (!(error instanceof ParleyError) || error.code !== code) return error;
+  return new ParleyError(code, error.message, { hint: `${error.hint}\n${hint}`, cause: error });
+}
+
+export const withOperator = (error: unknown): unknown =>
+  withHint(error, 'FORBIDDEN', 'with the credentials of an operator: --operator');

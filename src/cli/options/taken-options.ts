@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
-import { ParleyError } from '../../client/index.ts';
-import { resolveDaemonAddress } from '../../config/index.ts';
+import { ParleyError, urlWithoutSecrets } from '../../client/index.ts';
+import { flagOf, resolveDaemonAddress } from '../../config/index.ts';
 import type { Io } from '../io.ts';
-import { configFlags, type GlobalOptions } from './options.ts';
+import type { GlobalOptions } from './options.ts';
 
 /**
  * The global options that each command accepts to find a daemon, a server or files. A command refuses all others, so that
  * none is ignored silently; a command that is not listed accepts none. `--json` and `--verbose` apply to every command.
+ * Suggested commands are completed with those by which this command found its daemon.
  */
 
 interface Taken {
@@ -23,34 +24,30 @@ const NONE: Taken = {
   hint: 'leave it out: this command uses no daemon, no server and no data',
 };
 const ANY: Taken = { options: ADDRESS, hint: '' };
-const EITHER: Taken = { ...ANY, isEither: true };
 /** They read files or several servers, so a saved server is not enough. */
 const NO_CONTEXT: Taken = { options: /^(data$|nats|prefix$)/, hint: 'give the server with --nats' };
-const SAVED: Taken = {
-  options: /^(nats(?!Password$|Token$)|prefix$)/,
-  hint: 'a context keeps --nats, --prefix and paths: give a password with --nats-password-file, a token with --nats-token-file',
-};
 const FILES: Taken = {
   options: /^data$/,
   hint: 'this command uses the files of a data directory: give it with --data; `parley migrate` moves conversations between files and a nats-server',
 };
-const DAEMON: Taken = {
+const UP: Taken = {
   options: /^(data$|nats)/,
   hint: 'set `subjectPrefix` in parley.yaml or PARLEY_SUBJECT_PREFIX',
 };
 
-const OF_DAEMONS =
-  'chat say run ls show tail record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead';
-
-const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
-  ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),
-  ...['explain', 'traces', 'doctor', 'migrate'].map((name) => [name, NO_CONTEXT] as const),
-  ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
+const TAKEN_BY: readonly (readonly [commands: string, Taken])[] = [
+  [
+    'chat say run ls show tail record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead',
+    { ...ANY, isEither: true },
+  ],
+  ['explain doctor migrate backup', NO_CONTEXT],
+  ['fsck export import', FILES],
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
-  ['up', DAEMON],
-  ['backup', NO_CONTEXT],
-  ['context add', SAVED],
-]);
+  ['up', UP],
+];
+const TAKEN: ReadonlyMap<string, Taken> = new Map(
+  TAKEN_BY.flatMap(([commands, taken]) => commands.split(' ').map((name) => [name, taken] as const)),
+);
 
 /** Throws `USAGE` for an option that this command would ignore. */
 export function refuseIgnored(command: Command, io: Io): void {
@@ -62,7 +59,7 @@ export function refuseIgnored(command: Command, io: Io): void {
 }
 
 function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io): void {
-  const { nats } = resolveDaemonAddress({ env, flags: configFlags(given), workingDirectory });
+  const { nats } = resolveDaemonAddress({ env, flags: given, workingDirectory });
   if (nats === null) return;
   const variable = env.PARLEY_NATS_URL ? 'PARLEY_NATS_URL' : 'PARLEY_NATS';
   const by =
@@ -72,9 +69,9 @@ function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io)
   throw noEffect('data', `leave it out: ${by}`);
 }
 
+/** Of `dead show`, what `dead` takes. */
 function takenBy(command: Command): Taken {
-  const top = topOf(command).name();
-  return TAKEN.get(`${top} ${command.name()}`) ?? TAKEN.get(top) ?? NONE;
+  return command.parent?.parent ? takenBy(command.parent) : (TAKEN.get(command.name()) ?? NONE);
 }
 
 /** Whether a saved server applies to this command. */
@@ -82,19 +79,35 @@ export function takesContext(command: Command): boolean {
   return takenBy(command).options.test('context');
 }
 
-/** Whether the suggested command `words` accepts this option, when `given` selects the daemon. */
-export function isTaken(words: string, option: string, given: GlobalOptions): boolean {
-  const { options, isEither } = TAKEN.get(words.split(' ', 1)[0] ?? '') ?? ANY;
-  const isNamed = given.nats !== undefined && given.nats !== 'managed';
-  return options.test(option) && !(isEither && isNamed && option === 'data');
-}
-
 export function noEffect(option: string, hint: string): ParleyError {
-  const flag = `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  return new ParleyError('USAGE', `${flag} has no effect here`, { hint });
+  return new ParleyError('USAGE', `${flagOf(option)} has no effect here`, { hint });
 }
 
-/** `dead` of `dead show`. */
-function topOf(command: Command): Command {
-  return command.parent?.parent ? topOf(command.parent) : command;
+/** The options that select the daemon. Never a password or a token. */
+export const KEPT: ReadonlySet<string> = new Set([
+  ...['data', 'nats', 'natsUser', 'natsPasswordFile', 'natsTokenFile', 'natsCredentials', 'natsNkey'],
+  ...['natsTlsCa', 'natsTlsCert', 'natsTlsKey', 'natsInboxPrefix', 'prefix'],
+]);
+
+/** `words`: the command without the program's name. */
+export function commandLine(io: Pick<Io, 'invocation'>, options: GlobalOptions, words: string): string {
+  const { options: taken, isEither } = TAKEN.get(words.split(' ', 1)[0] ?? '') ?? ANY;
+  const isNamed = options.nats !== undefined && options.nats !== 'managed';
+  const flags = [...KEPT].flatMap((name) => {
+    const value = options[name as keyof GlobalOptions];
+    if (typeof value !== 'string' || value === 'managed' || !taken.test(name)) return [];
+    if (isEither && isNamed && name === 'data') return [];
+    return [flagOf(name), quoted(name === 'nats' ? urlWithoutSecrets(value) : value)];
+  });
+  return [io.invocation, words, ...flags].join(' ');
+}
+
+/** Completes each marked command in a text, also of the daemon: `parley ls` in backticks. */
+export function withFlags(io: Pick<Io, 'invocation'>, options: GlobalOptions, text: string): string {
+  return text.replace(/`parley ([^`]+)`/g, (_, words: string) => `\`${commandLine(io, options, words)}\``);
+}
+
+/** For a POSIX shell. */
+export function quoted(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

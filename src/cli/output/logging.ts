@@ -1,28 +1,36 @@
-import type { Writable } from 'node:stream';
 import { ParleyError } from '../../client/index.ts';
 import { escapeHidden, type HideValues, hideInside } from '../../kernel/index.ts';
-
-/** The daemon's log on stderr: readable on a terminal, without control characters; otherwise one JSON object per line. Loads pino on demand. */
+import type { Context } from '../context.ts';
+import { wantsColour } from '../render/text.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** The daemon's log port, with `debug`. */
 export type Log = Readonly<Record<LogLevel, (fields: object, message: string) => void>>;
 
-export interface LoggingOptions {
-  readonly stream: Writable;
-  /** For people; otherwise JSON. */
-  readonly readable: boolean;
-  readonly colour: boolean;
-  readonly level: LogLevel;
-  /** Hides secret values in what is logged. */
-  readonly hide?: HideValues;
-}
-
-export async function createLog(options: LoggingOptions): Promise<Log> {
-  const log = await openLog(options);
-  const { hide: hideSecrets = (text) => text, readable } = options;
+/**
+ * The daemon's log on stderr: readable on a terminal, without control characters; otherwise one JSON object per line. Loads pino
+ * on demand. `hideSecrets`: hides secret values in what is logged.
+ */
+export async function createLog(
+  {
+    io,
+    options: { verbose },
+  }: { readonly io: Pick<Context['io'], 'stderr' | 'env'> } & Pick<Context, 'options'>,
+  hideSecrets: HideValues = (text) => text,
+): Promise<Log> {
+  const { pino } = await import('pino');
+  const { stderr, env } = io;
+  const isReadable = stderr.isTTY === true;
+  const settings = {
+    level: verbose ? 'debug' : 'info',
+    base: undefined,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { error: describe },
+  };
+  const log: Log = pino(settings, isReadable ? await readable(stderr, wantsColour(stderr, env)) : stderr);
   // pino-pretty prints stacks as they are, with control characters in what a tool or a server said.
-  const hide: HideValues = readable ? (text) => escapeHidden(hideSecrets(text)) : hideSecrets;
+  const hide: HideValues = isReadable ? (text) => escapeHidden(hideSecrets(text)) : hideSecrets;
   const hiding = (level: LogLevel) => (fields: object, message: string) => {
     const shown = Object.entries(fields).map(([key, value]) => [key, hideInside(hide, describe(value))]);
     log[level](Object.fromEntries(shown), hide(message));
@@ -30,24 +38,10 @@ export async function createLog(options: LoggingOptions): Promise<Log> {
   return { debug: hiding('debug'), info: hiding('info'), warn: hiding('warn'), error: hiding('error') };
 }
 
-async function openLog({ stream, readable, colour, level }: LoggingOptions): Promise<Log> {
-  const { pino } = await import('pino');
-  const options = {
-    level,
-    base: undefined,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { error: describe },
-  };
-  if (!readable) {
-    const log: Log = pino(options, stream);
-    return log;
-  }
+async function readable(destination: Context['io']['stderr'], colorize: boolean) {
   const { default: pretty } = await import('pino-pretty');
   // Synchronous and not in a worker, so that lines before a crash are written.
-  const lines = pretty({ destination: stream, colorize: colour, translateTime: 'SYS:HH:MM:ss', sync: true });
-  const log: Log = pino(options, lines);
-  return log;
+  return pretty({ destination, colorize, translateTime: 'SYS:HH:MM:ss', sync: true });
 }
 
 /** An error as an object: JSON alone would show it as `{}`. */

@@ -1,6 +1,5 @@
 import type { MessageEntry, Used } from '../../client/index.ts';
-import { renderTable } from './table.ts';
-import { plural } from './text.ts';
+import { plural, renderTable } from './text.ts';
 
 /** Tokens and money, for people. */
 

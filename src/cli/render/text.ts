@@ -1,4 +1,8 @@
-/** Small things about text on a terminal. Pure. */
+import pc from 'picocolors';
+import { ParleyError } from '../../client/index.ts';
+import { escapeHidden, fullDiskError } from '../../kernel/index.ts';
+
+/** Text on a terminal: what is harmless, tables, colours, failures. Pure. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
@@ -56,3 +60,69 @@ export function clockTime(iso: string): string {
 }
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** Rows in aligned columns under their headings; the last column runs free. Paint is applied after measuring. */
+export function renderTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  paintHeading: (text: string) => string = (text) => text,
+): string {
+  const cells = rows.map((row) => row.map((cell) => printable(cell).replaceAll('\n', ' ')));
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  return [paintHeading(line(headings)), ...cells.map(line)].join('\n');
+}
+
+/** The colours of one output; all of them do nothing where colour is off. */
+export type Palette = ReturnType<typeof pc.createColors>;
+
+export const createPalette = (enabled: boolean): Palette => pc.createColors(enabled);
+
+/** On a terminal only, and not where NO_COLOR asks for none or the terminal can do none. */
+export function wantsColour(
+  stream: { readonly isTTY?: boolean },
+  env: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
+}
+
+const VOICES = ['cyan', 'magenta', 'green', 'yellow', 'blue'] as const;
+
+/** The same agent has the same colour, whatever else is on the screen. */
+export function voiceOf(slug: string, palette: Palette): (text: string) => string {
+  let sum = 0;
+  for (const character of slug) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9_973;
+  const colour = palette[VOICES[sum % VOICES.length] ?? 'cyan'];
+  return (text) => palette.bold(colour(text));
+}
+
+/** An error for people (two lines) and for programs (one JSON value). */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export function failureOf(thrown: unknown): Failure {
+  const error = fullDiskError(thrown, 'DISK_FULL', 'a disk');
+  if (error instanceof ParleyError) {
+    const { code, message, hint } = error;
+    return hint === undefined ? { code, message } : { code, message, hint };
+  }
+  return {
+    code: 'UNEXPECTED',
+    message: error instanceof Error ? error.message : String(error),
+    hint: 'this is a fault of Parley itself: run it again with --verbose and report what it prints',
+  };
+}
+
+export function renderFailure({ message, hint }: Failure): string {
+  const first = `parley: ${message}`;
+  return escapeHidden(hint === undefined ? first : `${first}\n${hint.replace(/^/gm, '  ')}`);
+}

@@ -1,8 +1,14 @@
 import { type Entry, type LiveChunk, type MessageEntry, splitMessage } from '../../client/index.ts';
-import { endNotices, oneLine, questions, renderModelFailure, toolCalls } from './entry.ts';
-import { concernsPeople, describeEvent } from './events.ts';
-import type { Palette } from './palette.ts';
-import { HANGING, hang, printable } from './text.ts';
+import {
+  concernsPeople,
+  describeEvent,
+  endNotices,
+  oneLine,
+  questions,
+  renderModelFailure,
+  toolCalls,
+} from './entry.ts';
+import { HANGING, hang, type Palette, printable } from './text.ts';
 
 export interface TranscriptOptions {
   readonly palette: Palette;

@@ -1,8 +1,17 @@
-import type { View, ViewMessage, ViewReport } from '../../client/index.ts';
-import { headersText, parametersText } from './agents.ts';
+import {
+  type Difference,
+  type DiffLine,
+  diffDefinitions,
+  type Hunk,
+  type PartDifference,
+  type PlacedMessage,
+  type View,
+  type ViewMessage,
+  type ViewReport,
+} from '../../client/index.ts';
 import { count, renderUsage, renderUsed } from './cost.ts';
-import type { Palette } from './palette.ts';
-import { HANGING, hang, plural, printable } from './text.ts';
+import { headersText, parametersText } from './state.ts';
+import { firstLine, HANGING, hang, indent, type Palette, plural, printable } from './text.ts';
 import { createWordWrap } from './word-wrap.ts';
 
 /** What an agent's model is sent, for people: each message under what it is, then the account of the whole. */
@@ -30,7 +39,7 @@ function bodyOf(content: string): string {
 }
 
 /** `tool c2_0 · history · entry 10 · 24 tokens`. */
-export function messageHeading(message: ViewMessage, part: ViewReport['parts'][number] | undefined): string {
+function messageHeading(message: ViewMessage, part: ViewReport['parts'][number] | undefined): string {
   const who = [message.role, message.tool_call_id].filter(Boolean).join(' ');
   if (!part) return who;
   const of = part.entries.length > 0 ? [`${entriesNamed(part.entries)}`] : [];
@@ -74,12 +83,13 @@ function bars({ tokens_by_group: groups, tokens, window, reserved }: ViewReport,
 }
 
 function facts(report: ViewReport): string[] {
-  const { cost } = report;
+  const { cost, definition } = report;
+  const entries = (list: readonly number[]) => (list.length > 0 ? entriesNamed(list) : null);
   const lines: [string, string | null | undefined][] = [
     ['view', STATUS[report.status]],
-    ['holds', report.included.length > 0 ? entriesNamed(report.included) : 'no entry'],
+    ['holds', entries(report.included) ?? 'no entry'],
     ...report.left_out_as.map((left): [string, string] => ['not in it', gone(left)]),
-    ['previews', report.shortened.length > 0 ? entriesNamed(report.shortened) : null],
+    ['previews', entries(report.shortened)],
     ['later', report.waiting.length > 0 ? `${entriesNamed(report.waiting)}: for a later call` : null],
     ['reduced', reducedWhen(report)],
     ['sent', SENT[`${report.sent}`]],
@@ -89,11 +99,11 @@ function facts(report: ViewReport): string[] {
     ['parameters', parametersText(report.parameters)],
     ['headers', headersText(report.headers)],
     ['session', report.session && sessionText(report.session)],
-    ['tools', report.tools.length > 0 ? report.tools.join(', ') : null],
-    ['missing', report.tools_missing.length > 0 ? report.tools_missing.join(', ') : null],
-    ['forbidden', report.tools_forbidden.length > 0 ? report.tools_forbidden.join(', ') : null],
+    ['tools', report.tools.join(', ')],
+    ['missing', report.tools_missing.join(', ')],
+    ['forbidden', report.tools_forbidden.join(', ')],
     ['hash', report.requestHash],
-    ['definition', definitionOf(report)],
+    ['definition', definition.recorded ? definition.hash : NOT_RECORDED],
     ['this call', cost.call && renderUsage(cost.call)],
     ['its turn', cost.turn.calls > 1 ? renderUsed(cost.turn) : null],
     ['the agent', renderUsed(cost.agent)],
@@ -107,10 +117,7 @@ function sessionText({ id, by, from }: NonNullable<ViewReport['session']>): stri
   return `${id}, ${by === 'person' ? 'named by the message' : 'returned by the agent'} in entry ${from}`;
 }
 
-function definitionOf({ definition: { hash, recorded } }: ViewReport): string {
-  return recorded ? hash : 'the current one: the log records none for this request';
-}
-
+const NOT_RECORDED = 'the current one: the log records none for this request';
 const NAME = 12;
 
 function fact(name: string, text: string): string {
@@ -140,16 +147,133 @@ function gone({ from, to, how, by }: ViewReport['left_out_as'][number]): string 
 }
 
 function reducedWhen({ next_reduction: { above, target, limits, due, would } }: ViewReport): string {
-  const hard = [
-    limits.messages === null ? [] : [`${count(limits.messages)} messages`],
-    limits.chars === null ? [] : [`${count(limits.chars)} characters`],
-  ].flat();
+  const named = (text: string, value: number | null) => (value === null ? [] : [`${count(value)} ${text}`]);
+  const hard = [...named('messages', limits.messages), ...named('characters', limits.chars)];
   const when = [`${count(above)} tokens`, ...hard].join(' or ');
+  const of = (what: string, entries: readonly number[] = []) =>
+    entries.length > 0 ? [`${what} ${entriesNamed(entries)}`] : [];
   const removals = [
-    would?.shorten.length ? `shorten ${entriesNamed(would.shorten)}` : '',
-    would?.sum_up.length ? `sum up ${entriesNamed(would.sum_up)}` : '',
-    would?.leave_out.length ? `leave out ${entriesNamed(would.leave_out)}` : '',
-  ].filter((text) => text !== '');
+    ...of('shorten', would?.shorten),
+    ...of('sum up', would?.sum_up),
+    ...of('leave out', would?.leave_out),
+  ];
   const what = removals.length > 0 ? `would ${removals.join(', ')}` : 'would remove nothing';
   return `${due ? 'due: it is' : 'when'} above ${when}, to ${count(target)} tokens; now it ${what}`;
+}
+
+/** Two requests side by side, for people: what is the same is counted, the rest is named with its words. */
+
+const SHOWN = 70;
+const SIGNS = { same: '=', changed: '~', gone: '-', added: '+' } as const;
+/** Lines of one part of a definition. */
+const MOST_LINES = 80;
+
+/** `what`: the agent and the place of each, as the person gave them. */
+export function renderDiff(
+  differences: readonly Difference[],
+  [before, after]: readonly [View, View],
+  what: readonly [string, string],
+  palette: Palette,
+): string {
+  const lines: string[] = [];
+  let same = 0;
+  const flush = () => {
+    if (same > 0) lines.push(palette.dim(`${SIGNS.same} ${plural(same, 'message')} the same`));
+    same = 0;
+  };
+  for (const difference of differences) {
+    if (difference.op === 'same') {
+      same++;
+      continue;
+    }
+    flush();
+    lines.push(render(difference, palette));
+  }
+  flush();
+  return [
+    palette.bold(`- ${what[0]}: ${sizeOf(before)}`),
+    palette.bold(`+ ${what[1]}: ${sizeOf(after)}`),
+    '',
+    ...diffDefinitions(before.report.definition, after.report.definition).flatMap((one) =>
+      partLines(one, palette),
+    ),
+    ...lines,
+  ].join('\n');
+}
+
+const sizeOf = ({ messages, report }: View) =>
+  `${plural(messages.length, 'message')}, ${count(report.tokens)} tokens`;
+
+function partLines({ part, op, hunks = [] }: PartDifference, palette: Palette): string[] {
+  const lines = hunks.flatMap((hunk) => [
+    palette.dim(`    ${rangeOf(hunk)}`),
+    ...hunk.lines.map((line) => changedLine(line, palette)),
+  ]);
+  const more = lines.length - MOST_LINES;
+  return [
+    printable(`${SIGNS[op]} definition: ${part}`),
+    ...lines.slice(0, MOST_LINES),
+    ...(more > 0 ? [palette.dim(`    … ${plural(more, 'more line')}; --json prints all of them`)] : []),
+  ];
+}
+
+function rangeOf({ before, after, lines }: Hunk): string {
+  const range = (first: number, op: DiffLine['op']) => {
+    const count = lines.filter((line) => line.op === 'same' || line.op === op).length;
+    return `${count === 0 ? first - 1 : first},${count}`; // as in a unified difference
+  };
+  return `@@ -${range(before, 'gone')} +${range(after, 'added')} @@`;
+}
+
+function changedLine({ op, text }: DiffLine, palette: Palette): string {
+  if (op === 'same') return palette.dim(`     ${printable(text)}`);
+  const line = `    ${SIGNS[op]}${printable(text)}`;
+  return op === 'gone' ? palette.red(line) : palette.green(line);
+}
+
+function render(difference: Exclude<Difference, { op: 'same' }>, palette: Palette): string {
+  switch (difference.op) {
+    case 'gone':
+      return palette.red([heading(SIGNS.gone, difference.before), words(difference.before)].join('\n'));
+    case 'added':
+      return palette.green([heading(SIGNS.added, difference.after), words(difference.after)].join('\n'));
+    case 'changed': {
+      const { before, after } = difference;
+      const at = firstDifference(textOf(before), textOf(after));
+      return [
+        palette.yellow(heading(SIGNS.changed, after)),
+        palette.red(`    was ${messageHeading(before.message, before.part)}`),
+        palette.red(indent(`- ${excerpt(textOf(before), at)}`, '    ')),
+        palette.green(indent(`+ ${excerpt(textOf(after), at)}`, '    ')),
+      ].join('\n');
+    }
+  }
+}
+
+function heading(sign: string, { place, message, part }: PlacedMessage): string {
+  return printable(`${sign} ${place} ${messageHeading(message, part)}`);
+}
+
+function words(one: PlacedMessage): string {
+  return indent(firstLine(printable(textOf(one)), SHOWN), '    ');
+}
+
+function textOf({ message }: PlacedMessage): string {
+  const calls = (message.tool_calls ?? []).map(
+    (call) => `⚙ ${call.function.name} ${call.function.arguments}`,
+  );
+  return [message.content ?? '', ...calls].filter((text) => text !== '').join('\n');
+}
+
+function firstDifference(before: string, after: string): number {
+  let at = 0;
+  while (at < before.length && before[at] === after[at]) at++;
+  return at;
+}
+
+/** From a little before the first difference on. */
+function excerpt(text: string, at: number): string {
+  const from = at < SHOWN / 2 ? 0 : at - 20;
+  const shown = printable(text.slice(from)).replaceAll('\n', ' ⏎ ');
+  return `${from > 0 ? '…' : ''}${firstLine(shown, SHOWN)}`;
 }

@@ -7,9 +7,7 @@ import {
   type WhatIfTurn,
 } from '../../client/index.ts';
 import { count, money } from './cost.ts';
-import type { Palette } from './palette.ts';
-import { renderTable } from './table.ts';
-import { firstLine, indent, plural, printable } from './text.ts';
+import { firstLine, indent, type Palette, plural, printable, renderTable } from './text.ts';
 
 /** What-ifs, for people. */
 
@@ -28,11 +26,9 @@ export function renderWhatIfs(whatIfs: readonly WhatIfSummary[], palette: Palett
     ['ID', 'STARTED', 'STATE', 'AGENT', 'CHANGE', 'TURNS', 'RUNS', 'SAME', 'OTHER', 'COST'],
     whatIfs.map((one) => {
       const { same, different, diverged, failed, interrupted } = one.changed;
-      return [
-        ...[one.id, one.startedAt.slice(0, 19), one.state, one.agent, changeOf(one)],
-        ...[count(one.turns), count(one.runs), count(same)],
-        ...[count(different + diverged + failed + interrupted), costOf(one)],
-      ];
+      const other = different + diverged + failed + interrupted;
+      const texts = [one.id, one.startedAt.slice(0, 19), one.state, one.agent, changeOf(one)];
+      return [...texts, ...[one.turns, one.runs, same, other].map(count), costOf([one.control, one.changed])];
     }),
     palette.bold,
   );
@@ -58,18 +54,20 @@ function changeOf({ change: { model, persona } }: WhatIfSummary): string {
   return parts.join(' and ');
 }
 
-function costOf({ control, changed }: WhatIfSummary): string {
-  return money(control.used.usd + changed.used.usd, control.used.unpricedCalls + changed.used.unpricedCalls);
+function costOf(runs: readonly Pick<WhatIfRun, 'used'>[]): string {
+  const sum = (key: 'usd' | 'unpricedCalls') => runs.reduce((total, { used }) => total + used[key], 0);
+  return money(sum('usd'), sum('unpricedCalls'));
+}
+
+/** Calls, tokens and cost. */
+function usedCells(calls: number, used: WhatIfRun['used']): string[] {
+  return [...[calls, used.inputTokens, used.outputTokens].map(count), costOf([{ used }])];
 }
 
 function sidesTable(result: WhatIfSummary, { bold }: Palette): string {
   const rows = SIDES.map((side) => {
     const { used, ...verdicts } = result[side];
-    return [
-      ...[side, ...VERDICTS.map((verdict) => count(verdicts[verdict]))],
-      ...[count(used.calls), count(used.inputTokens), count(used.outputTokens)],
-      money(used.usd, used.unpricedCalls),
-    ];
+    return [side, ...VERDICTS.map((verdict) => count(verdicts[verdict])), ...usedCells(used.calls, used)];
   });
   const headings = ['', ...VERDICTS.map((verdict) => verdict.toUpperCase())];
   return renderTable([...headings, 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST'], rows, bold);
@@ -79,18 +77,11 @@ function sidesTable(result: WhatIfSummary, { bold }: Palette): string {
 function turnsTable(turns: readonly WhatIfTurn[], { bold }: Palette): string {
   const rows = turns.map((turn) => [
     ...[String(turn.at), verdictsOf(turn.control), verdictsOf(turn.changed)],
-    ...[count(tokensOf(turn.control)), count(tokensOf(turn.changed)), moneyOf(turn.changed)],
+    ...[count(tokensOf(turn.control)), count(tokensOf(turn.changed)), costOf(turn.changed)],
     turn.failure ? `${turn.failure.code}: ${turn.failure.message}` : answerOf(turn.changed),
   ]);
-  const headings = [
-    'AT',
-    'CONTROL',
-    'CHANGED',
-    'TOKENS CONTROL',
-    'TOKENS CHANGED',
-    'COST CHANGED',
-    'CHANGED ANSWER',
-  ];
+  const costs = ['TOKENS CONTROL', 'TOKENS CHANGED', 'COST CHANGED'];
+  const headings = ['AT', 'CONTROL', 'CHANGED', ...costs, 'CHANGED ANSWER'];
   return renderTable(headings, rows, bold);
 }
 
@@ -106,11 +97,6 @@ function tokensOf(runs: readonly WhatIfRun[]): number {
   return runs.reduce((sum, { used }) => sum + used.inputTokens + used.outputTokens, 0);
 }
 
-function moneyOf(runs: readonly WhatIfRun[]): string {
-  const sum = (key: 'usd' | 'unpricedCalls') => runs.reduce((total, { used }) => total + used[key], 0);
-  return money(sum('usd'), sum('unpricedCalls'));
-}
-
 function answerOf([run]: readonly WhatIfRun[]): string {
   if (!run) return '';
   const answer = run.verdict === 'diverged' ? callsOf(run) : (run.content ?? callsOf(run));
@@ -124,11 +110,14 @@ function callsOf({ toolCalls }: Pick<WhatIfRun, 'toolCalls'>): string {
 function oneTurn(turn: WhatIfTurn, palette: Palette): string {
   const { at, recorded, failure } = turn;
   if (failure) return palette.red(printable(`the turn of entry ${at}: ${failure.code}: ${failure.message}`));
+  type Shown = Pick<WhatIfRun, 'used' | 'steps' | 'finishReason' | 'model'>;
+  const row = (name: string, verdict: string, { model, steps, used, finishReason }: Shown) => [
+    ...[name, verdict, model ?? '', ...usedCells(steps, used)],
+    finishReason ?? '-',
+  ];
   const rows = [
-    ['recorded', '', recorded.model ?? '', ...rowOf(recorded)],
-    ...SIDES.flatMap((side) =>
-      turn[side].map((run, place) => [`${side} ${place + 1}`, run.verdict, run.model ?? '', ...rowOf(run)]),
-    ),
+    row('recorded', '', recorded),
+    ...SIDES.flatMap((side) => turn[side].map((run, place) => row(`${side} ${place + 1}`, run.verdict, run))),
   ];
   const headings = ['RUN', 'VERDICT', 'MODEL', 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST', 'FINISH'];
   return [
@@ -138,13 +127,6 @@ function oneTurn(turn: WhatIfTurn, palette: Palette): string {
     ),
     ...(turn.truncated ? ['', 'long texts are cut: the file in the data directory has them'] : []),
   ].join('\n');
-}
-
-function rowOf({ used, steps, finishReason }: Pick<WhatIfRun, 'used' | 'steps' | 'finishReason'>): string[] {
-  return [
-    ...[count(steps), count(used.inputTokens), count(used.outputTokens)],
-    ...[money(used.usd, used.unpricedCalls), finishReason ?? '-'],
-  ];
 }
 
 /** The lines in which a run differs from the recorded answer. Equal runs of one side are shown once. */

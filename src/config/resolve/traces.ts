@@ -1,5 +1,5 @@
 import { type Environment, variable } from '../problems/environment.ts';
-import { Problems, show } from '../problems/problems.ts';
+import { type Problems, show } from '../problems/problems.ts';
 import type { TracesConfig } from '../schema/config.ts';
 import type { TelemetryFile } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
@@ -16,7 +16,8 @@ export function resolveTraces(
   problems: Problems,
 ): TracesConfig | null {
   if (variable(env, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return null;
-  const url = urlFrom(address(env, WHOLE, problems), address(env, BASE, problems) ?? endpoint);
+  const base = address(env, BASE, problems) ?? endpoint;
+  const url = address(env, WHOLE, problems) ?? (base === null ? null : `${base.replace(/\/+$/, '')}${PATH}`);
   if (url === null) return null;
   return {
     url,
@@ -26,29 +27,10 @@ export function resolveTraces(
   };
 }
 
-/** Where a command sends traces: `endpoint`, else the standard variables. Null: nowhere. */
-export function tracesUrl(env: Environment, endpoint: string | undefined): string | null {
-  const problems = new Problems();
-  const url =
-    endpoint === undefined
-      ? urlFrom(address(env, WHOLE, problems), address(env, BASE, problems))
-      : urlFrom(null, checked(endpoint, '--endpoint', problems));
-  problems.throwIfAny();
-  return url;
-}
-
-function urlFrom(whole: string | null, base: string | null): string | null {
-  return whole ?? (base === null ? null : `${base.replace(/\/+$/, '')}${PATH}`);
-}
-
 function address(env: Environment, name: string, problems: Problems): string | null {
   const text = variable(env, name);
-  return text === undefined ? null : checked(text, `environment ${name}`, problems);
-}
-
-function checked(text: string, source: string, problems: Problems): string | null {
-  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
+  if (text === undefined || (/^https?:\/\//.test(text) && URL.canParse(text))) return text ?? null;
   const expected = 'a URL that begins with http:// or https://';
-  problems.add({ source, seen: show(text), expected });
+  problems.add({ source: `environment ${name}`, seen: show(text), expected });
   return null;
 }

@@ -1,51 +1,32 @@
-import { type Environment, variable } from '../problems/environment.ts';
+import { type Environment, variable, variableOf } from '../problems/environment.ts';
 import type { NatsFile } from './http-file.ts';
 
 /** The value of a setting: from its flag, its variable, or `nats` of `parley.yaml`, in this order. */
 
-/** Flags as typed; each name is the flag's in camel case. */
-export interface ConfigFlags {
-  readonly data?: string;
-  readonly nats?: string;
-  readonly natsUser?: string;
-  readonly natsPassword?: string;
-  readonly natsPasswordFile?: string;
-  readonly natsToken?: string;
-  readonly natsTokenFile?: string;
-  readonly natsCredentials?: string;
-  readonly natsNkey?: string;
-  readonly natsTlsCa?: string;
-  readonly natsTlsCert?: string;
-  readonly natsTlsKey?: string;
-  readonly natsInboxPrefix?: string;
-  readonly store?: string;
-  readonly http?: string;
-  readonly httpToken?: string;
+/** The flag `--nats-user` is `natsUser`, its variable `PARLEY_NATS_USER`. */
+export const SETTINGS = [
+  ...([
+    'data',
+    'nats',
+    'natsUser',
+    'natsPassword',
+    'natsPasswordFile',
+    'natsToken',
+    'natsTokenFile',
+  ] as const),
+  ...(['natsCredentials', 'natsNkey', 'natsTlsCa', 'natsTlsCert', 'natsTlsKey', 'natsInboxPrefix'] as const),
+  ...(['store', 'http', 'httpToken'] as const),
+] as const;
+type SettingName = (typeof SETTINGS)[number];
+
+/** Flags as typed. */
+export type ConfigFlags = { readonly [Name in SettingName]?: string };
+
+export function flagOf(name: string): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-interface Setting {
-  readonly flag: string;
-  readonly variable: string;
-}
-
-export const SETTINGS: Readonly<Record<keyof ConfigFlags, Setting>> = {
-  data: { flag: '--data', variable: 'PARLEY_DATA' },
-  nats: { flag: '--nats', variable: 'PARLEY_NATS' },
-  natsUser: { flag: '--nats-user', variable: 'PARLEY_NATS_USER' },
-  natsPassword: { flag: '--nats-password', variable: 'PARLEY_NATS_PASSWORD' },
-  natsPasswordFile: { flag: '--nats-password-file', variable: 'PARLEY_NATS_PASSWORD_FILE' },
-  natsToken: { flag: '--nats-token', variable: 'PARLEY_NATS_TOKEN' },
-  natsTokenFile: { flag: '--nats-token-file', variable: 'PARLEY_NATS_TOKEN_FILE' },
-  natsCredentials: { flag: '--nats-credentials', variable: 'PARLEY_NATS_CREDENTIALS' },
-  natsNkey: { flag: '--nats-nkey', variable: 'PARLEY_NATS_NKEY' },
-  natsTlsCa: { flag: '--nats-tls-ca', variable: 'PARLEY_NATS_TLS_CA' },
-  natsTlsCert: { flag: '--nats-tls-cert', variable: 'PARLEY_NATS_TLS_CERT' },
-  natsTlsKey: { flag: '--nats-tls-key', variable: 'PARLEY_NATS_TLS_KEY' },
-  natsInboxPrefix: { flag: '--nats-inbox-prefix', variable: 'PARLEY_NATS_INBOX_PREFIX' },
-  store: { flag: '--store', variable: 'PARLEY_STORE' },
-  http: { flag: '--http', variable: 'PARLEY_HTTP' },
-  httpToken: { flag: '--http-token', variable: 'PARLEY_HTTP_TOKEN' },
-};
+export const settingVariable = (name: SettingName): string => variableOf([name]);
 
 export interface SettingValue {
   readonly text: string;
@@ -62,17 +43,17 @@ export interface SettingsInput {
   readonly nats?: NatsFile;
 }
 
-export function settingValue(input: SettingsInput, name: keyof ConfigFlags): SettingValue | null {
+export function settingValue(input: SettingsInput, name: SettingName): SettingValue | null {
   const flag = input.flags[name];
-  if (flag !== undefined) return { text: flag, source: `flag ${SETTINGS[name].flag}` };
-  const text = variable(input.env, SETTINGS[name].variable);
-  if (text !== undefined) return { text, source: `environment ${SETTINGS[name].variable}` };
+  if (flag !== undefined) return { text: flag, source: `flag ${flagOf(name)}` };
+  const text = variable(input.env, settingVariable(name));
+  if (text !== undefined) return { text, source: `environment ${settingVariable(name)}` };
   const [key, value] = natsKey(input.nats, name);
   return value === undefined ? null : { text: value, source: `parley.yaml: ${key}` };
 }
 
 /** The key of `parley.yaml` that corresponds to a NATS flag, and its value. */
-function natsKey(file: NatsFile | undefined, name: keyof ConfigFlags): [string, string | undefined] {
+function natsKey(file: NatsFile | undefined, name: SettingName): [string, string | undefined] {
   if (name === 'nats') {
     const server = file?.server;
     return ['nats.server', typeof server === 'object' ? server.join(',') : server];

@@ -11,6 +11,7 @@ import {
   type SettingsInput,
   type SettingValue,
   settingValue,
+  settingVariable,
 } from './setting-sources.ts';
 
 /**
@@ -69,7 +70,7 @@ const NATS_BINARY_VARIABLE = 'NATS_BIN';
 
 /** Every variable of this file. */
 export const SETTING_VARIABLES: readonly string[] = [
-  ...Object.values(SETTINGS).map((setting) => setting.variable),
+  ...SETTINGS.map(settingVariable),
   CLIENT_URL_VARIABLE,
   CONFIG_VARIABLE,
   TELEMETRY_VARIABLE,
@@ -152,16 +153,13 @@ export function withoutCredentials(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !CREDENTIALS.includes(name)));
 }
 
-const CREDENTIALS: readonly string[] = (
-  [
-    ...['natsUser', 'natsPassword', 'natsPasswordFile', 'natsToken', 'natsTokenFile', 'natsCredentials'],
-    ...['natsNkey', 'natsTlsCert', 'natsTlsKey'],
-  ] as (keyof ConfigFlags)[]
-).map((name) => SETTINGS[name].variable);
+const CREDENTIALS: readonly string[] = SETTINGS.filter((name) =>
+  /^nats(User|Password|Token|Credentials|Nkey|TlsCert|TlsKey)/.test(name),
+).map(settingVariable);
 
 /** Whether the environment or a flag names the server of the configuration. */
 export function namesServer(env: Environment, flags: ConfigFlags): boolean {
-  return flags.nats !== undefined || variable(env, SETTINGS.nats.variable) !== undefined;
+  return flags.nats !== undefined || variable(env, settingVariable('nats')) !== undefined;
 }
 
 export function resolveDaemonAddress(options: {
@@ -183,7 +181,7 @@ export function resolveDaemonAddress(options: {
   const isOwn =
     found === undefined
       ? given !== undefined || (!isByClientUrl && namesServer(options.env, flags))
-      : (flags.data ?? variable(options.env, SETTINGS.data.variable)) !== undefined;
+      : (flags.data ?? variable(options.env, settingVariable('data'))) !== undefined;
   const credentials = isOwn ? env : withDotenv(withoutCredentials(options.env), folders, problems, []).env;
   const input = {
     env: credentials,
@@ -201,7 +199,7 @@ export function resolveDaemonAddress(options: {
         : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
     data: resolve(workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
     subjectPrefix: variable(env, variableOf(['subjectPrefix'])) ?? null,
-    user: variable(env, SETTINGS.natsUser.variable) ?? null,
+    user: variable(env, settingVariable('natsUser')) ?? null,
   };
   problems.throwIfAny();
   return address;
@@ -237,7 +235,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
       source: setting.source,
       seen: show(setting.text),
       expected: 'a loopback address, since no token is configured',
-      hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
+      hint: `set ${settingVariable('httpToken')} to serve other machines`,
     });
   }
   const { hosts, origins, requestsPerSecond, readers, readersPerCaller } = file;
@@ -262,7 +260,7 @@ function httpTokens(
 ): HttpToken[] {
   const { operate = null, approve = HTTP_PUBLISHER, post = HTTP_PUBLISHER } = publishers;
   const rows: readonly (Omit<HttpToken, 'secret'> & { key: string; text: string | undefined })[] = [
-    { key: SETTINGS.httpToken.variable, role: 'operate', text: own, publisher: operate },
+    { key: settingVariable('httpToken'), role: 'operate', text: own, publisher: operate },
     { key: 'http.tokens.operate', role: 'operate', text: tokens.operate, publisher: operate },
     { key: 'http.tokens.approve', role: 'approve', text: tokens.approve, publisher: approve },
     { key: 'http.tokens.post', role: 'post', text: tokens.post, publisher: post },

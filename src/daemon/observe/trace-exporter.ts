@@ -87,7 +87,7 @@ export class TraceExporter implements TraceFollower {
   async start(): Promise<void> {
     const { now, changedSince } = this.#parts;
     const upTo = await this.#position();
-    if (upTo === null) return this.#savePosition(now()); // older logs: `parley traces`
+    if (upTo === null) return this.#savePosition(now()); // older logs are not sent
     const since = upTo - OVERLAP_MS;
     for (const id of await changedSince(since))
       this.#add(id, { from: Number.POSITIVE_INFINITY, since, entries: null });

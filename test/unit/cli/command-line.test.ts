@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandLine, withFlags } from '../../../src/cli/options/command-line.ts';
+import { commandLine, withFlags } from '../../../src/cli/options/taken-options.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { fakeDaemon, parley } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deadLetterLines } from '../../../src/cli/commands/daemon/dead.ts';
-import { createPalette } from '../../../src/cli/render/palette.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 import { type DeadLetterSummary, ParleyError } from '../../../src/client/index.ts';
 import { fakeDaemon, parley } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { withDocuments } from '../../../src/cli/output/documents.ts';
+import { withDocuments } from '../../../src/cli/context.ts';
 import { ROOT } from '../../support/pages.ts';
 
 describe('documents that messages name', () => {

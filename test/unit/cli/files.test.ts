@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { renderFsck } from '../../../src/cli/commands/offline/fsck.ts';
-import { createPalette } from '../../../src/cli/render/palette.ts';
+import { renderFsck } from '../../../src/cli/commands/offline/files.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/daemon/index.ts';
 import { parley } from './support.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DaemonModule } from '../../../src/cli/dependencies.ts';
+import type { DaemonModule } from '../../../src/cli/io.ts';
 import { createProgram } from '../../../src/cli/program.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import type { Config } from '../../../src/config/index.ts';
@@ -19,7 +19,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   show: ['c'],
   tail: ['c'],
   explain: ['c', '--agent', 'pm'],
-  traces: ['c'],
   fork: ['c', '--as', 'd'],
   hire: ['c', 'scout', '--persona-file', 'p.md'],
   dismiss: ['c', 'scout'],
@@ -40,7 +39,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   agents: [],
   dead: ['show', '1'],
   token: [],
-  context: ['add', 'prod'],
   completion: ['bash'],
   doctor: [],
   backup: ['copy'],
@@ -53,7 +51,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
 
 const program = createProgram(
   { stdout: process.stdout, stderr: process.stderr } as unknown as Parameters<typeof createProgram>[0],
-  async () => {},
+  () => async () => {},
 );
 const OPTIONS = program.options
   .map((option) => option.long ?? '')

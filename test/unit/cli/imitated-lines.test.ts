@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPalette } from '../../../src/cli/render/palette.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
 import {
   agent,

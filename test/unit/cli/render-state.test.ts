@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { renderState } from '../../../src/cli/render/conversation.ts';
+import { renderState } from '../../../src/cli/render/state.ts';
 
 it.each([
   ['stopped', '; dev is stopped: the run waits until it is resumed'],

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { renderEntry } from '../../../src/cli/render/entry.ts';
-import { createPalette } from '../../../src/cli/render/palette.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 import { agent } from './support.ts';
 
 it('a tool name invented by a model neither moves the cursor nor begins a line', () => {

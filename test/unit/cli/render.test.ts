@@ -1,12 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { renderCheck } from '../../../src/cli/commands/daemon/doctor.ts';
 import { renderBanner } from '../../../src/cli/commands/daemon/up.ts';
-import { renderEntry } from '../../../src/cli/render/entry.ts';
-import { concernsPeople } from '../../../src/cli/render/events.ts';
-import { failureOf, renderFailure } from '../../../src/cli/render/failure.ts';
-import { createPalette, voiceOf, wantsColour } from '../../../src/cli/render/palette.ts';
-import { renderTable } from '../../../src/cli/render/table.ts';
-import { clockTime, firstLine, indent, onTerminal, printable } from '../../../src/cli/render/text.ts';
+import { concernsPeople, renderEntry } from '../../../src/cli/render/entry.ts';
+import {
+  clockTime,
+  createPalette,
+  failureOf,
+  firstLine,
+  indent,
+  onTerminal,
+  printable,
+  renderFailure,
+  renderTable,
+  voiceOf,
+  wantsColour,
+} from '../../../src/cli/render/text.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
 import { type Entry, ParleyError, type ViewReport } from '../../../src/client/index.ts';
 import { agent, ended, entryOf, person, reportOf, started } from './support.ts';

@@ -1,9 +1,6 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ageText } from '../../../src/cli/render/activity.ts';
-import { createPalette } from '../../../src/cli/render/palette.ts';
-import { renderStatus } from '../../../src/cli/render/status.ts';
-import { ParleyError } from '../../../src/client/index.ts';
-import { fakeDaemon, start } from './support.ts';
+import { describe, expect, it } from 'vitest';
+import { ageText, renderStatus } from '../../../src/cli/render/state.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00.000Z');
 const ago = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString();
@@ -79,30 +76,4 @@ describe('the page of `parley status`', () => {
     [200_000, '2d'],
     [-5, '0s'],
   ])('an age of %d seconds is %s', (seconds, text) => expect(ageText(ago(seconds), NOW)).toBe(text));
-});
-
-describe('parley status --watch', () => {
-  afterEach(() => void vi.useRealTimers());
-
-  it('continues while the daemon is away and when it answers again', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const away = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers on parley.api.status');
-    let answer: Status | ParleyError = STATUS;
-    const daemon = fakeDaemon({
-      status: () => {
-        if (answer instanceof ParleyError) throw answer;
-        return answer;
-      },
-    });
-    const running = start(['status', '--watch'], { daemon });
-    await vi.waitFor(() => expect(running.output()).toContain('daemon A'));
-    answer = away;
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(running.output()).toMatch(/parley: no daemon answers on parley.api.status\n$/);
-    answer = { ...STATUS, deadLetters: 7 };
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(running.output()).toContain('7 dead letters');
-    running.signal('SIGINT');
-    expect((await running.done).code).toBe(0);
-  });
 });

@@ -1,6 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { CliDependencies, DaemonModule } from '../../../src/cli/dependencies.ts';
-import type { EndSignal, Io } from '../../../src/cli/io.ts';
+import type { CliDependencies, DaemonModule, EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
 import {
   type ClientOptions,

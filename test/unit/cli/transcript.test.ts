@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createPalette } from '../../../src/cli/render/palette.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
 import { Transcript } from '../../../src/cli/render/transcript.ts';
 import type { Entry, FollowEvent } from '../../../src/client/index.ts';
 import { agent, chunk, ended, entryOf, person } from './support.ts';

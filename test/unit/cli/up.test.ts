@@ -229,7 +229,8 @@ async function logged(readable: boolean) {
   const stream = new PassThrough();
   const chunks: string[] = [];
   stream.on('data', (data: Buffer) => chunks.push(data.toString()));
-  const log = await createLog({ stream, readable, colour: false, level: 'info' });
+  const stderr = Object.assign(stream, { isTTY: readable });
+  const log = await createLog({ io: { stderr, env: { NO_COLOR: '1' } }, options: {} });
   return { log, text: () => chunks.join('') };
 }
 

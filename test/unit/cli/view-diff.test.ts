@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createPalette } from '../../../src/cli/render/palette.ts';
-import { renderDiff } from '../../../src/cli/render/view-diff.ts';
+import { createPalette } from '../../../src/cli/render/text.ts';
+import { renderDiff } from '../../../src/cli/render/view.ts';
 import type { View } from '../../../src/client/index.ts';
 import { diffViews } from '../../../src/conversation/view/view-diff.ts';
 import { reportOf } from './support.ts';

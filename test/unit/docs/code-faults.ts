@@ -79,7 +79,7 @@ function schemaFaults(schema: z.ZodType, data: unknown): string[] {
 
 const program = createProgram(
   { stdout: process.stdout, stderr: process.stderr } as unknown as Parameters<typeof createProgram>[0],
-  async () => {},
+  () => async () => {},
 );
 
 /** `parley` as a command: at the start of a line, after a prompt, a pipe, `&&` or `$(`, or by npm. */

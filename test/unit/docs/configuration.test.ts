@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { flagOf, SETTINGS } from '../../../src/config/index.ts';
 import { agentFileSchema } from '../../../src/config/schema/schema.ts';
-import { SETTINGS } from '../../../src/config/schema/setting-sources.ts';
 
 const read = (path: string) => readFile(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
@@ -41,7 +41,7 @@ it('docs/reference/configuration.md names every key of the schema that ships', a
 
 it('docs/reference/configuration.md names every key of an agent and every flag of a setting', async () => {
   const page = await read('docs/reference/configuration.md');
-  const names = [...Object.keys(agentFileSchema.shape), ...Object.values(SETTINGS).map(({ flag }) => flag)];
+  const names = [...Object.keys(agentFileSchema.shape), ...SETTINGS.map(flagOf)];
   expect(names.length).toBeGreaterThan(20);
   expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
 });

@@ -1,11 +1,17 @@
 import { type Command, Option } from 'commander';
-import type { ParleyClient } from '../../../client/index.ts';
 import { ParleyError } from '../../../client/index.ts';
+import { parseJson } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { asking, withDaemon } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { approvalLines } from '../../render/approvals.ts';
+import {
+  type ActorOptions,
+  actorOf,
+  addActorOptions,
+  withHint,
+  withOperator,
+} from '../../options/publisher.ts';
+import { approvalLines } from '../../render/entry.ts';
 
 /** Lists pending approvals and answers them. */
 
@@ -17,11 +23,10 @@ type Answer = {
 
 interface AnswererOptions extends ActorOptions {
   readonly operator?: boolean;
-}
-
-function addAnswererOptions(command: Command): Command {
-  const operator = new Option('--operator', 'answer as the operator, without a publisher');
-  return addActorOptions(command).addOption(operator.conflicts('publisher'));
+  readonly reason?: string;
+  readonly result?: string;
+  readonly rerun?: boolean;
+  readonly failed?: boolean;
 }
 
 export function addApprovals(program: Command, act: Act): void {
@@ -29,116 +34,74 @@ export function addApprovals(program: Command, act: Act): void {
     .command('approvals')
     .description('list the pending approvals')
     .argument('[conversation]', 'only this one', conversationId)
-    .action((conversation: string | undefined, _options: object, command: Command) =>
-      act(command, (context) => withDaemon(context, (client) => list(context, client, conversation))),
-    );
-  addApprove(program, act);
-  const deny = program
-    .command('deny')
-    .description('refuse a call')
-    .argument('<id>', 'of the approval')
-    .option('--reason <text>', 'the reason, for the model');
-  addAnswererOptions(deny).action((id: string, { reason, ...who }: DenyOptions, command: Command) =>
-    act(command, (context) => give(context, id, who, { answer: 'deny', reason })),
-  );
-  addResolve(program, act);
+    .action(act(asking(list)));
+  const answering = (
+    name: string,
+    about: string,
+    answerOf: (options: AnswererOptions) => Answer,
+    options: readonly (readonly [flag: string, about: string])[] = [],
+  ) => {
+    const command = program.command(name).description(about).argument('<id>', 'of the approval');
+    for (const [flag, meaning] of options) command.option(flag, meaning);
+    const operator = new Option('--operator', 'answer as the operator, without a publisher');
+    addActorOptions(command)
+      .addOption(operator.conflicts('publisher'))
+      .action(
+        act((context, id: string, given: AnswererOptions) => give(context, id, given, answerOf(given))),
+      );
+  };
+  answering('approve', 'let a call run', () => ({ answer: 'approve' }));
+  answering('deny', 'refuse a call', ({ reason }) => ({ answer: 'deny', ...(reason && { reason }) }), [
+    ['--reason <text>', 'the reason, for the model'],
+  ]);
+  answering('resolve', 'report the outcome of a call that may have run', resolution, [
+    ['--result <json>', 'it ran, with this result'],
+    ['--rerun', 'run it again'],
+    ['--failed', 'it did not run'],
+  ]);
 }
 
-async function list(
-  context: Context,
-  client: ParleyClient,
-  conversation: string | undefined,
-): Promise<number> {
+const list: Parameters<typeof asking<[conversation: string | undefined]>>[0] = async (
+  context,
+  client,
+  conversation,
+) => {
   const { approvals, more } = await client.request('approvals', { conversation });
-  for (const approval of approvals) {
-    if (context.json) context.value(approval);
-    else for (const line of approvalLines(approval, context.command)) context.line(line);
-  }
+  for (const approval of approvals)
+    context.result(approval, (one) => approvalLines(one, context.command).join('\n'));
   if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
-  return 0;
-}
+};
 
-function addApprove(program: Command, act: Act): void {
-  const approve = program
-    .command('approve')
-    .description('let a call run')
-    .argument('<id>', 'of the approval');
-  addAnswererOptions(approve).action((id: string, who: AnswererOptions, command: Command) =>
-    act(command, (context) => give(context, id, who, { answer: 'approve' })),
-  );
-}
-
-interface DenyOptions extends AnswererOptions {
-  readonly reason?: string;
-}
-
-interface ResolveOptions extends AnswererOptions {
-  readonly result?: string;
-  readonly rerun?: boolean;
-  readonly failed?: boolean;
-}
-
-function addResolve(program: Command, act: Act): void {
-  const resolve = program
-    .command('resolve')
-    .description('report the outcome of a call that may have run')
-    .argument('<id>', 'of the approval')
-    .option('--result <json>', 'it ran, with this result')
-    .option('--rerun', 'run it again')
-    .option('--failed', 'it did not run');
-  addAnswererOptions(resolve).action((id: string, options: ResolveOptions, command: Command) =>
-    act(command, (context) => give(context, id, options, resolution(options))),
-  );
-}
-
-function resolution({ result, rerun, failed }: ResolveOptions): Answer {
+function resolution({ result, rerun, failed }: AnswererOptions): Answer {
   const chosen = [result !== undefined, rerun === true, failed === true].filter(Boolean).length;
   if (chosen !== 1) {
     throw new ParleyError('USAGE', 'resolve takes exactly one of --result, --rerun and --failed', {
       hint: '`parley resolve ID --rerun`',
     });
   }
-  if (rerun) return { answer: 'rerun' };
-  if (failed) return { answer: 'failed' };
-  return { answer: 'result', result: asJson(result ?? '') };
+  if (result === undefined) return { answer: rerun ? 'rerun' : 'failed' };
+  const value = parseJson(result);
+  if (value !== undefined) return { answer: 'result', result: value };
+  throw new ParleyError('USAGE', `--result is not JSON: ${result}`, {
+    hint: 'quote it: --result \'"done"\'',
+  });
 }
 
-function asJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ParleyError('USAGE', `--result is not JSON: ${text}`, {
-      hint: 'quote it: --result \'"done"\'',
-    });
-  }
-}
-
-function give(context: Context, approvalId: string, who: AnswererOptions, answer: Answer): Promise<number> {
+function give(context: Context, approvalId: string, who: AnswererOptions, answer: Answer): Promise<void> {
   return withDaemon(context, async (client) => {
     const { publisher, ...author } = actorOf(context, who);
     const request = { approvalId, ...author, ...(who.operator ? {} : { publisher }), ...answer };
     const accepted = await client.request('answer', request).catch((error: unknown) => {
-      throw withCommand(error, approvalId, answer);
+      throw withOperator(withHint(error, 'ANSWER_DOES_NOT_FIT', fitting(approvalId, answer)));
     });
-    if (context.json) context.value(accepted);
-    else context.line(`${approvalId}: ${answer.answer}`);
-    return 0;
+    context.result(accepted, () => `${approvalId}: ${answer.answer}`);
   });
 }
 
-/** Adds the commands of this CLI to the hint of a refusal. */
-function withCommand(error: unknown, id: string, { answer }: Answer): unknown {
-  if (!(error instanceof ParleyError)) return error;
-  if (error.code === 'FORBIDDEN')
-    return new ParleyError(error.code, error.message, {
-      hint: `${error.hint}\nwith the credentials of an operator: --operator`,
-      cause: error,
-    });
-  if (error.code !== 'ANSWER_DOES_NOT_FIT') return error;
-  const isFresh = answer !== 'approve' && answer !== 'deny';
-  const commands = isFresh
-    ? `\`parley approve ${id}\` or \`parley deny ${id}\``
-    : `\`parley resolve ${id} --rerun | --failed | --result JSON\``;
-  return new ParleyError(error.code, error.message, { hint: `${error.hint}\n${commands}`, cause: error });
+/** The commands of the other kind: for a call that ran, or did not. */
+function fitting(id: string, { answer }: Answer): string {
+  return answer === 'approve' || answer === 'deny'
+    ? `\`parley resolve ${id} --rerun | --failed | --result JSON\``
+    : `\`parley approve ${id}\` or \`parley deny ${id}\``;
 }

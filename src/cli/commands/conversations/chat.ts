@@ -3,17 +3,15 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
 import { type ParleyClient, ParleyError, type PostMessage } from '../../../client/index.ts';
 import { decodeUtf8 } from '../../../kernel/index.ts';
-import { createPaste, type Paste } from '../../chat/paste.ts';
-import { createScreen } from '../../chat/screen.ts';
 import { ChatSession } from '../../chat/session.ts';
+import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { asking } from '../../find-daemon.ts';
 import { logEntries, logLength } from '../../follow/log-pages.ts';
-import { quoted } from '../../options/command-line.ts';
 import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { type Failure, renderFailure } from '../../render/failure.ts';
-import { plural, printable } from '../../render/text.ts';
+import { quoted } from '../../options/taken-options.ts';
+import { plural, printable, renderFailure } from '../../render/text.ts';
 
 /** The conversation of `parley chat` without an argument. */
 const DEFAULT_CONVERSATION = 'chat';
@@ -29,9 +27,9 @@ export function addChat(program: Command, act: Act): void {
     .command('chat')
     .description('talk in the terminal; piped in, each line is a message that waits for its answer')
     .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION);
-  addActorOptions(added).action((conversation: string, options: ActorOptions, command: Command) =>
-    act(command, (context) =>
-      withDaemon(context, (client) => {
+  addActorOptions(added).action(
+    act(
+      asking((context, client, conversation: string, options: ActorOptions) => {
         const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
         const talk = typed ? chatOnTerminal : chatFromPipe;
         return talk(context, client, conversation, actorOf(context, options));
@@ -119,7 +117,7 @@ async function chatOnTerminal(
   const paste = createPaste(io, input, (lines) =>
     note(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them`)),
   );
-  leaveOnSecondInterrupt(input, { session, paste, note, tell: context.failure });
+  leaveOnSecondInterrupt(context, input, { session, paste, note });
   let unsent: readonly PostMessage[] = [];
   try {
     screen.show(session.floor);
@@ -197,11 +195,14 @@ interface Interrupted {
   readonly session: ChatSession;
   readonly paste: Paste;
   readonly note: (text: string) => void;
-  readonly tell: (error: unknown) => Failure;
 }
 
 /** The first Ctrl-C discards pending pasted lines, or else aborts the running turns. */
-function leaveOnSecondInterrupt(input: Interface, { session, paste, note, tell }: Interrupted): void {
+function leaveOnSecondInterrupt(
+  { failure }: Context,
+  input: Interface,
+  { session, paste, note }: Interrupted,
+): void {
   let pressed = false;
   input.on('line', () => {
     pressed = false;
@@ -215,7 +216,7 @@ function leaveOnSecondInterrupt(input: Interface, { session, paste, note, tell }
     pressed = true;
     session.abort().then(
       (aborted) => note(aborted ? 'stopped; Ctrl-C again leaves' : 'Ctrl-C again leaves'),
-      (error: unknown) => note(renderFailure(tell(error))),
+      (error: unknown) => note(renderFailure(failure(error))),
     );
   });
 }

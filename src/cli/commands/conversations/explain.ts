@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
 import { diffDefinitions, diffViews, ParleyError, type View } from '../../../client/index.ts';
-import type { Act, Context } from '../../context.ts';
+import { type Act, type Context, loadConfig } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { loadConfig } from '../../load-config.ts';
-import { conversationId, entryIndex } from '../../options/options.ts';
+import { entryIndex, ofConversation } from '../../options/options.ts';
 import { noEffect } from '../../options/taken-options.ts';
-import { renderView } from '../../render/view.ts';
-import { renderDiff } from '../../render/view-diff.ts';
+import { renderDiff, renderView } from '../../render/view.ts';
 
 interface ExplainOptions {
   readonly agent: string;
@@ -17,10 +15,8 @@ interface ExplainOptions {
 }
 
 export function addExplain(program: Command, act: Act): void {
-  program
-    .command('explain')
-    .description('print the exact request that an agent’s model gets; with --data no daemon is needed')
-    .argument('<conversation>', 'its id', conversationId)
+  const about = 'print the exact request that an agent’s model gets; with --data no daemon is needed';
+  ofConversation(program, 'explain', about)
     .requiredOption('--agent <slug>', 'whose view')
     .option(
       '--at <index>',
@@ -30,20 +26,15 @@ export function addExplain(program: Command, act: Act): void {
     .option('--diff [index]', 'compare with the request as of this entry (default: now)', entryIndex)
     .option('--diff-agent <slug>', 'compare with the request of this agent')
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
-    .action((conversation: string, options: ExplainOptions, command: Command) =>
-      act(command, async (context) => {
+    .action(
+      act(async (context, conversation: string, options: ExplainOptions) => {
         refuseIgnored(context, options);
         const read = await viewReader(context, conversation, options);
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
-        if (second) {
-          compare(context, await withChangedTexts(read, [first, second]), [first, second]);
-          return 0;
-        }
-        const view = await read(first);
-        if (context.json) context.value({ messages: view.messages, report: view.report });
-        else context.line(renderView(view, context.palette));
-        return 0;
+        if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
+        const { messages, report } = await read(first);
+        context.result({ messages, report }, (view) => renderView(view, context.palette));
       }),
     );
 }
@@ -90,9 +81,8 @@ function compare(
     context.value({ before, after, messages, definition });
     return;
   }
-  context.line(
-    renderDiff(messages, views, [named(requests, views, 0), named(requests, views, 1)], context.palette),
-  );
+  const names = [named(requests, views, 0), named(requests, views, 1)] as const;
+  context.line(renderDiff(messages, views, names, context.palette));
 }
 
 /** A recorded definition compared with the current one of another place is easily mistaken for an edit: it is named. */

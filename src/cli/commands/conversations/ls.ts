@@ -1,10 +1,19 @@
 import type { Command } from 'commander';
-import type { ConversationSummary } from '../../../client/index.ts';
+import {
+  type AnswerOf,
+  type ConversationSummary,
+  type ParleyClient,
+  ParleyError,
+} from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
-import { ageText, waitText } from '../../render/activity.ts';
+import { asking } from '../../find-daemon.ts';
+import { conversationId, wholeNumber } from '../../options/options.ts';
 import { money } from '../../render/cost.ts';
-import { renderTable } from '../../render/table.ts';
+import { oneLine } from '../../render/entry.ts';
+import { ageText, waitText } from '../../render/state.ts';
+import { type Palette, renderTable, voiceOf } from '../../render/text.ts';
+
+/** Lists conversations, and finds messages in them. */
 
 const HEADINGS = [
   ...['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'STATUS', 'WAITS FOR'],
@@ -17,65 +26,66 @@ export function addLs(program: Command, act: Act): void {
   program
     .command('ls')
     .description('list the conversations')
-    .action((_options: object, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const rows: ConversationSummary[] = [];
-          const unanswered = new Set<string>();
-          let after: string | null | undefined;
-          do {
-            const page = await client.request('conversations', after ? { after } : {});
-            rows.push(...page.conversations);
-            for (const daemon of page.incomplete ?? []) unanswered.add(daemon);
-            after = page.next;
-          } while (after);
+    .action(
+      act(
+        asking(async (context, client) => {
+          const { rows, unanswered } = await allConversations(client);
           if (context.json) for (const row of rows) context.value(row);
-          else if (rows.length === 0) {
+          else if (rows.length === 0)
             context.note(`no conversations yet: start one with \`${context.command('chat')}\``);
-          } else
-            context.line(
-              renderTable(
-                HEADINGS,
-                rows.map((row) => cells(row, Date.now())),
-                context.palette.dim,
-              ),
-            );
+          else {
+            const table = rows.map((row) => cells(row, Date.now()));
+            context.line(renderTable(HEADINGS, table, context.palette.dim));
+          }
           if (unanswered.size > 0) {
             const daemons = [...unanswered].join(', ');
             context.note(`the list may be incomplete or stale: no answer from daemon ${daemons}`);
           }
-          return 0;
         }),
       ),
     );
 }
 
+/** `unanswered`: daemons whose conversations may be missing. */
+export async function allConversations(
+  client: ParleyClient,
+): Promise<{ rows: ConversationSummary[]; unanswered: Set<string> }> {
+  const rows: ConversationSummary[] = [];
+  const unanswered = new Set<string>();
+  for (let after: string | null | undefined; after !== null; ) {
+    const page = await client.request('conversations', after ? { after } : {});
+    rows.push(...page.conversations);
+    for (const daemon of page.incomplete ?? []) unanswered.add(daemon);
+    after = page.next;
+  }
+  return { rows, unanswered };
+}
+
+/** `2026-11-22 05:00` */
+export const minuteOf = (iso: string): string => iso.slice(0, 16).replace('T', ' ');
+
 function cells(row: ConversationSummary, now: number): string[] {
-  const updated = row.updatedAt.slice(0, 16).replace('T', ' ');
-  const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls } = row;
-  const used = [
+  const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls, updatedAt } = row;
+  return [
+    ...[id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), waitsFor(row, now), String(length)],
     tokens === undefined ? '-' : String(tokens),
     usd === undefined ? '-' : money(usd, unpricedCalls),
+    minuteOf(updatedAt),
   ];
-  const talking = activeAgent ?? '-';
-  const state = [phase, mode, talking, status(row), waitsFor(row, now)];
-  return [id, title ?? '-', ...state, String(length), ...used, updated];
 }
 
 /** The first that applies: running turns, waiting ones, stopped agents with work, limited ones, failed last turns. */
-function status({
-  running,
-  waiting,
-  limited = [],
-  stopped = [],
-  activity = [],
-}: ConversationSummary): string {
-  if (running.length > 0) return `${running.join(', ')} at work`;
-  if (waiting.length > 0) return `${waiting.join(', ')} waiting`;
-  if (stopped.length > 0) return `${stopped.join(', ')} ${stopped.length === 1 ? 'is' : 'are'} stopped`;
-  if (limited.length > 0) return `${limited.join(', ')} limited`;
+function status({ running, waiting, limited, stopped = [], activity = [] }: ConversationSummary): string {
   const failed = activity.filter((one) => one.status === 'failed').map(({ agent }) => agent);
-  return failed.length > 0 ? `${failed.join(', ')} failed` : '-';
+  const states: [readonly string[] | undefined, string][] = [
+    [running, 'at work'],
+    [waiting, 'waiting'],
+    [stopped, stopped.length === 1 ? 'is stopped' : 'are stopped'],
+    [limited, 'limited'],
+    [failed, 'failed'],
+  ];
+  const [agents, what] = states.find(([agents]) => agents?.length) ?? [];
+  return agents ? `${agents.join(', ')} ${what}` : '-';
 }
 
 function waitsFor({ activity = [] }: ConversationSummary, now: number): string {
@@ -86,4 +96,69 @@ function waitsFor({ activity = [] }: ConversationSummary, now: number): string {
   if (waits.length === 0) return '-';
   const more = waits.length - SHOWN_WAITS;
   return `${waits.slice(0, SHOWN_WAITS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+interface SearchOptions {
+  readonly in?: string;
+  readonly agent?: string;
+  readonly person?: string;
+  readonly phase?: string;
+  readonly after?: string;
+  readonly before?: string;
+  readonly limit?: number;
+}
+
+export function addSearch(program: Command, act: Act): void {
+  program
+    .command('search <words...>')
+    .description('find messages of all conversations; words in quotation marks occur in this order')
+    .option('--in <conversation>', 'only in this conversation', conversationId)
+    .option('--agent <slug>', 'only messages of this agent')
+    .option('--person <name>', 'only messages of this person: the name or the id')
+    .option('--phase <phase>', 'only messages in this phase')
+    .option('--after <time>', 'only messages from this time on: 2026-01-31, or with a time of day')
+    .option('--before <time>', 'only messages before this time')
+    .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber)
+    .action(
+      act(
+        asking(async (context, client, words: string[], { in: conversation, ...options }: SearchOptions) => {
+          if (words.join('').trim() === '')
+            throw new ParleyError('USAGE', 'there is no word to search for', {
+              hint: 'parley search WORD …',
+            });
+          const found = await client.request('search', { q: words.join(' '), conversation, ...options });
+          const { hits, pending, incomplete = [] } = found;
+          if (context.json || hits.length > 0)
+            context.result(found, () => renderFound(hits, context.palette));
+          else context.note('no message has these words');
+          if (pending > 0)
+            context.note(`the index is being built: ${pending} conversations are missing; search again soon`);
+          if (incomplete.length > 0)
+            context.note(`the answer may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
+        }),
+      ),
+    );
+}
+
+type Hit = AnswerOf<'search'>['hits'][number];
+
+/** Found messages: a line that names the place, and the snippet. */
+function renderFound(hits: readonly Hit[], palette: Palette): string {
+  return hits.map((hit) => `${placeText(hit, palette)}\n  ${snippetText(hit, palette)}`).join('\n');
+}
+
+function placeText({ conversation, title, index, at, author, phase }: Hit, palette: Palette): string {
+  const name = oneLine(author.name);
+  const who = author.kind === 'agent' ? voiceOf(author.id, palette)(name) : palette.bold(name);
+  const facts = [minuteOf(at), phase, title === null ? null : oneLine(title)];
+  return `${conversation} ${index}  ${who}  ${palette.dim(facts.filter((fact) => fact !== null).join(' · '))}`;
+}
+
+function snippetText({ snippet, marks }: Hit, palette: Palette): string {
+  let [text, end] = ['', 0];
+  for (const [from, to] of marks) {
+    text += oneLine(snippet.slice(end, from)) + palette.bold(oneLine(snippet.slice(from, to)));
+    end = to;
+  }
+  return text + oneLine(snippet.slice(end));
 }

@@ -9,9 +9,9 @@ import { isOverdue } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { conversationId, duration } from '../../options/options.ts';
-import { ask } from '../../output/question.ts';
-import { renderTable } from '../../render/table.ts';
-import { printable } from '../../render/text.ts';
+import { confirms } from '../../output/terminal.ts';
+import { renderTable } from '../../render/text.ts';
+import { allConversations, minuteOf } from './ls.ts';
 
 interface RmOptions {
   /** Milliseconds. */
@@ -32,29 +32,30 @@ export function addRm(program: Command, act: Act): void {
     )
     .option('--dry-run', 'with --older-than: list them, delete nothing')
     .option('--yes', 'with --older-than: do not ask')
-    .action((conversation: string | undefined, options: RmOptions, command: Command) =>
-      act(command, (context) => rm(context, conversation, options)),
+    .action(
+      act((context, conversation: string | undefined, { olderThan, dryRun, yes }: RmOptions) => {
+        if ((conversation === undefined) === (olderThan === undefined) || (conversation && (dryRun || yes)))
+          throw new ParleyError('USAGE', 'name one conversation, or an age', {
+            hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
+          });
+        return withDaemon(context, (client) =>
+          conversation === undefined
+            ? removeOld(context, client, { dryRun, yes, olderThan: olderThan ?? 0 })
+            : remove(context, client, { conversation }),
+        );
+      }),
     );
-}
-
-function rm(context: Context, conversation: string | undefined, options: RmOptions): Promise<number> {
-  const { olderThan, dryRun, yes } = options;
-  if ((conversation === undefined) === (olderThan === undefined) || (conversation && (dryRun || yes)))
-    throw new ParleyError('USAGE', 'name one conversation, or an age', {
-      hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
-    });
-  return withDaemon(context, async (client) => {
-    if (conversation !== undefined) await remove(context, client, { conversation });
-    else await removeOld(context, client, { ...options, olderThan: olderThan ?? 0 });
-    return 0;
-  });
 }
 
 /** The daemon checks each one again and keeps those in use. */
 async function removeOld(
   context: Context,
   client: ParleyClient,
-  { olderThan, dryRun = false, yes = false }: RmOptions & { readonly olderThan: number },
+  {
+    olderThan,
+    dryRun = false,
+    yes = false,
+  }: { olderThan: number; dryRun?: boolean | undefined; yes?: boolean | undefined },
 ): Promise<void> {
   const now = Date.now();
   const lastEntryBefore = new Date(now - olderThan).toISOString();
@@ -68,12 +69,18 @@ async function removeOld(
     context.note(`parley: ${doubt(now).message}`);
   }
   if (dryRun) return;
-  if (!yes && !(await confirms(context, rows.length))) {
+  const question = `Delete ${rows.length === 1 ? 'it' : `these ${rows.length}`}?`;
+  if (!yes && !(await confirms(context, question, [], NO_TERMINAL))) {
     context.note('nothing is deleted');
     return;
   }
   for (const { id } of rows) await remove(context, client, { conversation: id, lastEntryBefore });
 }
+
+const NO_TERMINAL = {
+  message: 'there is no terminal for the question',
+  hint: 'check the list with --dry-run, then give --yes',
+};
 
 /** The same check as in the daemon's retention. */
 function doubt(now: number): ParleyError {
@@ -94,17 +101,12 @@ async function remove(
 ): Promise<void> {
   const answer = await client.request('delete', request);
   const { conversation } = request;
-  if (context.json) context.value(request.lastEntryBefore ? { conversation, ...answer } : answer);
-  else for (const line of erasedText(conversation, answer)) context.line(line);
+  const value = request.lastEntryBefore ? { conversation, ...answer } : answer;
+  context.result(value, () => erasedText(conversation, answer).join('\n'));
 }
 
 async function olderRows(client: ParleyClient, lastEntryBefore: string): Promise<ConversationSummary[]> {
-  const rows: ConversationSummary[] = [];
-  for (let after: string | null | undefined; after !== null; ) {
-    const page = await client.request('conversations', after ? { after } : {});
-    rows.push(...page.conversations);
-    after = page.next;
-  }
+  const { rows } = await allConversations(client);
   const limit = Date.parse(lastEntryBefore);
   return rows.filter(({ updatedAt, running, waiting, stopped = [] }) => {
     const isInUse = running.length + waiting.length + stopped.length > 0;
@@ -115,20 +117,11 @@ async function olderRows(client: ParleyClient, lastEntryBefore: string): Promise
 function table({ palette }: Context, rows: readonly ConversationSummary[]): string {
   const cells = rows.map(({ id, title, length, updatedAt }) => [
     id,
-    printable(title ?? '-'),
+    title ?? '-',
     String(length),
-    updatedAt.slice(0, 16).replace('T', ' '),
+    minuteOf(updatedAt),
   ]);
   return renderTable(['ID', 'TITLE', 'LENGTH', 'UPDATED'], cells, palette.dim);
-}
-
-async function confirms({ io, json }: Context, count: number): Promise<boolean> {
-  if (json || !io.stdin.isTTY || !io.stdout.isTTY)
-    throw new ParleyError('USAGE', 'there is no terminal for the question', {
-      hint: 'check the list with --dry-run, then give --yes',
-    });
-  const answer = await ask(io, io.stdout, `Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
-  return /^y(es)?$/i.test(answer ?? '');
 }
 
 /** What a deletion erased, what is left, and what no daemon can erase. */

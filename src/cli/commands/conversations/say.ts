@@ -10,16 +10,21 @@ import { createIdSource, decodeUtf8, hasVisible, nearest } from '../../../kernel
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
-import { conversationId, slugs } from '../../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
+import { conversationId, listOf } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions, withOperator } from '../../options/publisher.ts';
 
-interface SayOptions extends ActorOptions {
-  readonly to?: string[];
+/** Posts a message, or starts a workflow. */
+
+interface PostingOptions extends ActorOptions {
   readonly id?: string;
-  readonly delivery?: DeliveryMode;
-  readonly session?: string;
   readonly wait?: boolean;
   readonly operator?: boolean;
+}
+
+interface SayOptions extends PostingOptions {
+  readonly to?: string[];
+  readonly delivery?: DeliveryMode;
+  readonly session?: string;
 }
 
 export function addSay(program: Command, act: Act): void {
@@ -37,19 +42,32 @@ export function addSay(program: Command, act: Act): void {
     .option('--wait', 'stream the answer until no turn runs; exit code 0 also if a turn waits for a person')
     .option('--operator', 'post it as an operator, who may name any session');
   addActorOptions(added).action(
-    (conversation: string, words: string[], options: SayOptions, command: Command) =>
-      act(command, async (context) => {
-        const content = await textOf(context, words, 'say CONVERSATION');
-        return withDaemon(context, async (client) => {
-          const { to, id, delivery, session: sessionId } = options;
-          await refuseNoSlug(client, to);
-          const actor = actorOf(context, options);
-          const message = { conversation, content, to, id, delivery, sessionId, ...actor };
-          const post = options.wait ? postAndWait : postOnly;
-          return post(context, client, message, options.operator ? { asOperator: true } : {});
-        });
-      }),
+    act(async (context, conversation: string, words: string[], options: SayOptions) => {
+      const content = await textOf(context, words, 'say CONVERSATION');
+      return withDaemon(context, async (client) => {
+        const { to, id, delivery, session: sessionId } = options;
+        await refuseNoSlug(client, to);
+        const actor = actorOf(context, options);
+        return post(
+          context,
+          client,
+          { conversation, content, to, id, delivery, sessionId, ...actor },
+          options,
+        );
+      });
+    }),
   );
+}
+
+const slugs = listOf('slugs of agents');
+
+function post(
+  context: Context,
+  client: ParleyClient,
+  message: PostMessage,
+  { wait, operator }: PostingOptions,
+): Promise<number> {
+  return (wait ? postAndWait : postOnly)(context, client, message, operator ? { asOperator: true } : {});
 }
 
 /** The words, or with `-` the text on stdin. */
@@ -82,13 +100,6 @@ async function everythingOn(stream: AsyncIterable<unknown>, usage: string): Prom
   });
 }
 
-interface RunOptions extends ActorOptions {
-  readonly conversation?: string;
-  readonly id?: string;
-  readonly wait?: boolean;
-  readonly operator?: boolean;
-}
-
 export function addRun(program: Command, act: Act): void {
   const added = program
     .command('run')
@@ -102,27 +113,20 @@ export function addRun(program: Command, act: Act): void {
       'stream the answers until no turn runs; exit code 0 if a node ended the run, 1 if it waits for a person',
     )
     .option('--operator', 'start it as an operator, who may start any workflow');
-  addActorOptions(added).action((workflow: string, words: string[], options: RunOptions, command: Command) =>
-    act(command, async (context) => {
+  interface RunOptions extends PostingOptions {
+    readonly conversation?: string;
+  }
+  addActorOptions(added).action(
+    act(async (context, workflow: string, words: string[], options: RunOptions) => {
       const content = await textOf(context, words, 'run WORKFLOW');
-      const { conversation = createIdSource()(), id, wait, operator } = options;
+      const { conversation = createIdSource()(), id } = options;
       const message: PostMessage = { conversation, content, workflow, id, ...actorOf(context, options) };
       return withDaemon(context, async (client) => {
-        if (wait) context.note(`conversation ${conversation}`);
-        const start = wait ? postAndWait : postOnly;
-        return start(context, client, message, operator ? { asOperator: true } : {}).catch(
-          (error: unknown) => {
-            throw withOperator(error);
-          },
-        );
+        if (options.wait) context.note(`conversation ${conversation}`);
+        return post(context, client, message, options).catch((error: unknown) => {
+          throw withOperator(error);
+        });
       });
     }),
   );
-}
-
-/** Adds an option of this CLI to the hint of a refusal. */
-function withOperator(error: unknown): unknown {
-  if (!(error instanceof ParleyError) || error.code !== 'FORBIDDEN') return error;
-  const hint = `${error.hint}\nwith the credentials of an operator: --operator`;
-  return new ParleyError(error.code, error.message, { hint, cause: error });
 }

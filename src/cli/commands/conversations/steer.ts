@@ -1,37 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { MODES, type Mode, ParleyError } from '../../../client/index.ts';
-import type { Act } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { type ConversationDetail, MODES, type Mode, ParleyError } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { asking } from '../../find-daemon.ts';
 import { isOfConversation } from '../../follow/post-and-wait.ts';
-import { conversationId } from '../../options/options.ts';
-import { type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { renderState } from '../../render/conversation.ts';
+import { conversationId, entryIndex, listOf, ofConversation } from '../../options/options.ts';
+import { type ActorOptions, actorOf, addActorOptions, addPublisherOption } from '../../options/publisher.ts';
+import { renderState } from '../../render/state.ts';
+
+/** Commands that change the state of a conversation. */
 
 export function addPhase(program: Command, act: Act): void {
-  const added = program
-    .command('phase')
-    .description('enter a phase')
-    .argument('<conversation>', 'its id', conversationId)
-    .argument(
-      '<phase>',
-      'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own',
-    );
+  const names = 'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own';
+  const added = ofConversation(program, 'phase', 'enter a phase').argument('<phase>', names);
   addActorOptions(added).action(
-    (conversation: string, phase: string, options: ActorOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const detail = await client.request('phase', {
-            conversation,
-            phase,
-            ...actorOf(context, options),
-          });
-          if (context.json) context.value(detail);
-          else context.line(renderState(detail));
-          return 0;
-        }),
-      ),
+    act(
+      asking(async (context, client, conversation: string, phase: string, options: ActorOptions) => {
+        const request = { conversation, phase, ...actorOf(context, options) };
+        context.result(await client.request('phase', request), renderState);
+      }),
+    ),
   );
 }
 
@@ -42,74 +31,74 @@ interface ModeOptions extends ActorOptions {
 }
 
 export function addMode(program: Command, act: Act): void {
-  const added = program
-    .command('mode')
-    .description('enter a mode')
-    .argument('<conversation>', 'its id', conversationId)
+  const added = ofConversation(program, 'mode', 'enter a mode')
     .addArgument(new Argument('<mode>').choices(MODES))
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
     .option('--input <text>', 'the first message of the run (default: the next message to its agent)');
   addActorOptions(added).action(
-    (conversation: string, mode: Mode, { agent, workflow, input, ...who }: ModeOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const detail = await client.request('mode', {
-            conversation,
-            mode,
-            agent,
-            workflow,
-            input,
-            ...actorOf(context, who),
-          });
-          if (context.json) context.value(detail);
-          else context.line(renderState(detail));
-          return 0;
-        }),
-      ),
+    act(
+      asking(async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
+        const { agent, workflow, input } = options;
+        const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
+        context.result(await client.request('mode', request), renderState);
+      }),
+    ),
   );
 }
 
-interface Switch {
-  readonly verb: 'stop' | 'resume';
-  readonly description: string;
-  readonly done: string;
+export function addFork(program: Command, act: Act): void {
+  const about = 'continue a copy of a conversation from any entry; can be repeated';
+  const added = ofConversation(program, 'fork', about)
+    .requiredOption('--as <id>', 'the id of the copy', conversationId)
+    .option('--at <index>', 'the last entry of the copy (default: the newest)', entryIndex);
+  interface ForkOptions extends Pick<ActorOptions, 'publisher'> {
+    readonly as: string;
+    readonly at?: number;
+  }
+  addPublisherOption(added).action(
+    act(
+      asking(async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
+        const request = { conversation, as, at, ...actorOf(context, who) };
+        context.result(await client.request('fork', request), renderState);
+      }),
+    ),
+  );
 }
 
-export const addStop = (program: Command, act: Act): void =>
-  addSwitch(program, act, {
-    verb: 'stop',
-    description: 'abort running turns; none starts until `resume`',
-    done: 'is stopped',
-  });
+const SWITCHES = {
+  stop: { about: 'abort running turns; none starts until `resume`', done: 'is stopped' },
+  resume: { about: 'let turns run again', done: 'is resumed' },
+} as const;
 
-export const addResume = (program: Command, act: Act): void =>
-  addSwitch(program, act, { verb: 'resume', description: 'let turns run again', done: 'is resumed' });
+export const addStop = (program: Command, act: Act): void => addSwitch(program, act, 'stop');
+export const addResume = (program: Command, act: Act): void => addSwitch(program, act, 'resume');
 
-function addSwitch(program: Command, act: Act, { verb, description, done }: Switch): void {
-  const added = program
-    .command(verb)
-    .description(description)
-    .argument('<conversation>', 'its id', conversationId)
-    .argument('[agent]', 'only this agent (default: all agents)');
+function addSwitch(program: Command, act: Act, verb: keyof typeof SWITCHES): void {
+  const { about, done } = SWITCHES[verb];
+  const added = ofConversation(program, verb, about).argument(
+    '[agent]',
+    'only this agent (default: all agents)',
+  );
   addActorOptions(added).action(
-    (conversation: string, agent: string | undefined, options: ActorOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const actor = actorOf(context, options);
-          const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
-          const detail = await client.request(verb, { conversation, agent, ...actor });
-          if (context.json) context.value(detail);
-          else context.line(`${conversation}: ${agent ?? 'the conversation'} ${done}`);
-          for (const [slug, { limit }] of Object.entries(before?.agents ?? {}))
-            if (isOfConversation(limit) && (agent ?? slug) === slug)
-              context.note(
-                `parley: limits.${limit} ended the last turn of ${slug}, and ends each new one until it is raised in parley.yaml and \`${context.command('reload')}\` was run`,
-              );
-          return 0;
-        }),
-      ),
+    act(
+      asking(async (context, client, conversation: string, agent: string | undefined, who: ActorOptions) => {
+        const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
+        const detail = await client.request(verb, { conversation, agent, ...actorOf(context, who) });
+        context.result(detail, () => `${conversation}: ${agent ?? 'the conversation'} ${done}`);
+        if (before) noteLimits(context, before, agent);
+      }),
+    ),
   );
+}
+
+/** Limits of the conversation end each new turn too. */
+function noteLimits(context: Context, { agents }: ConversationDetail, agent: string | undefined): void {
+  for (const [slug, { limit }] of Object.entries(agents ?? {}))
+    if (isOfConversation(limit) && (agent ?? slug) === slug)
+      context.note(
+        `parley: limits.${limit} ended the last turn of ${slug}, and ends each new one until it is raised in parley.yaml and \`${context.command('reload')}\` was run`,
+      );
 }
 
 interface HireOptions extends ActorOptions {
@@ -123,80 +112,59 @@ interface HireOptions extends ActorOptions {
 }
 
 export function addHire(program: Command, act: Act): void {
-  const added = program
-    .command('hire')
-    .description('add an agent to a conversation; can be repeated')
-    .argument('<conversation>', 'its id', conversationId)
+  const added = ofConversation(program, 'hire', 'add an agent to a conversation; can be repeated')
     .argument('<slug>', 'the slug of the new agent')
     .requiredOption('--persona-file <file>', 'its instructions')
     .option('--name <name>', 'its name in the thread (default: from the slug)')
     .option('--description <text>', 'what it is for, in one line that the other agents read')
-    .option('--tools <names>', 'its tools, separated by commas (default: none)', toolNames)
+    .option('--tools <names>', 'its tools, separated by commas (default: none)', listOf('names of tools'))
     .option('--model <name>', 'a configured model (default: that of the default agent)')
     .option('--budget-tokens <number>', 'tokens that it and the agents that it hires may use', amount)
     .option('--budget-usd <number>', 'US dollars that they may use', amount);
   addActorOptions(added).action(
-    (conversation: string, slug: string, options: HireOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
-          const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
-          const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
-          const agent = { slug, name, description, persona, tools, model, budget };
-          const { as, publisher } = options;
-          const detail = await client.request('hire', {
-            conversation,
-            ...agent,
-            ...actorOf(context, { ...(as && { as }), ...(publisher && { publisher }) }),
-          });
-          if (context.json) context.value(detail);
-          else context.line(`${conversation}: ${slug} is hired`);
-          return 0;
-        }),
-      ),
+    act(
+      asking(async (context, client, conversation: string, slug: string, options: HireOptions) => {
+        const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
+        const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
+        const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
+        const agent = { slug, name, description, persona, tools, model, budget };
+        const request = { conversation, ...agent, ...actorOf(context, options) };
+        context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
+      }),
+    ),
   );
-}
-
-interface DismissOptions extends ActorOptions {
-  readonly reason?: string;
 }
 
 export function addDismiss(program: Command, act: Act): void {
-  const added = program
-    .command('dismiss')
-    .description('remove a hired agent, and those that it hired; can be repeated')
-    .argument('<conversation>', 'its id', conversationId)
+  const about = 'remove a hired agent, and those that it hired; can be repeated';
+  const added = ofConversation(program, 'dismiss', about)
     .argument('<slug>', 'the hired agent')
     .option('--reason <text>', 'why');
+  interface DismissOptions extends ActorOptions {
+    readonly reason?: string;
+  }
   addActorOptions(added).action(
-    (conversation: string, agent: string, { reason, ...actor }: DismissOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          const request = { conversation, agent, reason, ...actorOf(context, actor) };
-          const detail = await client.request('dismiss', request);
-          if (context.json) context.value(detail);
-          else context.line(`${conversation}: ${agent} is dismissed`);
-          return 0;
-        }),
-      ),
+    act(
+      asking(async (context, client, conversation: string, agent: string, options: DismissOptions) => {
+        const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
+        context.result(
+          await client.request('dismiss', request),
+          () => `${conversation}: ${agent} is dismissed`,
+        );
+      }),
+    ),
   );
 }
 
-async function personaIn(file: string): Promise<string> {
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (cause) {
+export async function personaIn(file: string): Promise<string> {
+  return (await readFile(file, 'utf8').catch(unreadable)).trim();
+
+  function unreadable(cause: unknown): never {
     throw new ParleyError('USAGE', `the persona cannot be read: ${file}`, {
-      hint: 'name a text file with --persona-file',
+      hint: 'name a text file',
       cause,
     });
   }
-}
-
-function toolNames(value: string): string[] {
-  const names = value.split(',').map((name) => name.trim());
-  if (names.every((name) => name !== '')) return names;
-  throw new InvalidArgumentError('Give names of tools, separated by commas: recall,fs_read.');
 }
 
 function amount(value: string): number {

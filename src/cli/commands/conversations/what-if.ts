@@ -1,6 +1,4 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import {
   type ParleyClient,
@@ -10,13 +8,14 @@ import {
   type WhatIfTurn,
 } from '../../../client/index.ts';
 import { splitFrontMatter } from '../../../config/index.ts';
-import { createIdSource } from '../../../kernel/index.ts';
+import { createIdSource, sleep } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { conversationId, entryIndex } from '../../options/options.ts';
+import { entryIndex, ofConversation } from '../../options/options.ts';
 import { actorOf, addPublisherOption } from '../../options/publisher.ts';
-import { createSpinner } from '../../output/spinner.ts';
+import { createSpinner, untilSignal } from '../../output/terminal.ts';
 import { renderWhatIf, renderWhatIfState, renderWhatIfs } from '../../render/what-if.ts';
+import { personaIn } from './steer.ts';
 
 interface WhatIfOptions {
   readonly agent?: string;
@@ -36,12 +35,8 @@ const POLL_MS = 300;
 const LINE_EVERY_MS = 10_000;
 
 export function addWhatIf(program: Command, act: Act): void {
-  const added = program
-    .command('what-if')
-    .description(
-      'send the request of past turns again with another model or persona, and compare the answers',
-    )
-    .argument('<conversation>', 'its id', conversationId)
+  const about = 'send the request of past turns again with another model or persona, and compare the answers';
+  const added = ofConversation(program, 'what-if', about)
     .option('--agent <slug>', 'whose turns (default: the agent of entry --at)')
     .option('--at <indexes>', 'entries of the turns, separated by commas, or all', indexes)
     .option('--model <name>', 'a key of models in parley.yaml')
@@ -54,9 +49,7 @@ export function addWhatIf(program: Command, act: Act): void {
     .option('--list', 'list the what-ifs of the conversation')
     .option('--show <id>', 'print the result of an earlier what-if')
     .option('--stop <id>', 'end a what-if that runs, and print what it has');
-  addPublisherOption(added).action((conversation: string, options: WhatIfOptions, command: Command) =>
-    act(command, (context) => whatIf(context, conversation, options)),
-  );
+  addPublisherOption(added).action(act(whatIf));
 }
 
 async function whatIf(context: Context, conversation: string, options: WhatIfOptions): Promise<number> {
@@ -74,7 +67,7 @@ async function whatIf(context: Context, conversation: string, options: WhatIfOpt
       else context.line(renderWhatIfs(whatIfs, context.palette));
       return 0;
     }
-    const actor = actorOf(context, options.publisher === undefined ? {} : { publisher: options.publisher });
+    const actor = actorOf(context, options);
     if (stop !== undefined) await client.request('what-if-stop', { conversation, id: stop, ...actor });
     const id = show ?? stop ?? (await start(context, client, conversation, options, actor)).id;
     if (show === undefined) await waitFor(context, client, { conversation, id });
@@ -97,18 +90,16 @@ async function start(
   const started = await client.request('what-if', {
     ...{ conversation, agent, at, model, runs, ...actor },
     id: createIdSource()().toLowerCase(), // a repeated request starts nothing (CLIENT-REQUESTS-1)
-    ...(file === undefined ? {} : { persona: await personaIn(resolve(context.io.workingDirectory, file)) }),
+    ...(file === undefined ? {} : { persona: await personaOf(resolve(context.io.workingDirectory, file)) }),
     ...(fromAnswer ? { start: 'answer' as const } : {}),
   });
   if (!context.json) context.note(`what-if ${started.id}: ${renderWhatIfState(started)}`);
   return started;
 }
 
-async function personaIn(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new ParleyError('USAGE', `the persona ${path} cannot be read`, { hint: 'name a text file', cause });
-  });
-  const parts = splitFrontMatter(text);
+/** Without the keys of the file of an agent. */
+async function personaOf(path: string): Promise<string> {
+  const parts = splitFrontMatter(await personaIn(path));
   if (parts) return parts.persona;
   throw new ParleyError('USAGE', `${path} has keys that never end`, {
     hint: 'add a second line of --- before the persona',
@@ -122,27 +113,22 @@ interface Asked {
 
 /** Shows the progress until the what-if has ended. A signal ends the wait, not the what-if. */
 async function waitFor(context: Context, client: ParleyClient, asked: Asked): Promise<void> {
-  const abort = new AbortController();
-  const release = context.io.onSignal(() => abort.abort());
   const spinner = createSpinner(context.io);
   let notedAt = performance.now();
-  try {
+  await untilSignal(context.io, async (signal) => {
     for (;;) {
       const summary = await client.request('what-if-result', { ...asked, limit: 0 });
       if (!isOpen(summary)) return;
-      if (abort.signal.aborted) throw leftRunning(context, asked);
+      if (signal.aborted) throw leftRunning(context, asked);
       const text = renderWhatIfState(summary);
       spinner.show(text);
       if (context.io.stderr.isTTY !== true && performance.now() - notedAt > LINE_EVERY_MS) {
         context.note(text);
         notedAt = performance.now();
       }
-      await pause(POLL_MS, undefined, { signal: abort.signal }).catch(() => undefined);
+      await sleep(POLL_MS, signal);
     }
-  } finally {
-    spinner.hide();
-    release();
-  }
+  }).finally(spinner.hide);
 }
 
 function isOpen({ state }: WhatIfSummary): boolean {
@@ -167,8 +153,7 @@ async function wholeResult(client: ParleyClient, asked: Asked): Promise<WhatIfRe
 
 /** 1: it has not all its runs. */
 function print(context: Context, result: WhatIfResult): number {
-  if (context.json) context.value(result);
-  else context.line(renderWhatIf(result, context.palette));
+  context.result(result, (one) => renderWhatIf(one, context.palette));
   return result.state === 'done' || isOpen(result) ? 0 : 1;
 }
 

@@ -6,12 +6,17 @@ import {
   ParleyError,
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
+import { asking } from '../../find-daemon.ts';
 import { conversationId, publisherName, wholeNumber } from '../../options/options.ts';
-import { renderFailure } from '../../render/failure.ts';
-import type { Palette } from '../../render/palette.ts';
-import { renderTable } from '../../render/table.ts';
-import { firstLine, indent, plural, printable } from '../../render/text.ts';
+import {
+  firstLine,
+  indent,
+  type Palette,
+  plural,
+  printable,
+  renderFailure,
+  renderTable,
+} from '../../render/text.ts';
 
 /** Lists, shows, repeats and discards refused posts. */
 
@@ -29,48 +34,45 @@ export function addDead(program: Command, act: Act): void {
     .description('list, show, retry and discard refused posts (dead letters)');
   withFilters(dead.command('ls').description('list them, newest first'))
     .option('--limit <count>', 'at most this many', wholeNumber, SHOWN)
-    .action(({ limit, ...filters }: Filters & { limit: number }, command: Command) =>
-      act(command, (context) => withDaemon(context, (client) => list(context, client, filters, limit))),
-    );
+    .action(act(asking(list)));
   dead
     .command('show')
     .description('print one: the reason of the refusal, and the post')
     .argument('<number>', 'as `dead ls` lists it', wholeNumber)
-    .action((sequence: number, _options: object, command: Command) =>
-      act(command, (context) => withDaemon(context, (client) => show(context, client, sequence))),
+    .action(
+      act(
+        asking(async (context, client, sequence: number) => {
+          const letter = await client.request('dead-letter', { sequence });
+          context.result(letter, () => deadLetterLines(letter, context.palette).join('\n'));
+        }),
+      ),
     );
   dead
     .command('discard')
-    .description('remove them for good; they are not posted')
+    .description('remove them for good; they are not posted') // so it asks for numbers, and takes no filters
     .argument('<numbers...>', 'as `dead ls` lists them', wholeNumbers)
-    .action((numbers: number[], _options: object, command: Command) =>
-      act(command, (context) => withDaemon(context, (client) => discard(context, client, numbers))),
+    .action(
+      act(
+        asking(async (context, client, sequences: number[]) => {
+          for (const sequence of sequences) {
+            await client.request('dead-discard', { sequence });
+            context.result({ sequence, discarded: true }, () => `${sequence}: discarded`);
+          }
+        }),
+      ),
     );
-  withFilters(
-    dead
-      .command('retry')
-      .description('post them again as their publishers, oldest first')
-      .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
-      .option('--all', 'all that match the filters'),
-  ).action((numbers: number[], { all, ...filters }: Filters & { all?: true }, command: Command) =>
-    act(command, (context) =>
-      withDaemon(context, (client) => retry(context, client, { numbers, all: all === true, filters })),
+  const retried = dead
+    .command('retry')
+    .description('post them again as their publishers, oldest first')
+    .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
+    .option('--all', 'all that match the filters');
+  withFilters(retried).action(
+    act(
+      asking((context, client, numbers: number[], { all, ...filters }: Filters & { all?: true }) =>
+        retry(context, client, { numbers, all: all === true, filters }),
+      ),
     ),
   );
-}
-
-/** For good: it asks for numbers, and takes no filters. */
-async function discard(
-  context: Context,
-  client: ParleyClient,
-  sequences: readonly number[],
-): Promise<number> {
-  for (const sequence of sequences) {
-    await client.request('dead-discard', { sequence });
-    if (context.json) context.value({ sequence, discarded: true });
-    else context.line(`${sequence}: discarded`);
-  }
-  return 0;
 }
 
 function withFilters(command: Command): Command {
@@ -83,15 +85,13 @@ function withFilters(command: Command): Command {
 async function list(
   context: Context,
   client: ParleyClient,
-  filters: Filters,
-  limit: number,
-): Promise<number> {
+  { limit, ...filters }: Filters & { readonly limit: number },
+): Promise<void> {
   const { letters, more } = await collect(client, filters, limit);
   if (context.json) for (const letter of letters) context.value(letter);
   else if (letters.length === 0) context.line('no dead letters');
   else context.line(deadLetterTable(letters, context.palette.dim));
   if (more) context.note(`older ones are not listed: --limit ${limit * 10} lists more`);
-  return 0;
 }
 
 async function collect(
@@ -112,13 +112,6 @@ async function collect(
   }
 }
 
-async function show(context: Context, client: ParleyClient, sequence: number): Promise<number> {
-  const letter = await client.request('dead-letter', { sequence });
-  if (context.json) context.value(letter);
-  else for (const line of deadLetterLines(letter, context.palette)) context.line(line);
-  return 0;
-}
-
 interface Wanted {
   readonly numbers: readonly number[];
   readonly all: boolean;
@@ -132,8 +125,8 @@ async function retry(context: Context, client: ParleyClient, wanted: Wanted): Pr
     try {
       const answer = await client.request('dead-retry', { sequence });
       const { conversation, index, duplicate } = answer;
-      if (context.json) context.value({ sequence, ...answer });
-      else context.line(`${sequence}: ${duplicate ? 'was' : 'is now'} entry ${index} of ${conversation}`);
+      const text = `${sequence}: ${duplicate ? 'was' : 'is now'} entry ${index} of ${conversation}`;
+      context.result({ sequence, ...answer }, () => text);
     } catch (error) {
       if (!(error instanceof ParleyError) || sequences.length === 1) throw error;
       refused += 1;
@@ -179,20 +172,12 @@ function wholeNumbers(value: string, before: number[] | undefined): number[] {
 const HEADINGS = ['NO', 'REFUSED', 'PUBLISHER', 'CONVERSATION', 'SIZE', 'CODE', 'REASON'];
 const REASON_WIDTH = 80;
 
-function deadLetterTable(
-  letters: readonly DeadLetterSummary[],
-  paintHeading: (text: string) => string,
-): string {
+function deadLetterTable(letters: readonly DeadLetterSummary[], paint: (text: string) => string): string {
   const rows = letters.map(({ sequence, at, publisher, conversation, size, code, reason }) => [
-    String(sequence),
-    timeOf(at),
-    publisher,
-    conversation,
-    String(size),
-    code,
+    ...[String(sequence), timeOf(at), publisher, conversation, String(size), code],
     firstLine(reason, REASON_WIDTH),
   ]);
-  return renderTable(HEADINGS, rows, paintHeading);
+  return renderTable(HEADINGS, rows, paint);
 }
 
 /** One letter: the reason, the next step, and the post. */

@@ -1,21 +1,23 @@
 import type { Command } from 'commander';
-import { type Config, namesServer, secretValuesOf, withoutCredentials } from '../../../config/index.ts';
+import type { AgentSummary, ToolServerSummary } from '../../../client/index.ts';
+import {
+  type Config,
+  namesServer,
+  revealed,
+  secretValuesOf,
+  withoutCredentials,
+} from '../../../config/index.ts';
 import { escapeHidden, hideValues } from '../../../kernel/index.ts';
-import type { Act, Context } from '../../context.ts';
-import { type Check, nodeCheck } from '../../doctor/check.ts';
-import { dataCheck } from '../../doctor/data.ts';
+import { type Act, type Context, loadConfig, withDocuments } from '../../context.ts';
+import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
 import { agentChecks, modelChecks } from '../../doctor/models.ts';
 import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import { probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
-import { joinedServers, natsOptions, type Servers, withDaemon } from '../../find-daemon.ts';
+import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
-import { loadConfig } from '../../load-config.ts';
-import { configFlags } from '../../options/options.ts';
-import { withDocuments } from '../../output/documents.ts';
-import type { Palette } from '../../render/palette.ts';
-import { indent, plural } from '../../render/text.ts';
+import { indent, type Palette, plural } from '../../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program
@@ -26,18 +28,16 @@ export function addDoctor(program: Command, act: Act): void {
       '--probe',
       'call each model with one short request, start each MCP server, and load config/tools/*.ts',
     )
-    .action((options: { config?: string; probe?: boolean }, command: Command) =>
-      act(command, async (context) => {
+    .action(
+      act(async (context, options: { config?: string; probe?: boolean }) => {
         let failed = false;
         const secrets: string[] = [];
-        for await (const found of checks(context, options, secrets)) {
+        for await (const { name, status, message, fix } of checks(context, options, secrets)) {
           const hide = hideValues(secrets);
-          const { name, status, message, fix } = found;
-          const hidden = { name: hide(name), status, message: hide(message) };
-          const check = fix === undefined ? hidden : { ...hidden, fix: withDocuments(context.io, hide(fix)) };
-          failed ||= check.status === 'fail';
-          if (context.json) context.value(check);
-          else context.line(renderCheck(check, context.palette));
+          const next = fix === undefined ? {} : { fix: withDocuments(context.io, hide(fix)) };
+          failed ||= status === 'fail';
+          const hidden = { name: hide(name), status, message: hide(message), ...next };
+          context.result(hidden, (check) => renderCheck(check, context.palette));
         }
         return failed ? 1 : 0;
       }),
@@ -52,20 +52,20 @@ async function* checks(
 ): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
   const { io } = context;
-  const isTrusted = probe || namesServer(io.env, configFlags(context.options));
+  const isTrusted = probe || namesServer(io.env, context.options);
   const looking = isTrusted ? context : { ...context, io: { ...io, env: withoutCredentials(io.env) } };
   const config = await loadConfig(looking, folder).catch((error: unknown) => error as Error);
+  const { ok, fail, ...other } = named('configuration');
   if (config instanceof Error) {
     const { message, hint } = context.failure(config);
-    yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
+    yield fail(message, hint);
   } else {
     secrets.push(...secretValuesOf(config));
     const found = `${plural(config.agents.length, 'agent')} in ${config.directory}`;
     const { directory } = config;
     const open = (await openConfiguration(directory)) ?? (await foreignConfiguration(directory));
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
-    if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
-    else yield { name: 'configuration', status: 'ok', message };
+    yield open ? { ...other, fail }[open.status](message, `run: ${open.command}`) : ok(message);
     yield* config.environmentFiles.map(environmentCheck);
     yield* await (probe ? probeChecks(context, config) : modelChecks(config, io.env));
   }
@@ -74,10 +74,11 @@ async function* checks(
   if (servers) yield* await natsServersChecks(context, servers);
   if (servers && !isTrusted) yield* withheldCheck(io.env, servers);
   yield await dataCheck(context);
-  yield await daemonCheck(context);
+  const { check, agents, toolServers } = await askDaemon(context);
+  yield check;
   if (config instanceof Error) return;
-  yield* await agentChecks(context, config);
-  if (!probe) yield* await toolServerChecks(context, config);
+  yield* agentChecks(config, agents);
+  if (!probe) yield* await toolServerChecks(config, toolServers, io.env.PATH ?? '');
   yield* await enclosureChecks(context, config);
 }
 
@@ -89,13 +90,13 @@ function withheldCheck(env: Io['env'], { shown }: Servers): Check[] {
   const message = `${names.join(', ')} of the environment was not sent to ${shown}, which a file of this folder names`;
   const fix =
     'set PARLEY_NATS, or use --nats, to name the server; `parley doctor --probe` trusts the configuration';
-  return [{ name: 'variables', status: 'warn', message, fix }];
+  return [named('variables').warn(message, fix)];
 }
 
 /** Names only, never values. */
 function environmentCheck({ file, names }: Config['environmentFiles'][number]): Check {
   const message = names.length > 0 ? `${file} sets ${names.join(', ')}` : `nothing is used from ${file}`;
-  return { name: 'variables', status: 'ok', message };
+  return named('variables').ok(message);
 }
 
 /** The servers of the configuration, or of the running daemon; null: the daemon manages its own server. */
@@ -103,7 +104,7 @@ async function serversOf(context: Context, config: Config | Error): Promise<Serv
   if (!(config instanceof Error) && config.daemon.nats.kind === 'url') {
     const { nats } = config.daemon;
     const prefix = context.options.prefix ?? config.subjectPrefix;
-    return { shown: nats.url, options: { ...natsOptions(nats), prefix } };
+    return { shown: nats.url, options: { ...revealed(nats), prefix } };
   }
   return joinedServers(context).catch(() => null); // the check of the daemon reports the cause
 }
@@ -116,17 +117,26 @@ export function renderCheck({ name, status, message, fix }: Check, palette: Pale
   return lines.join('\n');
 }
 
+interface Asked {
+  readonly check: Check;
+  /** What the running daemon knows; null: it does not answer. */
+  readonly agents: readonly AgentSummary[] | null;
+  readonly toolServers: readonly ToolServerSummary[] | null;
+}
+
 /** A daemon that does not run is a warning, not a failure. */
-async function daemonCheck(context: Context): Promise<Check> {
-  const name = 'daemon';
+async function askDaemon(context: Context): Promise<Asked> {
+  const { ok, warn, fail } = named('daemon');
   try {
     return await withDaemon(context, async (client) => {
       const { agents } = await client.request('agents', {});
-      return { name, status: 'ok', message: `answers on ${client.url}, ${plural(agents.length, 'agent')}` };
+      const tools = await client.request('tools', {}).catch(() => null);
+      const check = ok(`answers on ${client.url}, ${plural(agents.length, 'agent')}`);
+      return { check, agents, toolServers: tools?.servers ?? null };
     });
   } catch (error) {
     const { code, message, hint } = context.failure(error);
-    const status = code === 'DAEMON_NOT_RUNNING' ? 'warn' : 'fail';
-    return { name, status, message, ...(hint === undefined ? {} : { fix: hint }) };
+    const check = (code === 'DAEMON_NOT_RUNNING' ? warn : fail)(message, hint);
+    return { check, agents: null, toolServers: null };
   }
 }

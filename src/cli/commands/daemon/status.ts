@@ -1,78 +1,96 @@
 import type { Command } from 'commander';
-import { type ParleyClient, ParleyError } from '../../../client/index.ts';
-import { sleep } from '../../../kernel/index.ts';
-import type { Act, Context } from '../../context.ts';
-import { withDaemon } from '../../find-daemon.ts';
-import { renderAgents } from '../../render/agents.ts';
-import { renderFailure } from '../../render/failure.ts';
-import { renderStatus } from '../../render/status.ts';
+import { type AnswerOf, ParleyError, teamChangeText } from '../../../client/index.ts';
+import { oneTimeCode } from '../../../kernel/index.ts';
+import type { Act } from '../../context.ts';
+import { asking, dataDirectoryOf, requireConnectionFile } from '../../find-daemon.ts';
+import { type ActorOptions, actorOf, addPublisherOption } from '../../options/publisher.ts';
+import { renderAgents, renderStatus } from '../../render/state.ts';
 
-const EVERY_MS = 2_000;
+/** What a running daemon has and does: its state, its agents, its configuration, its token. */
+
 /** The most rows of each group that a daemon answers, for --json. */
 const MOST_ROWS = 200;
-/** A daemon that is away may start again. */
-const AWAY: ReadonlySet<string> = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT']);
-const CLEAR_SCREEN = '\u001b[H\u001b[2J\u001b[3J';
 
 export function addStatus(program: Command, act: Act): void {
   program
     .command('status')
     .description('print what runs, waits or failed, the daemons, and what is connected')
-    .option('--watch', 'print it again every two seconds')
-    .action((options: { watch?: boolean }, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
-          if (options.watch === true) await watch(context, client);
-          else await print(context, client);
-          return 0;
+    .action(
+      act(
+        asking(async (context, client) => {
+          const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
+          context.result(status, () => renderStatus(status, context.palette));
         }),
       ),
     );
-}
-
-async function print(context: Context, client: ParleyClient, before = ''): Promise<void> {
-  const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
-  if (context.json) context.value(status);
-  else context.line(`${before}${renderStatus(status, context.palette)}`);
-}
-
-/** The watch continues: it shows a daemon that starts again. */
-function printFailure(context: Context, error: unknown, before: string): void {
-  if (!(error instanceof ParleyError) || !AWAY.has(error.code)) throw error;
-  const failure = context.failure(error);
-  if (context.json) context.value({ error: failure });
-  else context.line(`${before}${renderFailure(failure)}`);
-}
-
-async function watch(context: Context, client: ParleyClient): Promise<void> {
-  const abort = new AbortController();
-  const release = context.io.onSignal(() => abort.abort());
-  context.io.onOutputLost(() => abort.abort());
-  const before = context.io.stdout.isTTY === true ? CLEAR_SCREEN : '';
-  try {
-    await print(context, client, before);
-    for (;;) {
-      await sleep(EVERY_MS, abort.signal);
-      if (abort.signal.aborted) return;
-      await print(context, client, before).catch((error) => printFailure(context, error, before));
-    }
-  } finally {
-    release();
-  }
 }
 
 export function addAgents(program: Command, act: Act): void {
   program
     .command('agents')
     .description('list the agents')
-    .action((_options: object, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, async (client) => {
+    .action(
+      act(
+        asking(async (context, client) => {
           const { agents } = await client.request('agents', {});
           if (context.json) for (const agent of agents) context.value(agent);
           else context.line(renderAgents(agents, context.palette));
-          return 0;
         }),
       ),
     );
+}
+
+export function addReload(program: Command, act: Act): void {
+  const added = program
+    .command('reload')
+    .description('read the configuration again in the running daemon; can be repeated');
+  addPublisherOption(added).action(
+    act(
+      asking(async (context, client, options: Pick<ActorOptions, 'publisher'>) => {
+        const answer = await client.request('reload', actorOf(context, options));
+        context.result(answer, renderReload);
+        const isIncomplete = answer.daemons?.some(({ error }) => error !== undefined);
+        return isIncomplete ? 1 : 0;
+      }),
+    ),
+  );
+}
+
+function renderReload({ agents, settings, conversations, daemons = [] }: AnswerOf<'reload'>): string {
+  const all = `recorded in ${conversations} open conversation${conversations === 1 ? '' : 's'}`;
+  const changes = [
+    ...agents.map(teamChangeText),
+    ...(settings.length > 0 ? [`settings: ${settings.join(', ')}`] : []),
+  ];
+  const others = daemons.map(({ daemon, error }) =>
+    error === undefined ? `daemon ${daemon}: reloaded` : `daemon ${daemon} keeps its configuration: ${error}`,
+  );
+  return [...(changes.length > 0 ? [...changes, all] : ['the configuration is unchanged']), ...others].join(
+    '\n',
+  );
+}
+
+export function addToken(program: Command, act: Act): void {
+  program
+    .command('token')
+    .description('print the HTTP token of the running daemon')
+    .option('--url', 'print an address that opens the console once')
+    .action(
+      act(async (context, options: { url?: boolean }) => {
+        const { http, httpToken: token, codeKey } = await requireConnectionFile(dataDirectoryOf(context));
+        if (!http || !token || !codeKey)
+          throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
+            hint: http
+              ? `open ${http} in a browser and enter a token of its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), if it requires one`
+              : 'HTTP is off: start the daemon with --http HOST:PORT',
+          });
+        const url = consoleUrl(http, codeKey);
+        context.result({ token, url }, () => (options.url ? url : token));
+      }),
+    );
+}
+
+/** Browsers save addresses, so the code after `#` is valid only once. It is not sent to any server. */
+export function consoleUrl(http: string, codeKey: string): string {
+  return `${http}/#code=${oneTimeCode(codeKey)}`;
 }

@@ -4,17 +4,16 @@ import { type Command, Option } from 'commander';
 import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/index.ts';
 import type { Faults, Readiness, SkipUntil } from '../../../daemon/index.ts';
 import { hideValues } from '../../../kernel/index.ts';
-import type { Act, Context } from '../../context.ts';
+import { type Act, type Context, loadConfig } from '../../context.ts';
 import { startWarnings } from '../../doctor/permissions.ts';
 import type { Io } from '../../io.ts';
-import { loadConfig } from '../../load-config.ts';
-import { commandLine } from '../../options/command-line.ts';
 import { skipUntil } from '../../options/options.ts';
+import { commandLine } from '../../options/taken-options.ts';
 import { createLog } from '../../output/logging.ts';
 import { createConsoleTelemetry } from '../../output/telemetry.ts';
-import { type Palette, voiceOf, wantsColour } from '../../render/palette.ts';
+import { type Palette, voiceOf } from '../../render/text.ts';
 import { offerProject } from '../offline/init.ts';
-import { consoleUrl } from './token.ts';
+import { consoleUrl } from './status.ts';
 
 interface UpOptions {
   readonly config?: string;
@@ -54,7 +53,7 @@ export function addUp(program: Command, act: Act): void {
     .option('--install', 'install a missing nats-server, also without a terminal to ask on')
     .option('--no-install', 'do not install a missing nats-server; print the command instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
-    .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
+    .action(act(up));
 }
 
 async function up(context: Context, options: UpOptions): Promise<number> {
@@ -70,13 +69,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   };
   const config = await load();
   const faults = allowCrashPoints ? (await context.dependencies.daemon()).faultsFrom(io.env) : undefined;
-  const log = await createLog({
-    stream: io.stderr,
-    readable: io.stderr.isTTY === true,
-    colour: wantsColour(io.stderr, io.env),
-    level: context.options.verbose ? 'debug' : 'info',
-    hide: (text) => hideValues(secrets)(text),
-  });
+  const log = await createLog(context, (text) => hideValues(secrets)(text));
   for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
   if (shown !== null && config.tools.unhidden)
     log.warn({ fault: shown }, 'programs that tools start can read the variables of this daemon');
@@ -155,20 +148,19 @@ function watchSignals(io: Io, onHangup: () => void, onFirst: (signal: string) =>
 
 function announce(context: Context, config: Config, ready: Readiness): void {
   const { io } = context;
-  if (context.json) {
-    const { pid, nats, http, agents, store, daemon } = ready;
-    context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
-  } else {
+  const { codeKey, ...facts } = ready;
+  const { pid, nats, http, agents, store, daemon } = facts;
+  const event = { event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) };
+  context.result(event, () => {
     const isDefault = config.daemon.data === resolve(io.workingDirectory, 'data');
     const data = context.options.data ?? (isDefault ? undefined : config.daemon.data);
     const typed = (words: string) => commandLine(io, { data }, words);
-    const { http, codeKey } = ready;
     const url = http && codeKey ? consoleUrl(http, codeKey.reveal()) : http;
     // Other output is stored in a journal or a file, which must not get the token.
     const page = http && codeKey && io.stdout.isTTY !== true ? typed('token --url') : url;
-    const facts = { ...ready, data: config.daemon.data, chat: typed('chat'), console: page };
-    context.line(renderBanner(facts, context.palette));
-  }
+    const more = { data: config.daemon.data, chat: typed('chat'), console: page };
+    return renderBanner({ ...facts, ...more }, context.palette);
+  });
 }
 
 export interface BannerFacts extends Omit<Readiness, 'codeKey'> {

@@ -11,12 +11,7 @@ export function addCompletion(program: Command, act: Act): void {
     .command('completion')
     .description('print a script that completes commands, options, conversations and agents')
     .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
-    .action((shell: Shell, _options: object, command: Command) =>
-      act(command, async (context) => {
-        context.line(SCRIPTS[shell](linesOf(program)));
-        return 0;
-      }),
-    );
+    .action(act(async (context, shell: Shell) => context.line(SCRIPTS[shell](linesOf(program)))));
 }
 
 /** `words of the command|what may follow`. `@c`: ids of conversations; `@a`: slugs of agents. */

@@ -5,8 +5,8 @@ import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
 import { PACKAGE, VERSION } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { quoted } from '../../options/command-line.ts';
-import { ask } from '../../output/question.ts';
+import { quoted } from '../../options/taken-options.ts';
+import { ask } from '../../output/terminal.ts';
 import { plural } from '../../render/text.ts';
 
 /**
@@ -42,12 +42,11 @@ export function addInit(program: Command, act: Act): void {
     .addOption(
       new Option('--template <name>', 'what the project shows').choices(TEMPLATES).default(TEMPLATES[0]),
     )
-    .action((directory: string | undefined, { template }: { template: Template }, command: Command) =>
-      act(command, async (context) => {
-        const project = await createProject(resolve(context.io.workingDirectory, directory ?? '.'), template);
-        if (context.json) context.value(project);
-        else context.line(renderProject(project, context.io.workingDirectory));
-        return 0;
+    .action(
+      act(async (context, directory: string | undefined, { template }: { template: Template }) => {
+        const { workingDirectory } = context.io;
+        const project = await createProject(resolve(workingDirectory, directory ?? '.'), template);
+        context.result(project, () => renderProject(project, workingDirectory));
       }),
     );
 }
