@@ -11,7 +11,6 @@ import { type Identity, identify, requireRole, type Token } from './guard/access
 import { allowOrigins, checkHost, checkOrigin, checkSite } from './guard/hosts.ts';
 import type { KnownHosts } from './guard/known-hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
-import { roleOf } from './guard/roles.ts';
 import { addSeats, Turns } from './guard/seats.ts';
 import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
@@ -19,6 +18,7 @@ import type { Measurements } from './port.ts';
 import { httpStatus, problem, publicErrorOf } from './problem.ts';
 import { addExportRoute } from './rest/export.ts';
 import { addRestRoutes } from './rest/handlers.ts';
+import { roleOf } from './rest/routes.ts';
 
 /**
  * All routes in order: health and the console's files, then the guard, then everything else.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
 import { readConnectionFile } from '../../src/client/index.ts';
-import { identity } from '../../src/gateway/rest/openapi.ts';
+import { identity } from '../../src/gateway/rest/routes.ts';
 import {
   openProject,
   type Project,

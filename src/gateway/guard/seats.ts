@@ -2,6 +2,7 @@ import type { Verb } from '../../bus/contract.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 import type { GatewayPort } from '../port.ts';
+import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
 
 /**
  * Limits the requests that stay open: event streams, and requests that wait for agents.
@@ -10,18 +11,6 @@ import type { GatewayPort } from '../port.ts';
  * SEATS-2 Of the requests that a daemon computes from a log, at most two of one caller run at a time; more wait, and posts and
  *         other callers come between them.
  */
-
-/** By method and path, as the router has them. */
-const STAYING: readonly (readonly [string, string])[] = [
-  ['GET', '/api/conversations/:conversation/events'],
-  ['GET', '/api/events'],
-  ['POST', '/v1/chat/completions'],
-  ['POST', '/ag-ui/:agent'],
-  ['POST', '/a2a/:agent'],
-  ['POST', '/mcp'],
-  ['GET', '/api/conversations/:conversation/view'],
-  ['GET', '/api/search'],
-];
 
 /** SEATS-2 */
 const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
@@ -34,8 +23,8 @@ export interface SeatOptions {
 
 export function addSeats(app: Application, options: SeatOptions): void {
   const seats = new Seats(options);
-  for (const [method, path] of STAYING) {
-    app.on(method, path, (context, next) => {
+  for (const route of [...ROUTES, ...OTHER_ROUTES].filter(({ stays }) => stays)) {
+    app.on(route.method.toUpperCase(), routerPath(route), (context, next) => {
       const leave = seats.take(callerOf(context));
       context.env.outgoing.once('close', leave);
       return next();

@@ -2,15 +2,9 @@ import { EXPORT_FORMATS, type ExportFormat, exportEntries } from '../../conversa
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, RouteContext } from '../context.ts';
 import { readLog } from '../progress/log.ts';
+import { EXPORTS } from './routes.ts';
 
 /** A whole conversation as a file. */
-
-export const EXPORTS: Readonly<Record<ExportFormat, { readonly type: string; readonly extension: string }>> =
-  {
-    markdown: { type: 'text/markdown', extension: 'md' },
-    openai: { type: 'application/json', extension: 'json' },
-    jsonl: { type: 'application/jsonl', extension: 'jsonl' },
-  };
 
 export function addExportRoute(app: Application, routes: RouteContext): void {
   app.get('/api/conversations/:conversation/export', async (context) => {

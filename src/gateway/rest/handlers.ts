@@ -5,8 +5,7 @@ import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { callerOf } from '../progress/ask.ts';
-import type { Json } from './json-schema.ts';
-import { openApiDocument, pathFields } from './openapi.ts';
+import { type Json, openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route, routerPath } from './routes.ts';
 
 /**

@@ -1,19 +1,15 @@
 import { z } from 'zod';
-import { CONTRACT, type Verb } from '../../bus/contract.ts';
-import { EXPORT_FORMATS } from '../../conversation/index.ts';
-import { EXPORTS } from './export.ts';
-import { type Json, jsonSchema } from './json-schema.ts';
-import { otherRoutes } from './other-routes.ts';
-import { ROUTES, type Route } from './routes.ts';
+import { CONTRACT } from '../../bus/contract.ts';
+import { OTHER_ROUTES, type OtherRoute, ROUTES, type Route } from './routes.ts';
 
-/** The OpenAPI document: the REST routes with the schemas of the contract, and the routes of other protocols. */
+/** The OpenAPI document: the rows of `routes.ts`, with the schemas of the contract and of the protocols. */
 
-/** The caller. Null `publisher`: it may act as any; null `name`: its requests name the person. */
-export const identity = z.looseObject({
-  role: z.string(),
-  publisher: z.string().nullable(),
-  name: z.string().nullable(),
-});
+export type Json = Readonly<Record<string, unknown>>;
+
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return rest;
+}
 
 const problem = z.looseObject({
   type: z.string(),
@@ -24,21 +20,16 @@ const problem = z.looseObject({
   hint: z.string().optional(),
 });
 
-interface ObjectSchema {
-  readonly properties?: Readonly<Record<string, Json>>;
-  readonly required?: readonly string[];
-}
+const CONVERSATION = jsonSchema(CONTRACT.entries.request.shape.conversation, 'input');
+const PROBLEM = { $ref: '#/components/responses/problem' };
 
 export function openApiDocument(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
-  for (const route of ROUTES) {
-    paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
-  }
-  paths['/api/conversations/{conversation}/export'] = { get: exportOperation() };
-  paths['/api/conversations/{conversation}/events'] = { get: events() };
-  paths['/api/events'] = { get: severalEvents() };
-  paths['/api/identity'] = { get: identityOperation() };
-  Object.assign(paths, otherRoutes());
+  const add = ({ path, method }: Route | OtherRoute, operation: Json) => {
+    paths[path] = { ...paths[path], [method]: operation };
+  };
+  for (const route of ROUTES) add(route, operation(route));
+  for (const route of OTHER_ROUTES) add(route, otherOperation(route));
   return {
     openapi: '3.1.0',
     info: { title: 'Parley', version, description: 'Conversations of people and agents' },
@@ -56,107 +47,33 @@ export function openApiDocument(version: string): Json {
   };
 }
 
-function operation(route: Route): Json {
-  const fields = requestOf(route.verb);
-  const inPath = pathFields(route.path);
-  const body = bodyOf(fields, [...inPath, ...(route.query ?? [])]);
-  const answer = { 'application/json': { schema: jsonSchema(CONTRACT[route.verb].answer, 'output') } };
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+}
+
+function operation({ verb, path, method, query = [], summary, role, status }: Route): Json {
+  const fields: ObjectSchema = jsonSchema(CONTRACT[verb].request, 'input');
+  const inPath = pathFields(path);
+  const body = bodyOf(fields, [...inPath, ...query]);
+  const words = path.replace(/^\/api\//, '').split(/[/{}]+/);
   return {
-    operationId: operationId(route),
-    summary: route.summary,
-    description: `Needs the role \`${route.role}\`.`,
+    operationId: [method, ...words.filter((word) => word !== '')].join('_'),
+    summary,
+    description: `Needs the role \`${role}\`.`,
     parameters: [
       ...inPath.map((name) => parameter('path', name, fields)),
-      ...(route.query ?? []).map((name) => parameter('query', name, fields)),
+      ...query.map((name) => parameter('query', name, fields)),
     ],
-    ...(route.method === 'post' && { requestBody: { content: { 'application/json': { schema: body } } } }),
+    ...(method === 'post' && { requestBody: { content: { 'application/json': { schema: body } } } }),
     responses: {
-      [route.status ?? 200]: { description: 'Done', content: answer },
-      default: { $ref: '#/components/responses/problem' },
-    },
-  };
-}
-
-function exportOperation(): Json {
-  const format = z.enum(EXPORT_FORMATS).default('markdown');
-  const types = Object.values(EXPORTS).map(({ type }) => [type, {}] as const);
-  return {
-    operationId: 'exportConversation',
-    summary:
-      'A whole conversation as a file: for people, as messages in the form of OpenAI, or all entries as JSON Lines',
-    description: 'Needs the role `read`.',
-    parameters: [
-      parameter('path', 'conversation', requestOf('entries')),
-      { in: 'query', name: 'format', required: false, schema: jsonSchema(format, 'input') },
-    ],
-    responses: {
-      200: { description: 'Done', content: Object.fromEntries(types) },
-      default: { $ref: '#/components/responses/problem' },
-    },
-  };
-}
-
-function events(): Json {
-  const fields = requestOf('entries');
-  return {
-    operationId: 'followConversation',
-    summary:
-      'Follow a conversation: each entry once, in order, with its index as the id; live text has no id',
-    description: 'Needs the role `read`.',
-    parameters: [
-      parameter('path', 'conversation', fields),
-      parameter('query', 'from', fields),
-      { in: 'header', name: 'Last-Event-ID', schema: { type: 'integer', minimum: 0 } },
-    ],
-    responses: {
-      200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },
-      default: { $ref: '#/components/responses/problem' },
-    },
-  };
-}
-
-function severalEvents(): Json {
-  const text = (name: string, description: string) => ({
-    in: 'query',
-    name,
-    description,
-    schema: { type: 'string' },
-  });
-  return {
-    operationId: 'followSeveral',
-    summary: 'Follow several conversations and the conversation list in one stream',
-    description: 'Needs the role `read`.',
-    parameters: [
-      text(
-        'follow',
-        'Conversations as `ID@INDEX`, separated by commas; INDEX: the first index wanted, by default 0',
-      ),
-      text('list', 'The `version` of the last `list` event, or `1`: the whole list'),
-    ],
-    responses: {
-      200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },
-      default: { $ref: '#/components/responses/problem' },
-    },
-  };
-}
-
-function identityOperation(): Json {
-  return {
-    operationId: 'get_identity',
-    summary: 'The role, the publisher and the name of the token; without tokens, each caller is the operator',
-    description: 'Needs the role `read`.',
-    responses: {
-      200: {
+      [status ?? 200]: {
         description: 'Done',
-        content: { 'application/json': { schema: jsonSchema(identity, 'output') } },
+        content: { 'application/json': { schema: jsonSchema(CONTRACT[verb].answer, 'output') } },
       },
-      default: { $ref: '#/components/responses/problem' },
+      default: PROBLEM,
     },
   };
-}
-
-function requestOf(verb: Verb): ObjectSchema {
-  return jsonSchema(CONTRACT[verb].request, 'input');
 }
 
 function parameter(place: 'path' | 'query', name: string, { properties, required }: ObjectSchema): Json {
@@ -179,11 +96,37 @@ function bodyOf({ properties = {}, required = [] }: ObjectSchema, elsewhere: rea
   };
 }
 
-export function pathFields(path: string): string[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
+function otherOperation({ path, operationId, summary, role, docs, query = {}, ...route }: OtherRoute): Json {
+  const { answers, answer, body, needsMore } = route;
+  const more = needsMore ? '; a request may also need `post`, `approve` or `operate`' : '';
+  const content = answer ? { schema: jsonSchema(answer, 'output') } : {};
+  return {
+    operationId,
+    summary,
+    description: role === null ? 'Needs no token.' : `Needs the role \`${role}\`${more}.`,
+    ...(docs && { externalDocs: docs }),
+    parameters: [
+      ...pathFields(path).map((name) => ({
+        in: 'path',
+        name,
+        required: true,
+        schema: name === 'conversation' ? CONVERSATION : { type: 'string' },
+      })),
+      ...Object.entries(query).map(([name, field]) => ({
+        ...{ in: 'query', name, required: false },
+        ...(typeof field === 'string'
+          ? { description: field, schema: { type: 'string' } }
+          : { schema: jsonSchema(field, 'input') }),
+      })),
+    ],
+    ...(body && { requestBody: { content: { 'application/json': { schema: jsonSchema(body, 'input') } } } }),
+    responses: {
+      200: { description: 'Done', content: Object.fromEntries(answers.map((type) => [type, content])) },
+      default: docs ? { description: 'Refused, in the form of the protocol' } : PROBLEM,
+    },
+  };
 }
 
-function operationId({ method, path }: Route): string {
-  const words = path.replace(/^\/api\//, '').split(/[/{}]+/);
-  return [method, ...words.filter((word) => word !== '')].join('_');
+export function pathFields(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
 }

@@ -11,8 +11,7 @@ import {
 } from '../../../src/bus/contract.ts';
 import type { Endpoint, ParleyClient, AnswerOf as SeenByClient } from '../../../src/client/index.ts';
 import type { Handlers } from '../../../src/daemon/api/handlers.ts';
-import { jsonSchema } from '../../../src/gateway/rest/json-schema.ts';
-import { openApiDocument } from '../../../src/gateway/rest/openapi.ts';
+import { jsonSchema, openApiDocument } from '../../../src/gateway/rest/openapi.ts';
 import { ROUTES } from '../../../src/gateway/rest/routes.ts';
 
 /** HTTP has no route for them. */

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { statusOf } from '../../../src/bus/index.ts';
 import { createApplication } from '../../../src/gateway/application.ts';
 import type { Token } from '../../../src/gateway/guard/access.ts';
-import { declaredRole, roleOf } from '../../../src/gateway/guard/roles.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
+import { declaredRole, roleOf } from '../../../src/gateway/rest/routes.ts';
 import { createFakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [
