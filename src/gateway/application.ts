@@ -7,17 +7,14 @@ import { addAgUiRoutes } from './ag-ui/routes.ts';
 import { addConsoleRoutes, addConsoleToken, type OwnToken } from './console.ts';
 import type { Application, Request, RouteContext } from './context.ts';
 import { addEventRoutes } from './events/routes.ts';
-import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
+import { type Identity, identify, requireRole } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite } from './guard/hosts.ts';
-import type { KnownHosts } from './guard/known-hosts.ts';
-import { createRateLimit } from './guard/rate.ts';
-import { addSeats, Turns } from './guard/seats.ts';
+import { addSeats, createRateLimit, Turns } from './guard/limits.ts';
 import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
 import { httpStatus, problem, publicErrorOf } from './problem.ts';
-import { addExportRoute } from './rest/export.ts';
-import { addRestRoutes } from './rest/handlers.ts';
+import { addExportRoute, addRestRoutes } from './rest/handlers.ts';
 import { roleOf } from './rest/routes.ts';
 
 /**
@@ -28,15 +25,8 @@ import { roleOf } from './rest/routes.ts';
  */
 
 export interface ApplicationOptions extends RouteContext {
-  readonly tokens: readonly Token[];
   /** Null: no codes. */
   readonly ownToken: OwnToken | null;
-  readonly known: KnownHosts;
-  readonly requestsPerSecond: number;
-  readonly readers: number;
-  readonly readersPerCaller: number;
-  /** Folder of the console's built files. */
-  readonly consoleFolder: string;
   readonly readiness: () => Promise<'ready' | 'starting' | 'disconnected' | 'unwritable'>;
 }
 
@@ -82,7 +72,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addMetricsRoute(app, options);
   addOpenAiRoutes(app, routes);
   addAgUiRoutes(app, routes);
-  addA2aRoutes(app, { ...options, ...routes, needsToken: options.tokens.length > 0 });
+  addA2aRoutes(app, routes);
   addMcpRoutes(app, routes);
   return app;
 }
@@ -144,7 +134,7 @@ function requireRoles(context: Request, identity: Identity): void {
 }
 
 /** The identity for the rate limit: valid tokens count per token, invalid ones per address. */
-function identifyOf(context: Request, tokens: readonly Token[]): Identity | ParleyError {
+function identifyOf(context: Request, tokens: ApplicationOptions['tokens']): Identity | ParleyError {
   try {
     return identify(context.req.header('authorization'), tokens);
   } catch (error) {

@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import { consoleMissing, PAGE } from './console-folder.ts';
-import type { Application, Request } from './context.ts';
+import type { Application, Request, RouteContext } from './context.ts';
 import { checkHost } from './guard/hosts.ts';
-import type { KnownHosts } from './guard/known-hosts.ts';
 
 /**
  * Serves the console: a page and its built assets.
@@ -14,11 +13,6 @@ import type { KnownHosts } from './guard/known-hosts.ts';
  * CONSOLE-2 The page loads nothing from other origins, runs no inline script, and renders no unsanitised HTML.
  * CONSOLE-3 Only names without a folder are served, so no file outside the folder is.
  */
-
-export interface ConsoleOptions {
-  readonly consoleFolder: string;
-  readonly known: KnownHosts;
-}
 
 /** CONSOLE-2: enforced by the browser. */
 const POLICY = [
@@ -45,7 +39,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const FOREVER = 'public, max-age=31536000, immutable';
 
-export function addConsoleRoutes(app: Application, { consoleFolder, known }: ConsoleOptions): void {
+export function addConsoleRoutes(app: Application, { consoleFolder, known }: RouteContext): void {
   const file = async (context: Request, path: string, cache: string) => {
     checkHost(context.req.header('host'), known);
     const type = TYPES[extname(path)];

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { NAME_PATTERN } from '../conversation/index.ts';
 
 const READABLE = 64;
-const DIGITS = 32;
 
 /**
  * The conversation for a client's id (a thread, a context): the id itself if it is valid, else its readable characters
@@ -14,7 +13,10 @@ export function conversationOf(id: string): string {
     .slice(0, READABLE)
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '');
-  // As JSON: in UTF-8 all lone surrogates would be equal.
-  const digest = createHash('sha256').update(JSON.stringify(id)).digest('hex').slice(0, DIGITS);
-  return `${readable || 'thread'}-${digest}`;
+  return `${readable || 'thread'}-${digest(id)}`;
+}
+
+/** 128 bits of a JSON value: in UTF-8 all lone surrogates would be equal. */
+export function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }

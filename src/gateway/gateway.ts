@@ -5,9 +5,7 @@ import { serve } from '@hono/node-server';
 import { createIdSource, messageOf, OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import { createApplication } from './application.ts';
 import type { Application } from './context.ts';
-import type { Token } from './guard/access.ts';
-import type { KnownHosts } from './guard/known-hosts.ts';
-import type { GatewayPort, Wire } from './port.ts';
+import type { GatewayOptions, GatewayPort } from './port.ts';
 
 /**
  * The HTTP server.
@@ -18,31 +16,6 @@ import type { GatewayPort, Wire } from './port.ts';
  * GATEWAY-4 A connection with queued data whose peer reads nothing between two checks is closed: a stalled peer would keep
  *    its connection and its place forever.
  */
-
-export interface GatewayOptions {
-  readonly host: string;
-  /** 0: any free one. */
-  readonly port: number;
-  /** If there are any, every request except health needs one. */
-  readonly tokens: readonly Token[];
-  /** The token of `tokens` that a one-time code of the console is exchanged for; null: no codes. */
-  readonly ownToken: string | null;
-  readonly known: KnownHosts;
-  readonly maxBodyBytes: number;
-  readonly maxHistoryBytes: number;
-  /** Per caller. */
-  readonly requestsPerSecond: number;
-  /** Maximum of open event streams and waiting requests: in all, and per caller. */
-  readonly readers: number;
-  readonly readersPerCaller: number;
-  /** Interval of heartbeats on idle event streams, and of the checks of GATEWAY-4. */
-  readonly heartbeatMs: number;
-  /** Folder of the console's built files. */
-  readonly consoleFolder: string;
-  readonly wire: Wire;
-  readonly version: string;
-  readonly onFault: (error: unknown, path: string) => void;
-}
 
 export interface Gateway {
   readonly url: string;

@@ -12,6 +12,6 @@
  * No route touches the bus, a store or a conversation's decisions. Every route has a row in guard/roles.ts.
  */
 export { consoleMissing, hasConsole } from './console-folder.ts';
-export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';
+export { type Gateway, startGateway } from './gateway.ts';
 export type { Token } from './guard/access.ts';
-export type { Arrival, GatewayPort, Measurement, Measurements } from './port.ts';
+export type { Arrival, GatewayOptions, GatewayPort, Measurement, Measurements } from './port.ts';

@@ -1,6 +1,7 @@
 import type { Arrival as FeedArrival } from '../bus/follower.ts';
 import type { ApiAnswer, ApiRequest } from '../bus/port.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { Token } from './guard/access.ts';
 
 /**
  * What the routes need of the daemon. Routes keep no state: requests take the same path as on the bus, and only durable
@@ -43,3 +44,41 @@ export interface Measurement {
   }[];
 }
 export type Measurements = readonly Measurement[];
+
+/** The names and origins of this server. */
+export interface KnownHosts {
+  /** Names beside `localhost` and the one that is listened on. */
+  readonly hosts: readonly string[];
+  /** As `https://console.example.org`. */
+  readonly origins: readonly string[];
+  /** Public URL without a trailing slash; null: use the checked `Host`. */
+  readonly publicUrl: string | null;
+}
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** If there are any, every request except health needs one. */
+  readonly tokens: readonly Token[];
+  /** The token of `tokens` that a one-time code of the console is exchanged for; null: no codes. */
+  readonly ownToken: string | null;
+  readonly known: KnownHosts;
+  /** Limit of a request's body, as sent and as decoded. */
+  readonly maxBodyBytes: number;
+  /** The same, where a client sends a whole history. */
+  readonly maxHistoryBytes: number;
+  /** Per caller. */
+  readonly requestsPerSecond: number;
+  /** Maximum of open event streams and waiting requests: in all, and per caller. */
+  readonly readers: number;
+  readonly readersPerCaller: number;
+  /** Interval of heartbeats on idle event streams, and of the checks of GATEWAY-4. */
+  readonly heartbeatMs: number;
+  /** Folder of the console's built files. */
+  readonly consoleFolder: string;
+  readonly wire: Wire;
+  readonly version: string;
+  /** Called with bugs; refusals are not reported. */
+  readonly onFault: (error: unknown, path: string) => void;
+}

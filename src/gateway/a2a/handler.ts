@@ -12,7 +12,6 @@ import {
   type StreamResponse,
   type SubscribeToTaskRequest,
   type Task,
-  type TaskPushNotificationConfig,
 } from '@a2a-js/sdk';
 import {
   A2AError,
@@ -52,81 +51,55 @@ export class AgentRequests implements A2ARequestHandler {
     throw this.#fault(new ParleyError('UNSUPPORTED_OPERATION', 'there is no extended card', { hint }));
   }
 
-  sendMessage({ tenant, message, configuration }: SendMessageRequest): Promise<Task> {
-    return this.#guarded(async () => {
-      checkTenant(tenant);
-      checkConfiguration(configuration);
-      const sent = await this.#tasks.send(messageOf(message));
-      const seen = this.#tasks.follow(sent, this.#signal);
-      for await (const _ of seen) if (configuration?.returnImmediately) break;
-      return sent.task.snapshot(configuration?.historyLength);
+  async sendMessage(request: SendMessageRequest): Promise<Task> {
+    const { returnImmediately, historyLength } = request.configuration ?? {};
+    const sent = await this.#send(request);
+    return this.#guarded(request, async () => {
+      for await (const _ of this.#tasks.follow(sent, this.#signal)) if (returnImmediately) break;
+      return sent.task.snapshot(historyLength);
     });
   }
 
-  async *sendMessageStream({
-    tenant,
-    message,
-    configuration,
-  }: SendMessageRequest): AsyncGenerator<StreamResponse> {
-    const sent = await this.#guarded(() => {
-      checkTenant(tenant);
+  async *sendMessageStream(request: SendMessageRequest): AsyncGenerator<StreamResponse> {
+    yield* this.#stream(await this.#send(request), request.configuration?.historyLength);
+  }
+
+  #send({ tenant, message, configuration }: SendMessageRequest): Promise<Followed> {
+    return this.#guarded({ tenant, historyLength: configuration?.historyLength }, () => {
       checkConfiguration(configuration);
       return this.#tasks.send(messageOf(message));
     });
-    yield* this.#stream(sent, configuration?.historyLength);
   }
 
-  getTask({ tenant, id, historyLength }: GetTaskRequest): Promise<Task> {
-    return this.#guarded(async () => {
-      checkTenant(tenant);
-      checkHistoryLength(historyLength);
-      return (await this.#tasks.load(id)).snapshot(historyLength);
-    });
+  getTask(request: GetTaskRequest): Promise<Task> {
+    return this.#guarded(request, async () =>
+      (await this.#tasks.load(request.id)).snapshot(request.historyLength),
+    );
   }
 
-  cancelTask({ tenant, id }: CancelTaskRequest): Promise<Task> {
-    return this.#guarded(async () => {
-      checkTenant(tenant);
-      return (await this.#tasks.cancel(id, this.#signal)).snapshot();
-    });
+  cancelTask(request: CancelTaskRequest): Promise<Task> {
+    return this.#guarded(request, async () =>
+      (await this.#tasks.cancel(request.id, this.#signal)).snapshot(),
+    );
   }
 
-  async *resubscribe({ tenant, id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {
-    const loaded = await this.#guarded(() => {
-      checkTenant(tenant);
-      return this.#tasks.load(id);
+  async *resubscribe(request: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {
+    const loaded = await this.#guarded(request, async () => {
+      const task = await this.#tasks.load(request.id);
+      if (!task.isFinal) return task;
+      throw new ParleyError('UNSUPPORTED_OPERATION', 'the task is over', { hint: 'get it instead' });
     });
-    if (loaded.isFinal) {
-      throw this.#fault(
-        new ParleyError('UNSUPPORTED_OPERATION', 'the task is over', { hint: 'get it instead' }),
-      );
-    }
     yield* this.#stream(this.#tasks.again(loaded));
   }
 
   listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
-    return this.#guarded(() => {
-      checkTenant(request.tenant);
-      checkHistoryLength(request.historyLength);
-      return this.#tasks.list(request, this.#signal);
-    });
+    return this.#guarded(request, () => this.#tasks.list(request, this.#signal));
   }
 
-  async createTaskPushNotificationConfig(): Promise<TaskPushNotificationConfig> {
-    throw new PushNotificationNotSupportedError();
-  }
-
-  async getTaskPushNotificationConfig(): Promise<TaskPushNotificationConfig> {
-    throw new PushNotificationNotSupportedError();
-  }
-
-  async listTaskPushNotificationConfigs(): Promise<never> {
-    throw new PushNotificationNotSupportedError();
-  }
-
-  async deleteTaskPushNotificationConfig(): Promise<void> {
-    throw new PushNotificationNotSupportedError();
-  }
+  readonly createTaskPushNotificationConfig = refusePush;
+  readonly getTaskPushNotificationConfig = refusePush;
+  readonly listTaskPushNotificationConfigs = refusePush;
+  readonly deleteTaskPushNotificationConfig = refusePush;
 
   /** First the current task, then its updates; again from there after input by others (TASKS-4). */
   async *#stream(followed: Followed, historyLength?: number): AsyncGenerator<StreamResponse> {
@@ -149,14 +122,33 @@ export class AgentRequests implements A2ARequestHandler {
     return faultOf(error, this.#onFault);
   }
 
-  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+  /** Checks what every request may name. The card has no tenant: what is meant for another agent's must not act here. */
+  async #guarded<T>(
+    {
+      tenant,
+      historyLength: length,
+    }: { readonly tenant: string; readonly historyLength?: number | undefined },
+    work: () => Promise<T>,
+  ): Promise<T> {
     try {
+      if (tenant) {
+        const hint = 'leave tenant out: the card of this agent has none';
+        throw new ParleyError('BAD_REQUEST', `there is no tenant ${JSON.stringify(cut(tenant, 100))}`, {
+          hint,
+        });
+      }
+      if (length !== undefined && !(Number.isInteger(length) && length >= 0))
+        throw new ParleyError('BAD_REQUEST', 'historyLength must be an integer that is not negative');
       return await work();
     } catch (error) {
       throw this.#fault(error);
     }
   }
 }
+
+const refusePush = async (): Promise<never> => {
+  throw new PushNotificationNotSupportedError();
+};
 
 function messageOf(message: Message | undefined): Message {
   if (!message?.messageId) throw new ParleyError('BAD_REQUEST', 'message.messageId is required');
@@ -168,7 +160,7 @@ function messageOf(message: Message | undefined): Message {
 /** Refuses unsupported settings before anything is posted. */
 function checkConfiguration(configuration: SendMessageConfiguration | undefined): void {
   if (!configuration) return;
-  const { taskPushNotificationConfig: push, acceptedOutputModes: modes, historyLength } = configuration;
+  const { taskPushNotificationConfig: push, acceptedOutputModes: modes } = configuration;
   if (push !== undefined) {
     const hint = 'leave the configuration out; stream the task, or get it';
     throw new ParleyError('PUSH_NOT_SUPPORTED', 'push notifications are not sent', { hint });
@@ -178,21 +170,6 @@ function checkConfiguration(configuration: SendMessageConfiguration | undefined)
       hint: 'name text/plain in acceptedOutputModes, or leave them out',
     });
   }
-  checkHistoryLength(historyLength);
-}
-
-/** The card has no tenant: a request meant for another agent's tenant must not act here. */
-function checkTenant(tenant: string): void {
-  if (!tenant) return;
-  const hint = 'leave tenant out: the card of this agent has none';
-  throw new ParleyError('BAD_REQUEST', `there is no tenant ${JSON.stringify(cut(tenant, 100))}`, {
-    hint,
-  });
-}
-
-function checkHistoryLength(length: number | undefined): void {
-  if (length === undefined || (Number.isInteger(length) && length >= 0)) return;
-  throw new ParleyError('BAD_REQUEST', 'historyLength must be an integer that is not negative');
 }
 
 /** Maps refusals to the protocol's errors. The message keeps the documented code. */

@@ -3,8 +3,7 @@ import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import type { GatewayPort } from '../port.ts';
-import { orElse } from '../progress/ask.ts';
-import { conversationRows, type Row, readLog } from '../progress/log.ts';
+import { conversationRows, orElse, type Row, readLog } from '../progress/ask.ts';
 import { AgentTask } from './task.ts';
 
 /**

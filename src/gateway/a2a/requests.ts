@@ -1,5 +1,11 @@
-import { A2A_VERSION_HEADER, AGENT_CARD_PATH, AgentCard, formatSSEEvent } from '@a2a-js/sdk';
-import { A2A_LEGACY_PROTOCOL_VERSION } from '@a2a-js/sdk/compat/v0_3';
+import {
+  A2A_PROTOCOL_VERSION,
+  A2A_VERSION_HEADER,
+  AGENT_CARD_PATH,
+  AgentCard,
+  formatSSEEvent,
+} from '@a2a-js/sdk';
+import { A2A_LEGACY_PROTOCOL_VERSION, duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import {
   type A2ARequestHandler,
@@ -7,15 +13,13 @@ import {
   ServerCallContext,
   validateVersion,
 } from '@a2a-js/sdk/server';
-import { ParleyError } from '../../kernel/index.ts';
+import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
+import { jsonBody } from '../guard/body.ts';
 import { ownUrl } from '../guard/hosts.ts';
-import type { KnownHosts } from '../guard/known-hosts.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
-import { cardOf, type Described } from './answer.ts';
 import { AgentRequests } from './handler.ts';
-import { asFaultOfClient, readRequest, refusalOf } from './rpc.ts';
 import { Tasks } from './tasks.ts';
 
 /**
@@ -32,12 +36,7 @@ const ANY_AGENT: Described = {
   description: 'a team of agents; the routing rules choose which one answers',
 };
 
-export interface A2aOptions extends RouteContext {
-  readonly needsToken: boolean;
-  readonly known: KnownHosts;
-}
-
-export async function listAgents(context: Request, options: A2aOptions): Promise<Response> {
+export async function listAgents(context: Request, options: RouteContext): Promise<Response> {
   const agents = (await allAgents(options)).map(({ slug, name, description }) => {
     return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
   });
@@ -46,7 +45,7 @@ export async function listAgents(context: Request, options: A2aOptions): Promise
 
 export async function card(
   context: Request,
-  options: A2aOptions,
+  options: RouteContext,
   slug: string = ANY_AGENT.slug,
 ): Promise<Response> {
   const own = await cardFor(context, slug, options);
@@ -58,7 +57,7 @@ export async function card(
   return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext()));
 }
 
-export async function answer(context: Request, options: A2aOptions, slug: string): Promise<Response> {
+export async function answer(context: Request, options: RouteContext, slug: string): Promise<Response> {
   const { closing, heartbeatMs } = options;
   const gone = new AbortController();
   const onGone = () => gone.abort();
@@ -123,9 +122,9 @@ function versionOf(context: Request): string {
   return given.replace(/^(\d+\.\d+)\.\d+$/, '$1');
 }
 
-async function cardFor(context: Request, slug: string, options: A2aOptions): Promise<AgentCard> {
+async function cardFor(context: Request, slug: string, options: RouteContext): Promise<AgentCard> {
   const found = (await allAgents(options)).find((agent) => agent.slug === slug);
-  if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
+  if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.tokens.length > 0);
   // Does not list other agents: a card is public.
   throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
     hint: 'GET /a2a lists those that there are',
@@ -136,7 +135,7 @@ function requestsOf(
   context: Request,
   own: AgentCard,
   slug: string,
-  options: A2aOptions,
+  options: RouteContext,
   signal: AbortSignal,
 ): AgentRequests {
   const tasks = new Tasks({
@@ -148,11 +147,167 @@ function requestsOf(
   return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
 }
 
-async function allAgents(options: A2aOptions): Promise<readonly Described[]> {
+async function allAgents(options: RouteContext): Promise<readonly Described[]> {
   const { agents } = await ask(options.daemon(), 'agents', {});
   return [ANY_AGENT, ...agents.filter(({ slug }) => slug !== ANY_AGENT.slug)];
 }
 
-function urlOf(context: Request, slug: string, { known }: A2aOptions): string {
+function urlOf(context: Request, slug: string, { known }: RouteContext): string {
   return `${ownUrl(context.req.header('host'), known)}/a2a/${slug}`;
+}
+
+/** The public description of an agent. */
+interface Described {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+function cardOf(agent: Described, url: string, version: string, needsToken: boolean): AgentCard {
+  const { slug, name, description } = agent;
+  const said = description || `${name}, an agent of this team`;
+  const own = { url, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: A2A_PROTOCOL_VERSION };
+  return {
+    name,
+    description: said,
+    supportedInterfaces: duplicateInterfacesForLegacy([own], ['JSONRPC']),
+    provider: undefined,
+    version,
+    capabilities: { streaming: true, pushNotifications: false, extensions: [], extendedAgentCard: false },
+    securitySchemes: needsToken ? { token: BEARER } : {},
+    securityRequirements: needsToken ? [{ schemes: { token: { list: [] } } }] : [],
+    defaultInputModes: ['text/plain', 'application/json'],
+    defaultOutputModes: ['text/plain'],
+    skills: [
+      {
+        id: slug,
+        name,
+        description: said,
+        tags: ['conversation'],
+        examples: [],
+        inputModes: [],
+        outputModes: [],
+        securityRequirements: [],
+      },
+    ],
+    signatures: [],
+  };
+}
+
+const BEARER = {
+  scheme: {
+    $case: 'httpAuthSecurityScheme' as const,
+    value: { description: 'a token of this daemon', scheme: 'Bearer', bearerFormat: '' },
+  },
+};
+
+/**
+ * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
+ *
+ * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
+ *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
+ * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
+ *        take them for none.
+ * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
+ */
+
+type Body = Record<string, unknown>;
+type Read = { readonly body: Body } | { readonly refused: object };
+
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
+const INVALID_PARAMS = -32602;
+const INTERNAL_ERROR = -32603;
+
+/** Refusals of `jsonBody` that JSON-RPC has a code for. */
+const CODES: Readonly<Record<string, number>> = {
+  MALFORMED_JSON: PARSE_ERROR,
+  INVALID_UTF8: PARSE_ERROR,
+  INVALID_FIELD: INVALID_REQUEST,
+  BAD_REQUEST: INVALID_REQUEST,
+};
+
+const METHODS: ReadonlySet<string> = new Set([
+  'SendMessage',
+  'SendStreamingMessage',
+  'GetTask',
+  'ListTasks',
+  'CancelTask',
+  'SubscribeToTask',
+  'CreateTaskPushNotificationConfig',
+  'GetTaskPushNotificationConfig',
+  'ListTaskPushNotificationConfigs',
+  'DeleteTaskPushNotificationConfig',
+  'GetExtendedAgentCard',
+]);
+
+async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Read> {
+  try {
+    const body = await jsonBody(context, routes, false);
+    const wrong = wrongWith(body);
+    if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
+    const { method, params = {} } = body;
+    const wrongParts = faultOfParts(params);
+    if (wrongParts !== null) return { refused: refusal(body, INVALID_PARAMS, wrongParts) };
+    if (isLegacy) {
+      if (!METHODS.has(String(method))) return { body }; // the SDK knows its methods
+      const hint = 'is one of version 1.0: send the header A2A-Version: 1.0';
+      return { refused: refusal(body, METHOD_NOT_FOUND, `${method} ${hint}`) };
+    }
+    if (METHODS.has(String(method))) return { body: { ...body, params } };
+    const known = `there is no method ${JSON.stringify(method)}: there are ${[...METHODS].join(', ')}`;
+    return { refused: refusal(body, METHOD_NOT_FOUND, known) };
+  } catch (error) {
+    const code = error instanceof ParleyError ? CODES[error.code] : undefined;
+    if (code === undefined) throw error;
+    return { refused: refusal({}, code, (error as ParleyError).message) };
+  }
+}
+
+/** Null: a valid request. */
+function wrongWith({ jsonrpc, id, method }: Body): string | null {
+  if (jsonrpc !== '2.0') return 'expected "jsonrpc": "2.0"';
+  if (typeof method !== 'string' || method === '') return 'expected the name of a method as `method`';
+  const isId = id === undefined || id === null || typeof id === 'string' || Number.isInteger(id);
+  return isId ? null : 'expected a text or an integer as `id`';
+}
+
+function refusalOf(body: Body, error: unknown): object {
+  return { jsonrpc: '2.0', id: idOf(body), error: JsonRpcTransportHandler.mapToJSONRPCError(error) };
+}
+
+/** RPC-3. Our own errors begin with their code. */
+function asFaultOfClient(body: Body, answered: object): object {
+  const error = valueAt(answered, ['error']);
+  if (!isRecord(error) || error.code !== INTERNAL_ERROR || /^[A-Z][A-Z_]+: /.test(String(error.message)))
+    return answered;
+  return refusal(body, INVALID_PARAMS, `the parameters are not those of ${String(body.method)}`);
+}
+
+function refusal(body: Body, code: number, message: string): object {
+  return { jsonrpc: '2.0', id: idOf(body), error: { code, message } };
+}
+
+function idOf({ id }: Body): string | number | null {
+  return typeof id === 'string' || Number.isInteger(id) ? (id as string | number) : null;
+}
+
+/** `file`: as version 0.3 calls it. */
+const KINDS = ['text', 'data', 'raw', 'url', 'file'];
+
+/** Parameters of a request, before they are parsed: what is wrong with the parts of its message; null: nothing. */
+function faultOfParts(params: unknown): string | null {
+  const parts = valueAt(params, ['message', 'parts']);
+  if (parts === undefined) return null; // the SDK refuses a message without any
+  if (!Array.isArray(parts)) return 'message.parts: expected a list';
+  for (const [at, part] of parts.entries()) {
+    if (!isRecord(part)) return `message.parts.${at}: expected an object`;
+    const kinds = KINDS.filter((kind) => (part[kind] ?? null) !== null);
+    if (kinds.length > 1) {
+      const wanted = 'expected one of text, data, raw and url: send each as a part of its own';
+      return `message.parts.${at} has ${kinds.join(' and ')}; ${wanted}`;
+    }
+  }
+  return null;
 }

@@ -23,7 +23,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
+import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './messages.ts';
 
 /**
  * A task: a person's post and the agent's work on it.
@@ -62,11 +62,14 @@ export class AgentTask {
   readonly #personMessages = new Map<number, MessageEntry>();
   /** Questions by call id. */
   readonly #questions = new Map<string, string>();
-  #state: TaskState = TaskState.TASK_STATE_SUBMITTED;
+  state: TaskState = TaskState.TASK_STATE_SUBMITTED;
   #message: Message | undefined;
-  #at: string;
-  #open: readonly OpenCall[] = [];
-  #approvalsRequested: number;
+  /** When its status was last changed. ISO 8601. */
+  changedAt: string;
+  /** What it asks people. */
+  open: readonly OpenCall[] = [];
+  /** Approvals that were open when it started, and all since. */
+  approvalsRequested: number;
 
   /** What its sender learns with the answer, besides the task; not in the log. */
   note: Readonly<Record<string, unknown>> | undefined;
@@ -86,31 +89,18 @@ export class AgentTask {
     this.before = before;
     const posts = [{ index: post.index, agents: post.to ?? [] }];
     this.progress = new Progress({ agent, before, posts, ...(stopped && { stopped }) });
-    this.#at = post.createdAt;
-    this.#approvalsRequested = approvalsOpenIn(before);
+    this.changedAt = post.createdAt;
+    this.approvalsRequested = approvalsOpenIn(before);
     this.#remember(post);
   }
 
   /** The task has ended. */
   get isFinal(): boolean {
-    return FINAL.has(this.#state);
-  }
-
-  get isCanceled(): boolean {
-    return this.#state === TaskState.TASK_STATE_CANCELED;
+    return FINAL.has(this.state);
   }
 
   get needsInput(): boolean {
-    return this.#state === TaskState.TASK_STATE_INPUT_REQUIRED;
-  }
-
-  get open(): readonly OpenCall[] {
-    return this.#open;
-  }
-
-  /** Approvals that were open when it started, and all since. */
-  get approvalsRequested(): number {
-    return this.#approvalsRequested;
+    return this.state === TaskState.TASK_STATE_INPUT_REQUIRED;
   }
 
   /** L4 */
@@ -131,15 +121,6 @@ export class AgentTask {
     return received.entries.length === 0 ? this.#advance(received) : updates;
   }
 
-  get state(): TaskState {
-    return this.#state;
-  }
-
-  /** When its status was last changed. ISO 8601. */
-  get changedAt(): string {
-    return this.#at;
-  }
-
   snapshot(historyLength?: number): Task {
     const history =
       historyLength === undefined ? this.#history : this.#history.slice(-historyLength || Infinity);
@@ -158,8 +139,8 @@ export class AgentTask {
   }
 
   #see(entry: Entry): void {
-    this.#at = entry.createdAt;
-    if (entry.type === 'approval-requested') this.#approvalsRequested += 1;
+    this.changedAt = entry.createdAt;
+    if (entry.type === 'approval-requested') this.approvalsRequested += 1;
     if (entry.type === 'message' && entry.author.kind === 'person')
       this.#personMessages.set(entry.index, entry);
   }
@@ -211,7 +192,7 @@ export class AgentTask {
 
   #end(ending: Ending): Update[] {
     if (ending.kind === 'waits') {
-      this.#open = ending.open;
+      this.open = ending.open;
       const asked = ending.open.map(({ question }) => question).join('\n');
       const details = ending.open.flatMap(({ approval, agent, tool, arguments: given }) =>
         approval
@@ -239,7 +220,7 @@ export class AgentTask {
   }
 
   #enter(state: TaskState, said: Message['parts'] = []): Update[] {
-    this.#state = state;
+    this.state = state;
     const id = `${this.id}-${this.#history.length}-status`;
     this.#message = said.length > 0 ? messageFrom(fromAgent, this.#named(id), said) : undefined;
     const { id: taskId, contextId } = this;
@@ -261,7 +242,7 @@ export class AgentTask {
   }
 
   #status(): TaskStatus {
-    return { state: this.#state, message: this.#message, timestamp: this.#at };
+    return { state: this.state, message: this.#message, timestamp: this.changedAt };
   }
 
   #named(id: string) {

@@ -1,5 +1,4 @@
-import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
-import type { AnswerOf, Verb } from '../../bus/contract.ts';
+import { type ListTasksRequest, type ListTasksResponse, type Message, TaskState } from '@a2a-js/sdk';
 import {
   type Entry,
   type MessageEntry,
@@ -9,14 +8,12 @@ import {
 } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { actingAs, hasRole, type Identity, requireRole } from '../guard/access.ts';
+import { hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, orElse, type Posted, stoppedOf } from '../progress/ask.ts';
-import { readLog, readTail } from '../progress/log.ts';
-import { replyOf } from './answer.ts';
+import { type Act, actingFor, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
 import { listTasks } from './listing.ts';
-import { contentOf } from './parts.ts';
+import { contentOf, replyOf } from './messages.ts';
 import { AgentTask, postOfTask } from './task.ts';
 
 /**
@@ -48,9 +45,11 @@ export interface Followed {
 
 export class Tasks {
   readonly #options: TasksOptions;
+  readonly #act: Act;
 
   constructor(options: TasksOptions) {
     this.#options = options;
+    this.#act = actingFor(options.daemon, options.identity, ANONYMOUS);
   }
 
   async send(message: Message): Promise<Followed> {
@@ -118,7 +117,7 @@ export class Tasks {
     const { daemon } = this.#options;
     const task = await this.load(taskId);
     this.#requireOwner(task);
-    if (task.isCanceled) return task;
+    if (task.state === TaskState.TASK_STATE_CANCELED) return task;
     const { busy } = task.progress;
     if (task.isFinal || busy.length === 0) {
       throw new ParleyError('TASK_NOT_CANCELABLE', task.isFinal ? 'it is over' : 'its turn has not begun', {
@@ -127,7 +126,7 @@ export class Tasks {
     }
     const { conversation, post } = task;
     const step = (verb: 'stop' | 'resume', agent: string, more: object = {}) =>
-      this.#ask(verb, { conversation, agent, ...more });
+      this.#act(verb, { conversation, agent, ...more });
     const before = await readLog(daemon, conversation, post.index);
     await Promise.all(busy.map((agent) => step('stop', agent)));
     const again = this.again(task);
@@ -150,7 +149,7 @@ export class Tasks {
     const { agent, identity } = this.#options;
     requireRole(identity, 'post');
     const meta = metaOf(message);
-    return this.#post({
+    return this.#act('post', {
       conversation,
       content: contentOf(message).words,
       id: message.messageId,
@@ -183,21 +182,11 @@ export class Tasks {
     if (reply.kind === 'words') {
       requireRole(identity, 'post');
       const { agent, replyTo, content } = reply;
-      await this.#post({ conversation, content, to: [agent], replyTo, id: message.messageId });
+      await this.#act('post', { conversation, content, to: [agent], replyTo, id: message.messageId });
     } else {
       requireRole(identity, 'approve');
-      await this.#ask('answer', { approvalId: reply.approvalId, ...reply.body });
+      await this.#act('answer', { approvalId: reply.approvalId, ...reply.body });
     }
-  }
-
-  #post(body: Record<string, unknown>): Promise<Posted> {
-    return this.#ask('post', body);
-  }
-
-  /** As this caller. */
-  #ask<V extends Verb>(verb: V, body: Record<string, unknown>): Promise<AnswerOf<V>> {
-    const { daemon, identity } = this.#options;
-    return ask(daemon, verb, actingAs(identity, body, ANONYMOUS), identity);
   }
 
   #requireOwner({ post }: AgentTask): void {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type Entry,
   type EntryOf,
@@ -7,12 +6,11 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { digest } from '../conversation-id.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, type Caller, orElse, type Posted, stoppedOf } from '../progress/ask.ts';
-import { readLog, readTail } from '../progress/log.ts';
-import { invalid, type Resume, type RunInput } from './input.ts';
-import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
+import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
+import { addressedBy, invalid, type Resume, type RunInput, replyOf, verdictOf } from './input.ts';
 
 /**
  * Starts a run: sends its answers and posts, and determines where following starts.
@@ -23,13 +21,6 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
-
-export interface RunCaller {
-  /** The request body with the caller's identity. */
-  readonly acting: (body: Body) => Record<string, unknown>;
-  /** The publisher that the caller may act as; null: any. */
-  readonly named: Caller;
-}
 
 export interface Begun {
   readonly arrivals: Arrivals;
@@ -48,29 +39,21 @@ const EARLIER_MESSAGES = 'messages before the last ones of the user';
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** One answer of a person, with the action it needs. */
+/** One answer of a person, as a request; `known`: the index at which the log has it. */
 interface Answer {
   readonly asked: MessageEntry & { readonly turnId: string };
   /** The post that caused the question. */
   readonly post: MessageEntry | null;
-  readonly action:
-    | { readonly kind: 'known'; readonly index: number }
-    | { readonly kind: 'post'; readonly body: Body }
-    | { readonly kind: 'answer'; readonly approvalId: string; readonly body: Body };
-}
-
-interface Answered {
-  readonly roots: Posted[];
-  readonly turns: { readonly turnId: string; readonly agent: string }[];
-  readonly indexes: number[];
-  readonly approvals: string[];
+  readonly known: number | null;
+  readonly verb: 'post' | 'answer';
+  readonly body: Body;
 }
 
 export async function begin(
   daemon: GatewayPort,
   { conversation, posts, resume, sessionId, known }: RunInput,
   agent: string | null,
-  caller: RunCaller,
+  act: Act,
 ): Promise<Begun> {
   const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
@@ -83,24 +66,23 @@ export async function begin(
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
     const log = resume.length > 0 ? await readLog(daemon, conversation, from) : [];
-    const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
     const answers = resume.map((one) => answerOf(conversation, log, one));
     const newPosts = posts.map((post) => ({
       ...{ conversation, ...post, ...(agent && { to: [agent] }) },
       ...(sessionId !== undefined && { sessionId }),
     }));
     if (answers.length + newPosts.length > 1) {
-      const replies = answers.flatMap(({ action }) => (action.kind === 'post' ? [action.body] : []));
-      for (const body of [...replies, ...newPosts]) await check(daemon, body, caller);
+      const replies = answers.filter(({ known, verb }) => known === null && verb === 'post');
+      for (const body of [...replies.map(({ body }) => body), ...newPosts]) await check(act, body);
     }
-    for (const one of answers) await answer(daemon, one, caller, answered);
+    const answered = { indexes: [] as number[], approvals: [] as string[] };
+    for (const one of answers) await answer(one, act, answered);
     const posted: Posted[] = [];
-    for (const body of newPosts) posted.push(await ask(daemon, 'post', caller.acting(body), caller.named));
+    for (const body of newPosts) posted.push(await act('post', body));
     const first = Math.min(...posted.map(({ index }) => index));
-    const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
     // A repeated post may be addressed to other agents: then all agents are followed.
-    const all = [...roots, ...posted];
+    const all = [...rootsOf(answers), ...posted];
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const routed = [...new Set(posted.flatMap(({ agents }) => agents))];
     const earlier = await readTail(daemon, conversation, Math.min(from, first));
@@ -109,8 +91,10 @@ export async function begin(
       agent: isForAgent ? agent : null,
       posts: all,
       before: earlier,
-      turns,
-      ...(resume.length > 0 && { answers: { indexes, approvals } }),
+      turns: answers.flatMap(({ post, asked }) =>
+        post ? [] : [{ turnId: asked.turnId, agent: asked.author.id }],
+      ),
+      ...(resume.length > 0 && { answers: { indexes, approvals: answered.approvals } }),
     });
     const end = log.length > 0 ? from + log.length : first;
     const ignored = new Set(posted.flatMap((one) => one.ignored ?? []));
@@ -122,13 +106,19 @@ export async function begin(
   });
 }
 
+/** The posts that caused the questions, each once. */
+function rootsOf(answers: readonly Answer[]): Pick<Posted, 'index' | 'agents'>[] {
+  const roots = new Map(answers.flatMap(({ post }) => (post ? [[post.index, post.to ?? []]] : [])));
+  return [...roots].map(([index, agents]) => ({ index, agents }));
+}
+
 async function lengthOf(daemon: GatewayPort, conversation: string): Promise<number> {
   return (await orElse(ask(daemon, 'conversation', { conversation }), { length: 0 })).length;
 }
 
 /** BEGIN-3: refused as the post would be. */
-async function check(daemon: GatewayPort, { conversation, ...post }: Body, caller: RunCaller): Promise<void> {
-  await ask(daemon, 'seed', caller.acting({ conversation, messages: [], post }), caller.named);
+async function check(act: Act, { conversation, ...post }: Body): Promise<void> {
+  await act('seed', { conversation, messages: [], post });
 }
 
 function answerOf(conversation: string, log: readonly Entry[], resume: Resume): Answer {
@@ -143,41 +133,27 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   const verdict = approvalId === null ? {} : verdictOf(resume);
   if (approvalId !== null) refuseOther(log, key, approvalId, resume);
   if (known?.type === 'approval-answered' && known.answer !== verdict.answer) throw alreadyAnswered(known);
-  return {
+  const found = {
     asked: { ...asked, turnId: asked.turnId },
     post: post?.type === 'message' ? post : null,
-    action: known
-      ? { kind: 'known', index: known.index }
-      : approvalId !== null
-        ? { kind: 'answer', approvalId, body: { approvalId, ...verdict } }
-        : {
-            kind: 'post',
-            body: {
-              conversation,
-              content: replyOf(resume),
-              to: [asked.author.id],
-              replyTo: key,
-              id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
-            },
-          },
+    known: known?.index ?? null,
   };
+  if (approvalId !== null) return { ...found, verb: 'answer', body: { approvalId, ...verdict } };
+  const id = `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`;
+  const body = { conversation, content: replyOf(resume), to: [asked.author.id], replyTo: key, id };
+  return { ...found, verb: 'post', body };
 }
 
 async function answer(
-  daemon: GatewayPort,
-  { asked, post, action }: Answer,
-  caller: RunCaller,
-  answered: Answered,
+  { known, verb, body }: Answer,
+  act: Act,
+  answered: { readonly indexes: number[]; readonly approvals: string[] },
 ): Promise<void> {
-  if (!post) answered.turns.push({ turnId: asked.turnId, agent: asked.author.id });
-  else if (!answered.roots.some((known) => known.index === post.index))
-    answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
-  if (action.kind === 'known') answered.indexes.push(action.index);
-  else if (action.kind === 'post')
-    answered.indexes.push((await ask(daemon, 'post', caller.acting(action.body), caller.named)).index);
+  if (known !== null) answered.indexes.push(known);
+  else if (verb === 'post') answered.indexes.push((await act('post', body)).index);
   else {
-    await ask(daemon, 'answer', caller.acting(action.body), caller.named);
-    answered.approvals.push(action.approvalId);
+    await act('answer', body);
+    answered.approvals.push(String(body.approvalId));
   }
 }
 
@@ -200,8 +176,4 @@ function alreadyAnswered({ approvalId, answer }: EntryOf<'approval-answered'>): 
 function isAnswer(entry: Entry, key: string, approvalId: string | null): boolean {
   if (entry.type === 'approval-answered') return entry.approvalId === approvalId;
   return entry.type === 'message' && entry.call !== undefined && wireCallId(entry.call) === key;
-}
-
-function digest(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }

@@ -1,14 +1,13 @@
 import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
-import { actingAs, type Identity, requireRole } from '../guard/access.ts';
+import { type Identity, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
-import { ask } from '../progress/ask.ts';
+import { actingFor, ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
 import { nameUnknownMentions, nameUnused } from '../unused.ts';
-import { begin, type RunCaller } from './begin.ts';
-import { type RunInput, readRunInput } from './input.ts';
-import { addressedBy } from './interrupts.ts';
+import { begin } from './begin.ts';
+import { addressedBy, type RunInput, readRunInput } from './input.ts';
 
 /**
  * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
@@ -33,11 +32,8 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   const daemon = routes.daemon(context);
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
-  const caller: RunCaller = {
-    named: identity,
-    acting: (body) => actingAs(identity, body, ANONYMOUS),
-  };
-  const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, caller);
+  const act = actingFor(daemon, identity, ANONYMOUS);
+  const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, act);
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();

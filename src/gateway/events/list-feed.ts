@@ -1,8 +1,8 @@
 import type { AnswerOf } from '../../bus/contract.ts';
 import { monotonicClock, ParleyError } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
+import type { Row } from '../progress/ask.ts';
 import { ask } from '../progress/ask.ts';
-import type { Row } from '../progress/log.ts';
 import { type Feed, frame } from './feed.ts';
 
 /**

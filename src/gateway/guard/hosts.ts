@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { ParleyError } from '../../kernel/index.ts';
-import type { KnownHosts } from './known-hosts.ts';
+import type { KnownHosts } from '../port.ts';
 
 /**
  * Protects against pages of other sites that make a browser send requests to this daemon.

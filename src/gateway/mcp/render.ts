@@ -1,3 +1,4 @@
+import type { AnswerOf } from '../../bus/contract.ts';
 import {
   type Entry,
   finishNotice,
@@ -8,6 +9,8 @@ import {
   teamChangeText,
 } from '../../conversation/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
+import type { GatewayPort } from '../port.ts';
+import { ask } from '../progress/ask.ts';
 
 /**
  * Entries as text for programs.
@@ -15,6 +18,8 @@ import { visibleCall } from '../../kernel/index.ts';
  * RENDER-1  Only a line of Parley begins with a bracket. A text of a participant follows the author's name, and is indented from its
  *           second line on (L17).
  * RENDER-2  Bookkeeping is left out: the start of a turn, and its normal end.
+ * RENDER-3  The size of an answer is bounded, because it may become part of a model's context. A page has at least one entry, so
+ *           that a client that continues from `next` reaches the end.
  */
 
 /** Limit of one text, in characters. The log has the rest. */
@@ -115,4 +120,66 @@ export function indented(text: string): string {
 export function shown(text: string, most: number): string {
   if (text.length <= most) return text;
   return `${firstCodePoints(text, most)}… [cut; ${text.length} characters in all]`;
+}
+
+export interface Told {
+  readonly text: string;
+  /** The same for programs. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Limit of one answer, in characters of JSON. */
+const MOST_CHARACTERS = 100_000;
+/** Limit of one text in it. */
+const LONGEST_TEXT = 8_000;
+
+export interface PageFacts {
+  readonly conversation: string;
+  /** Length of the whole log. */
+  readonly length: number;
+}
+
+export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: number, more: object = {}): Told {
+  const page: Entry[] = [];
+  let room = MOST_CHARACTERS;
+  for (const entry of entries.slice(0, limit)) {
+    const short = entry.type === 'approval-requested' ? entry : shortened(entry); // a person approves by it
+    room -= JSON.stringify(short).length;
+    if (room < 0 && page.length > 0) break;
+    page.push(short);
+  }
+  const next = (page.at(-1)?.index ?? facts.length - 1) + 1;
+  const rest = facts.length - next;
+  const text = transcriptOf(page) || '(no messages)';
+  return {
+    text: rest > 0 ? `${text}\n(${rest} more: read from ${next})` : text,
+    data: { ...facts, next, entries: page, ...more },
+  };
+}
+
+/** A value with its long texts cut. */
+function shortened<T>(value: T): T {
+  const json = JSON.stringify(value, (_, part) =>
+    typeof part === 'string' ? shown(part, LONGEST_TEXT) : part,
+  );
+  return JSON.parse(json) as T;
+}
+
+type Approvals = AnswerOf<'approvals'>['approvals'];
+
+export async function approvalsOf(daemon: GatewayPort, conversation: string | undefined): Promise<Approvals> {
+  const body = conversation === undefined ? {} : { conversation };
+  return (await ask(daemon, 'approvals', body)).approvals;
+}
+
+export function approvalText({
+  approvalId,
+  agent,
+  tool,
+  arguments: given,
+  mayHaveRun,
+}: Approvals[number]): string {
+  const state = mayHaveRun ? 'it may have run already' : 'it has not run';
+  const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
+  return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${call}; ${state})`;
 }

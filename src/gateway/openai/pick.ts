@@ -1,9 +1,9 @@
 import { type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
+import { digest } from '../conversation-id.ts';
 import type { GatewayPort } from '../port.ts';
-import { ask, orElse } from '../progress/ask.ts';
-import { conversationRows, type Row, readTail } from '../progress/log.ts';
+import { ask, conversationRows, orElse, type Row, readTail } from '../progress/ask.ts';
 import { approvalNotice, Reply } from './reply.ts';
-import { type ChatRequest, digest, digestOf, type Past, plainText } from './request.ts';
+import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
 
 /**
  * Finds the conversation of a request. It is derived from the logs, so a restart changes nothing.

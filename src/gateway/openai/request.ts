@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { cut, fieldFault, ParleyError } from '../../kernel/index.ts';
-import { conversationOf } from '../conversation-id.ts';
+import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty } from '../unused.ts';
 
 /**
@@ -128,10 +127,6 @@ export function digestOf(history: readonly Past[]): string {
 
 export function plainText(words: string): string {
   return words.replaceAll('\r\n', '\n').trim();
-}
-
-export function digest(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }
 
 function instructionOf({ role, content: said }: z.infer<typeof message>): string[] {

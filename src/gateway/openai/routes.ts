@@ -1,12 +1,10 @@
 import type { OwnPublisher, Received } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
-import { actingAs } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, stoppedOf } from '../progress/ask.ts';
+import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
-import { readTail } from '../progress/log.ts';
 import { nameUnknownMentions, nameUnused } from '../unused.ts';
 import {
   type Completion,
@@ -83,7 +81,6 @@ async function startReply(
   request: ChatRequest,
   model: string,
 ): Promise<Started> {
-  const { identity } = context.var;
   const daemon = routes.daemon(context);
   const { conversation, id, content, meta, seed } = await pick(daemon, request, {
     newId: routes.newId,
@@ -92,11 +89,10 @@ async function startReply(
   context.header('x-parley-conversation', conversation);
   const agent = model === ANYBODY ? null : model;
   const post = { id, content, meta: { model: meta.model, chat: meta }, ...(agent && { to: [agent] }) };
-  const act = <V extends 'seed' | 'post'>(verb: V, body: object) =>
-    ask(daemon, verb, actingAs(identity, { conversation, ...body }, ANONYMOUS), identity);
-  if (seed.length > 0) await act('seed', { messages: seed, post }); // without effect if the post would be refused
+  const act = actingFor(daemon, context.var.identity, ANONYMOUS);
+  if (seed.length > 0) await act('seed', { conversation, messages: seed, post }); // without effect if the post would be refused
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
-    const { index, agents, unknownMentions } = await act('post', post);
+    const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
     const before = await readTail(daemon, conversation, index);
     const reply = new Reply(index, agents, agent, before, await stoppedOf(daemon, conversation, agents));

@@ -1,44 +1,43 @@
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
-import type { Stopped } from '../../conversation/index.ts';
+import type { Entry, OwnPublisher, Stopped } from '../../conversation/index.ts';
 import { ParleyError, refusal } from '../../kernel/index.ts';
-import type { Role } from '../guard/access.ts';
+import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
-
-/** The owner of the token. */
-export interface Caller {
-  readonly publisher: string | null;
-  readonly name?: string | undefined;
-  readonly role?: Role;
-  /** The trace context of its request. */
-  readonly traceparent?: string | undefined;
-}
 
 /** The caller's fields of an `ApiRequest`. */
 export function callerOf({
   publisher,
-  name,
+  name = null,
   role,
   traceparent,
-}: Caller): Pick<ApiRequest, 'publisher' | 'name' | 'mayOperate' | 'traceparent'> {
-  const more = {
-    ...(role !== undefined && { mayOperate: role === 'operate' }),
+}: Identity): Omit<ApiRequest, 'endpoint' | 'body'> {
+  return {
+    ...{ publisher, mayOperate: role === 'operate' },
+    ...(publisher !== null && { name }),
     ...(traceparent !== undefined && { traceparent }),
   };
-  return publisher === null ? { publisher, ...more } : { publisher, name: name ?? null, ...more };
 }
 
-/** One verb of the request API; a refusal is thrown. */
+/** One verb of the request API; a refusal is thrown. Without a caller: as the daemon. */
 export async function ask<V extends Verb>(
   daemon: GatewayPort,
   verb: V,
   body: object,
-  caller: Caller = { publisher: null },
+  caller?: Identity,
 ): Promise<AnswerOf<V>> {
-  const answer = await daemon.request({ endpoint: verb, ...callerOf(caller), body });
+  const by = caller ? callerOf(caller) : { publisher: null };
+  const answer = await daemon.request({ endpoint: verb, ...by, body });
   if (answer.ok) return answer.body as AnswerOf<V>;
   throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
 }
+
+/** The requests of a caller that name their author. `anonymous`: the publisher of a caller without one. */
+export function actingFor(daemon: GatewayPort, caller: Identity, anonymous: OwnPublisher) {
+  return <V extends Verb>(verb: V, body: object): Promise<AnswerOf<V>> =>
+    ask(daemon, verb, actingAs(caller, { ...body }, anonymous), caller);
+}
+export type Act = ReturnType<typeof actingFor>;
 
 /** The answer, or this if there is no such thing. */
 export async function orElse<T, U>(answer: Promise<T>, otherwise: U): Promise<T | U> {
@@ -64,4 +63,54 @@ export async function stoppedOf(
   const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
   const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
   return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
+}
+
+export type Row = AnswerOf<'conversations'>['conversations'][number];
+
+/** All conversations with a later id, in the order of their ids. */
+export async function* conversationRows(daemon: GatewayPort, after?: string): AsyncGenerator<Row, void> {
+  for (let next: string | null | undefined = after; next !== null; ) {
+    const page: AnswerOf<'conversations'> = await ask(daemon, 'conversations', { after: next, limit: 1_000 });
+    yield* page.conversations;
+    next = page.next;
+  }
+}
+
+/** Entries from an index on, up to another or to the end. */
+export async function readLog(
+  daemon: GatewayPort,
+  conversation: string,
+  from: number,
+  to = Number.POSITIVE_INFINITY,
+): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let next = from; next < to; next = from + entries.length) {
+    const limit = Math.min(1_000, to - next);
+    const page = await ask(daemon, 'entries', { conversation, from: next, limit });
+    entries.push(...page.entries);
+    if (page.entries.length === 0 || next + page.entries.length >= page.length) break;
+  }
+  return entries;
+}
+
+const STRIDE = 200;
+/** Characters at the end of a log that are enough to find what is open there. */
+const TAIL = 524_288;
+
+/** The newest entries below an index, in order, of about this many characters. */
+export async function readTail(
+  daemon: GatewayPort,
+  conversation: string,
+  to: number,
+  characters: number = TAIL,
+): Promise<Entry[]> {
+  let entries: Entry[] = [];
+  for (let from = to, size = 0; from > 0 && size < characters; ) {
+    const before = Math.max(0, from - STRIDE);
+    const page = await readLog(daemon, conversation, before, from);
+    entries = [...page, ...entries];
+    size += JSON.stringify(page).length;
+    from = before;
+  }
+  return entries;
 }

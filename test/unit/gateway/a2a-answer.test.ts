@@ -1,7 +1,7 @@
 import { type Message, Role } from '@a2a-js/sdk';
 import { describe, expect, it } from 'vitest';
 import type { OpenCall } from '../../../src/conversation/index.ts';
-import { replyOf } from '../../../src/gateway/a2a/answer.ts';
+import { replyOf } from '../../../src/gateway/a2a/messages.ts';
 
 const call = (id: string, position: number): OpenCall => ({
   place: { index: 2, position },

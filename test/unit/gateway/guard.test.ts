@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createRateLimit } from '../../../src/gateway/guard/rate.ts';
+import { createRateLimit } from '../../../src/gateway/guard/limits.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { type FakeDaemon, openGateway } from './support.ts';
 

@@ -1,8 +1,77 @@
-import { A2A_PROTOCOL_VERSION, type AgentCard, type Message } from '@a2a-js/sdk';
-import { duplicateInterfacesForLegacy } from '@a2a-js/sdk/compat/v0_3';
+import { type Message, type Part, Role } from '@a2a-js/sdk';
 import { type OpenCall, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { contentOf } from './parts.ts';
+
+/** A2A's messages, their parts, and what they answer. */
+
+export function textPart(text: string): Part {
+  return {
+    content: { $case: 'text', value: text },
+    metadata: undefined,
+    filename: '',
+    mediaType: 'text/plain',
+  };
+}
+
+export function dataPart(value: object): Part {
+  return {
+    content: { $case: 'data', value },
+    metadata: undefined,
+    filename: '',
+    mediaType: 'application/json',
+  };
+}
+
+export function messageFrom(
+  role: Role,
+  { id, taskId, contextId }: { readonly id: string; readonly taskId: string; readonly contextId: string },
+  parts: Part[],
+): Message {
+  return {
+    messageId: id,
+    taskId,
+    contextId,
+    role,
+    parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+export interface Content {
+  /** The parts of text. */
+  readonly text: string;
+  /** The objects of the parts of data, as one. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** All parts in order, as an agent reads them: data as fenced JSON. */
+  readonly words: string;
+}
+
+/** The content of a message. Files are refused. */
+export function contentOf({ parts }: Message): Content {
+  const texts: string[] = [];
+  const words: string[] = [];
+  let data: Record<string, unknown> = {};
+  for (const { content } of parts) {
+    if (content?.$case === 'text') {
+      texts.push(content.value);
+      words.push(content.value);
+    } else if (content?.$case === 'data') {
+      const { value } = content;
+      if (value !== null && typeof value === 'object' && !Array.isArray(value)) data = { ...data, ...value };
+      words.push(`\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``);
+    } else {
+      throw new ParleyError('CONTENT_NOT_SUPPORTED', 'parts of text and of data are taken, files are not', {
+        hint: 'send the text of a file as a part of text',
+      });
+    }
+  }
+  return { text: texts.join('\n'), data, words: words.join('\n') };
+}
+
+export const fromPerson = Role.ROLE_USER;
+export const fromAgent = Role.ROLE_AGENT;
 
 /**
  * Reads a message to a task that needs input.
@@ -75,49 +144,3 @@ function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Recor
 function reasoned(reason: unknown): { reason?: string } {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
-
-/** The public description of an agent. */
-
-export interface Described {
-  readonly slug: string;
-  readonly name: string;
-  readonly description: string;
-}
-
-export function cardOf(agent: Described, url: string, version: string, needsToken: boolean): AgentCard {
-  const { slug, name, description } = agent;
-  const said = description || `${name}, an agent of this team`;
-  const own = { url, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: A2A_PROTOCOL_VERSION };
-  return {
-    name,
-    description: said,
-    supportedInterfaces: duplicateInterfacesForLegacy([own], ['JSONRPC']),
-    provider: undefined,
-    version,
-    capabilities: { streaming: true, pushNotifications: false, extensions: [], extendedAgentCard: false },
-    securitySchemes: needsToken ? { token: BEARER } : {},
-    securityRequirements: needsToken ? [{ schemes: { token: { list: [] } } }] : [],
-    defaultInputModes: ['text/plain', 'application/json'],
-    defaultOutputModes: ['text/plain'],
-    skills: [
-      {
-        id: slug,
-        name,
-        description: said,
-        tags: ['conversation'],
-        examples: [],
-        inputModes: [],
-        outputModes: [],
-        securityRequirements: [],
-      },
-    ],
-    signatures: [],
-  };
-}
-
-const BEARER = {
-  scheme: {
-    $case: 'httpAuthSecurityScheme' as const,
-    value: { description: 'a token of this daemon', scheme: 'Bearer', bearerFormat: '' },
-  },
-};

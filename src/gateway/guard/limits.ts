@@ -1,6 +1,6 @@
 import type { Verb } from '../../bus/contract.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import type { Application, Request } from '../context.ts';
+import { type Clock, ParleyError } from '../../kernel/index.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import type { GatewayPort } from '../port.ts';
 import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
 
@@ -12,16 +12,13 @@ import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
  *         other callers come between them.
  */
 
+type SeatLimits = Pick<RouteContext, 'readers' | 'readersPerCaller'>;
+
 /** SEATS-2 */
 const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
 const MOST_COMPUTED = 2;
 
-export interface SeatOptions {
-  readonly readers: number;
-  readonly readersPerCaller: number;
-}
-
-export function addSeats(app: Application, options: SeatOptions): void {
+export function addSeats(app: Application, options: SeatLimits): void {
   const seats = new Seats(options);
   for (const route of [...ROUTES, ...OTHER_ROUTES].filter(({ stays }) => stays)) {
     app.on(route.method.toUpperCase(), routerPath(route), (context, next) => {
@@ -67,11 +64,11 @@ export class Turns {
 }
 
 class Seats {
-  readonly #options: SeatOptions;
+  readonly #options: SeatLimits;
   readonly #taken = new Map<string, number>();
   #all = 0;
 
-  constructor(options: SeatOptions) {
+  constructor(options: SeatLimits) {
     this.#options = options;
   }
 
@@ -106,4 +103,40 @@ class Seats {
 function callerOf(context: Request): string {
   const { role, publisher, name } = context.var.identity;
   return JSON.stringify([context.env.incoming.socket.remoteAddress, role, publisher, name]);
+}
+
+/**
+ * Rate limit per caller: a token bucket that holds a few seconds' worth of requests.
+ *
+ * Callers with a full bucket are forgotten, which bounds the memory.
+ */
+
+const SECONDS_HELD = 10;
+const MOST_REMEMBERED = 10_000;
+
+export interface RateLimit {
+  /** False: over the limit. */
+  take(caller: string): boolean;
+}
+
+export function createRateLimit(perSecond: number, elapsed: Clock): RateLimit {
+  const most = perSecond * SECONDS_HELD;
+  const buckets = new Map<string, { left: number; at: number }>();
+  const filled = ({ left, at }: { left: number; at: number }, time: number) =>
+    Math.min(most, left + ((time - at) / 1_000) * perSecond);
+
+  function forgetTheIdle(time: number): void {
+    for (const [caller, bucket] of buckets) if (filled(bucket, time) >= most) buckets.delete(caller);
+  }
+
+  return {
+    take(caller) {
+      const time = elapsed();
+      const bucket = buckets.get(caller);
+      if (!bucket && buckets.size >= MOST_REMEMBERED) forgetTheIdle(time);
+      const left = bucket ? filled(bucket, time) : most;
+      buckets.set(caller, { left: left < 1 ? left : left - 1, at: time });
+      return left >= 1;
+    },
+  };
 }
