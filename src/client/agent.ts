@@ -20,8 +20,6 @@ import { createIdSource, messageOf, type NewId, ParleyError, sleep } from '../ke
  * CLIENT-AGENT-3 A new offer of a turn that still runs here replaces the older one, whose signal aborts.
  */
 
-/** The types of an agent's program: its turn and its answer. */
-
 /** A turn that the daemon offered, as the agent's own code sees it. */
 export interface AgentTurn extends Omit<TurnOffer, 'live' | 'reply' | 'control' | 'heartbeatMs'> {
   /** Aborts when the turn is over for this agent: a person stopped it, or the daemon does not answer any more. */
@@ -72,8 +70,8 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-/** What an agent needs of a client. */
-interface AgentConnection {
+/** What agents and followers need of a client. */
+export interface Connected {
   readonly connection: NatsConnection;
   readonly subjects: Subjects;
   /** Called when the connection was lost and is back. */
@@ -82,12 +80,10 @@ interface AgentConnection {
   readonly closing: AbortSignal;
 }
 
-export async function runAgent(
-  at: AgentConnection,
-  slug: string,
-  handler: AgentHandler,
-): Promise<RunningAgent> {
-  const subject = subjectOf(at.subjects, slug);
+export async function runAgent(at: Connected, slug: string, handler: AgentHandler): Promise<RunningAgent> {
+  if (slug === ANY) {
+    throw new ParleyError('INVALID_NAME', 'an agent cannot be every agent', { hint: 'name one slug' });
+  }
   const newId = createIdSource();
   const instance = newId();
   const turns = new Map<string, OfferedTurn>();
@@ -103,7 +99,7 @@ export async function runAgent(
     });
     running.add(work);
   };
-  const subscription = at.connection.subscribe(subject, {
+  const subscription = at.connection.subscribe(at.subjects.turn(slug), {
     queue: slug,
     callback: (error, message) => {
       if (error) return;
@@ -118,7 +114,7 @@ export async function runAgent(
     for (const turn of turns.values()) turn.abort('the client was closed');
   };
   at.closing.addEventListener('abort', abortAll, { once: true });
-  await flush(at.connection);
+  await flush(at.connection, 'cannot listen for turns');
   return {
     instance,
     async stop() {
@@ -129,18 +125,12 @@ export async function runAgent(
   };
 }
 
-function subjectOf(subjects: Subjects, slug: string): string {
-  if (slug === ANY) {
-    throw new ParleyError('INVALID_NAME', 'an agent cannot be every agent', { hint: 'name one slug' });
-  }
-  return subjects.turn(slug);
-}
-
-async function flush(connection: NatsConnection): Promise<void> {
+/** Resolves when the server knows the subscriptions. */
+export async function flush(connection: NatsConnection, failed: string): Promise<void> {
   try {
     await connection.flush();
   } catch (cause) {
-    throw new ParleyError('NATS_DISCONNECTED', `cannot listen for turns: ${messageOf(cause)}`, {
+    throw new ParleyError('NATS_DISCONNECTED', `${failed}: ${messageOf(cause)}`, {
       hint: 'check the connection to the NATS server',
       cause,
     });
@@ -168,7 +158,7 @@ const NO_DAEMON = 503;
 const RETRY_MS = 250;
 
 class OfferedTurn {
-  readonly #at: AgentConnection;
+  readonly #at: Connected;
   readonly #offer: TurnOffer;
   readonly #newId: NewId;
   readonly #traceparent: string | undefined;
@@ -181,7 +171,7 @@ class OfferedTurn {
   /** One tool call at a time. */
   #tools: Promise<unknown> = Promise.resolve();
 
-  constructor(at: AgentConnection, offer: TurnOffer, newId: NewId, traceparent: string | undefined) {
+  constructor(at: Connected, offer: TurnOffer, newId: NewId, traceparent: string | undefined) {
     this.#at = at;
     this.#offer = offer;
     this.#newId = newId;

@@ -20,12 +20,10 @@ import {
   isRecord,
   type JsonRecord,
   linkedAbort,
-  messageOf,
-  ParleyError,
+  type ParleyError,
   parseJson,
 } from '../kernel/index.ts';
-import type { AgentHandler, RunningAgent } from './agent.ts';
-import { runAgent } from './agent.ts';
+import { type AgentHandler, type Connected, flush, type RunningAgent, runAgent } from './agent.ts';
 import {
   type Arrival,
   type FollowEvent,
@@ -43,13 +41,13 @@ export interface ClientOptions extends NatsOptions {
   readonly requests?: Partial<RequestPolicy>;
 }
 
-/** A connection to one daemon, or to several that share the work. Every failure is a `ParleyError`. */
 export interface PostOptions {
   readonly signal?: AbortSignal;
   /** Posts on the subject of operators, which these credentials then need. An operator may start any workflow. */
   readonly asOperator?: boolean;
 }
 
+/** A connection to one daemon, or to several that share the work. Every failure is a `ParleyError`. */
 export interface ParleyClient {
   /** The servers, without credentials; with commas where there are several. */
   readonly url: string;
@@ -80,30 +78,24 @@ export interface ParleyClient {
 export async function openClient(options: ClientOptions, url: string): Promise<ParleyClient> {
   const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
   const connection = await openNats({ name: 'parley-client', ...options });
-  return createClient(connection, subjects, {
-    url,
-    policy: { ...DEFAULT_POLICY, ...options.requests },
-    refused: (cause) => refusedCredentials(url, options, cause),
-  });
-}
-
-interface ClientParts {
-  readonly url: string;
-  readonly policy: RequestPolicy;
-  /** The error when the server refuses these credentials on a reconnection. */
-  readonly refused: (cause?: unknown) => ParleyError;
+  const policy = { ...DEFAULT_POLICY, ...options.requests };
+  return createClient(connection, subjects, url, policy, (cause) => refusedCredentials(url, options, cause));
 }
 
 function createClient(
   connection: NatsConnection,
   subjects: Subjects,
-  { url, policy, refused }: ClientParts,
+  url: string,
+  policy: RequestPolicy,
+  /** The error when the server refuses these credentials on a reconnection. */
+  refused: (cause?: unknown) => ParleyError,
 ): ParleyClient {
   const newId = createIdSource();
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one for each follower
   const refusal = new CredentialMonitor();
   const { reconnections, losses } = watchConnection(connection, refusal);
+  const connected: Connected = { connection, subjects, reconnections, closing: closing.signal };
 
   const request = async <E extends Endpoint>(
     endpoint: E,
@@ -134,8 +126,7 @@ function createClient(
       if (signal?.aborted) link.abort();
       signal?.addEventListener('abort', link.abort);
       const source: FollowSource = {
-        subscribe: (live, onArrival) =>
-          subscribe({ connection, subjects, reconnections, conversation }, live, onArrival),
+        subscribe: (live, onArrival) => subscribe(connected, conversation, live, onArrival),
         page: (from, signal) => request('entries', { conversation, from }, { signal }),
       };
       const onLost = () => followOptions.onReachable?.(false);
@@ -148,8 +139,7 @@ function createClient(
         link.unlink();
       }
     },
-    agent: (slug, handler) =>
-      runAgent({ connection, subjects, reconnections, closing: closing.signal }, slug, handler),
+    agent: (slug, handler) => runAgent(connected, slug, handler),
     async close() {
       closing.abort();
       await connection.close();
@@ -157,16 +147,10 @@ function createClient(
   };
 }
 
-interface Feed {
-  readonly connection: NatsConnection;
-  readonly subjects: Subjects;
-  readonly reconnections: Set<() => void>;
-  readonly conversation: string;
-}
-
 /** Callbacks, not iterators, so that both subjects keep the order in which the server sent them. */
 async function subscribe(
-  { connection, subjects, reconnections, conversation }: Feed,
+  { connection, subjects, reconnections }: Connected,
+  conversation: string,
   live: boolean,
   onArrival: (arrival: Arrival) => void,
 ): Promise<() => void> {
@@ -194,14 +178,11 @@ async function subscribe(
     if (tokens) tokens.unsubscribe();
   };
   try {
-    await connection.flush();
+    await flush(connection, 'cannot subscribe');
     return unsubscribe;
-  } catch (cause) {
+  } catch (error) {
     unsubscribe();
-    throw new ParleyError('NATS_DISCONNECTED', `cannot subscribe: ${messageOf(cause)}`, {
-      hint: 'check the connection to the NATS server',
-      cause,
-    });
+    throw error;
   }
 }
 

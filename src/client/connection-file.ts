@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import {
   errnoOf,
   isRecord,
-  type JsonRecord,
   messageOf,
   ParleyError,
   parseJson,
@@ -52,22 +51,22 @@ export function connectionFilePath(dataDirectory: string): string {
   return join(dataDirectory, 'connection.json');
 }
 
-export async function writeConnectionFile(dataDirectory: string, connection: ConnectionFile): Promise<void> {
+export async function writeConnectionFile(
+  dataDirectory: string,
+  { url, ...rest }: ConnectionFile,
+): Promise<void> {
   const path = connectionFilePath(dataDirectory);
+  const [first, ...more] = splitUrls(url);
+  const written = { url: first, ...(more.length > 0 && { urls: [first, ...more] }), ...rest };
   try {
     await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-    await replaceFile(path, `${JSON.stringify(withUrls(connection), null, 2)}\n`);
+    await replaceFile(path, `${JSON.stringify(written, null, 2)}\n`);
   } catch (cause) {
     throw new ParleyError('CONNECTION_FILE_UNWRITABLE', `cannot write ${path}: ${messageOf(cause)}`, {
       hint: 'make the data directory writable, or name another with --data',
       cause,
     });
   }
-}
-
-function withUrls({ url, ...rest }: ConnectionFile): object {
-  const urls = splitUrls(url);
-  return { url: urls[0], ...(urls.length > 1 && { urls }), ...rest };
 }
 
 /** Null: there is no such file. */
@@ -96,44 +95,16 @@ export async function removeConnectionFile(dataDirectory: string, pid: number): 
   if (connection?.pid === pid) await rm(connectionFilePath(dataDirectory), { force: true });
 }
 
+/** Null: not such a file. Nobody but the daemon and its user can write it. */
 function parse(text: string): ConnectionFile | null {
   const value = parseJson(text);
   if (!isRecord(value)) return null;
-  const { url: first, urls, prefix, pid, managed, store, tls } = value;
-  const url = Array.isArray(urls) ? urls.join(',') : first;
-  if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
-  return {
-    url,
-    prefix,
-    pid,
-    ...texts(value, HOW),
-    ...(managed === true && { managed }),
-    ...(store === 'jetstream' && { store }),
-    ...(isRecord(tls) && { tls: texts(tls, TLS_FILES) }),
-  };
-}
-
-const HOW = [
-  'user',
-  'password',
-  'token',
-  'passwordFile',
-  'tokenFile',
-  'credentials',
-  'nkey',
-  'inboxPrefix',
-  'http',
-  'httpToken',
-  'codeKey',
-] as const;
-const TLS_FILES = ['ca', 'cert', 'key'] as const;
-
-/** The fields that are present and strings. */
-function texts<Key extends string>(from: JsonRecord, keys: readonly Key[]): { readonly [K in Key]?: string } {
-  const found: { [K in Key]?: string } = {};
-  for (const key of keys) {
-    const value = from[key];
-    if (typeof value === 'string') found[key] = value;
-  }
-  return found;
+  const { urls, ...rest } = value;
+  const connection = {
+    ...rest,
+    ...(Array.isArray(urls) && { url: urls.join(',') }),
+  } as Partial<ConnectionFile>;
+  const { url, prefix, pid } = connection;
+  const isWhole = typeof url === 'string' && typeof prefix === 'string' && typeof pid === 'number';
+  return isWhole ? { ...connection, url, prefix, pid } : null;
 }

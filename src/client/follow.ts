@@ -44,7 +44,6 @@ export interface FollowSource {
 }
 
 const DEFAULT_POLL_MS = 3_000;
-const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
 
 export async function* followConversation(
   source: FollowSource,
@@ -58,13 +57,12 @@ export async function* followConversation(
       onReachable?.(true);
       return page;
     } catch (error) {
-      const code = error instanceof ParleyError ? error.code : '';
       if (signal.aborted) return null; // it ends
       if (hasRead && isUnreachable(error)) {
         onReachable?.(false);
         return null;
       }
-      if (!NOT_THERE.has(code)) throw error;
+      if (!(error instanceof ParleyError && error.code === 'NOT_FOUND')) throw error;
       hasRead = true;
       onReachable?.(true);
       return { length: 0, entries: [] };

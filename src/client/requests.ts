@@ -129,66 +129,63 @@ function refusalOf(endpoint: string, code: string, header: string | undefined, t
 }
 
 /** An error of the NATS client, by its stable code. */
-function failureOf(error: unknown, subject: string, endpoint: string, policy: RequestPolicy): Attempt {
-  if (error instanceof ParleyError) return { kind: 'failed', error, again: false };
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const failed = (again: boolean, name: string, message: string, hint: string): Attempt => ({
-    kind: 'failed',
-    error: new ParleyError(name, message, { hint, cause: error }),
-    again,
-  });
+function failureOf(cause: unknown, subject: string, endpoint: string, policy: RequestPolicy): Attempt {
+  if (cause instanceof ParleyError) return { kind: 'failed', error: cause, again: false };
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const [name, message, hint] = describedFailure(code, cause, subject, endpoint, policy);
+  const error = new ParleyError(name, message, { hint, cause });
+  return { kind: 'failed', error, again: code === UNAVAILABLE || code === 'TIMEOUT' };
+}
+
+/** Its code, message and hint. */
+function describedFailure(
+  code: string,
+  cause: unknown,
+  subject: string,
+  endpoint: string,
+  { timeoutMs, attempts }: RequestPolicy,
+): readonly [string, string, string] {
   switch (code) {
     case UNAVAILABLE:
-      return failed(
-        true,
+      return [
         'DAEMON_NOT_RUNNING',
         `no daemon answers on ${subject}`,
         'run `parley up`, or check the server and the subject prefix',
-      );
+      ];
     case 'TIMEOUT':
-      return failed(
-        true,
+      return [
         'DAEMON_TIMEOUT',
-        `no answer to ${endpoint} within ${policy.timeoutMs} ms, asked ${policy.attempts} times`,
+        `no answer to ${endpoint} within ${timeoutMs} ms, asked ${attempts} times`,
         'it may have been done all the same: asking again is safe (a post: with the same id)',
-      );
+      ];
     case 'CONNECTION_CLOSED':
     case 'CONNECTION_DRAINING':
-      return failed(
-        false,
+      return [
         'CONNECTION_CLOSED',
         'the connection to NATS is closed',
         'connect again; a closed client cannot be used',
-      );
+      ];
     case 'PERMISSIONS_VIOLATION': {
-      const inbox = forbiddenInbox(error);
-      if (inbox !== null) {
-        return failed(
-          false,
+      const { permissionContext: place } = cause as {
+        permissionContext?: { operation?: string; subject?: string };
+      };
+      if (place?.operation !== 'subscription')
+        return [
           'NATS_FORBIDDEN',
-          `these credentials may not receive answers on ${inbox}`,
-          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/security.md)',
-        );
-      }
-      return failed(
-        false,
+          `these credentials may not publish to ${subject}`,
+          'use other credentials, or have the server allow that subject',
+        ];
+      return [
         'NATS_FORBIDDEN',
-        `these credentials may not publish to ${subject}`,
-        'use other credentials, or have the server allow that subject',
-      );
+        `these credentials may not receive answers on ${place.subject ?? 'its inbox'}`,
+        'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/guides/security.md)',
+      ];
     }
     default:
-      return failed(
-        false,
+      return [
         'NATS_REQUEST_FAILED',
-        `the request ${endpoint} failed: ${messageOf(error)}`,
+        `the request ${endpoint} failed: ${messageOf(cause)}`,
         'check the connection to the NATS server',
-      );
+      ];
   }
-}
-
-/** The subject that this connection may not subscribe to; null: the fault was another one. */
-function forbiddenInbox(error: unknown): string | null {
-  const { permissionContext } = error as { permissionContext?: { operation?: string; subject?: string } };
-  return permissionContext?.operation === 'subscription' ? (permissionContext.subject ?? 'its inbox') : null;
 }

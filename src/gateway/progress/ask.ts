@@ -8,13 +8,13 @@ import type { GatewayPort } from '../port.ts';
 /** The caller's fields of an `ApiRequest`. */
 export function callerOf({
   publisher,
-  name = null,
+  name,
   role,
   traceparent,
 }: Identity): Omit<ApiRequest, 'endpoint' | 'body'> {
   return {
     ...{ publisher, mayOperate: role === 'operate' },
-    ...(publisher !== null && { name }),
+    ...(publisher !== null && { name: name ?? null }),
     ...(traceparent !== undefined && { traceparent }),
   };
 }
