@@ -5,8 +5,7 @@
  *                    clock; its configuration is without keys, servers and MCP servers
  *   stand-ins        models and tools that are functions of a test, with the requests that they got
  *   simulated-time   the clock of the team
- *   expectations     assertions that throw `AssertionError`
- *   turns            the turns, calls and questions of a log
+ *   expectations     assertions that throw `AssertionError`; the turns, calls and questions of a log
  *
  * No file is written, no port is opened, and no test runner is imported.
  */
@@ -23,7 +22,8 @@ export {
   expectHandoff,
   expectToolCall,
   expectTurn,
+  type ToolCallSeen,
+  type TurnSeen,
 } from './expectations.ts';
 export type { FakeTool, ModelSource } from './stand-ins.ts';
 export { type Said, type TestTeam, type TestTeamOptions, testTeam } from './test-team.ts';
-export type { ToolCallSeen, TurnSeen } from './turns.ts';

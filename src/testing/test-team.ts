@@ -12,10 +12,9 @@ import { ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
-import { listedCalls } from './expectations.ts';
+import { askingIn, isAnswer, listedCalls } from './expectations.ts';
 import { SimulatedTime } from './simulated-time.ts';
 import { type FakeTool, type ModelSource, StandIns } from './stand-ins.ts';
-import { askingIn, isAnswer } from './turns.ts';
 
 export interface TestTeamOptions extends ConfigurationOptions {
   /**

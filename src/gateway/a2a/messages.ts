@@ -1,42 +1,19 @@
-import { type Message, type Part, Role } from '@a2a-js/sdk';
+import { Message, Part, type Role } from '@a2a-js/sdk';
 import { type OpenCall, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 
 /** A2A's messages, their parts, and what they answer. */
 
-export function textPart(text: string): Part {
-  return {
-    content: { $case: 'text', value: text },
-    metadata: undefined,
-    filename: '',
-    mediaType: 'text/plain',
-  };
-}
+export const textPart = (text: string): Part => Part.fromJSON({ text, mediaType: 'text/plain' });
+export const dataPart = (data: object): Part => Part.fromJSON({ data, mediaType: 'application/json' });
 
-export function dataPart(value: object): Part {
-  return {
-    content: { $case: 'data', value },
-    metadata: undefined,
-    filename: '',
-    mediaType: 'application/json',
-  };
-}
-
+/** `place`: its id, and its task and context. */
 export function messageFrom(
   role: Role,
-  { id, taskId, contextId }: { readonly id: string; readonly taskId: string; readonly contextId: string },
+  { id, ...place }: { readonly id: string; readonly taskId: string; readonly contextId: string },
   parts: Part[],
 ): Message {
-  return {
-    messageId: id,
-    taskId,
-    contextId,
-    role,
-    parts,
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  return { ...Message.fromJSON({ messageId: id, ...place, role }), parts };
 }
 
 export interface Content {
@@ -69,9 +46,6 @@ export function contentOf({ parts }: Message): Content {
   }
   return { text: texts.join('\n'), data, words: words.join('\n') };
 }
-
-export const fromPerson = Role.ROLE_USER;
-export const fromAgent = Role.ROLE_AGENT;
 
 /**
  * Reads a message to a task that needs input.

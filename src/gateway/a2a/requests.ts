@@ -124,7 +124,7 @@ function versionOf(context: Request): string {
 
 async function cardFor(context: Request, slug: string, options: RouteContext): Promise<AgentCard> {
   const found = (await allAgents(options)).find((agent) => agent.slug === slug);
-  if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.tokens.length > 0);
+  if (found) return cardOf(found, urlOf(context, slug, options), options);
   // Does not list other agents: a card is public.
   throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
     hint: 'GET /a2a lists those that there are',
@@ -163,43 +163,28 @@ interface Described {
   readonly description: string;
 }
 
-function cardOf(agent: Described, url: string, version: string, needsToken: boolean): AgentCard {
-  const { slug, name, description } = agent;
-  const said = description || `${name}, an agent of this team`;
+function cardOf(
+  { slug, name, ...agent }: Described,
+  url: string,
+  { version, tokens }: RouteContext,
+): AgentCard {
+  const description = agent.description || `${name}, an agent of this team`;
   const own = { url, protocolBinding: 'JSONRPC', tenant: '', protocolVersion: A2A_PROTOCOL_VERSION };
-  return {
-    name,
-    description: said,
+  const scheme = { description: 'a token of this daemon', scheme: 'Bearer' };
+  const needsToken = tokens.length > 0;
+  return AgentCard.fromJSON({
+    ...{ name, description, version },
     supportedInterfaces: duplicateInterfacesForLegacy([own], ['JSONRPC']),
-    provider: undefined,
-    version,
-    capabilities: { streaming: true, pushNotifications: false, extensions: [], extendedAgentCard: false },
-    securitySchemes: needsToken ? { token: BEARER } : {},
-    securityRequirements: needsToken ? [{ schemes: { token: { list: [] } } }] : [],
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+    ...(needsToken && {
+      securitySchemes: { token: { httpAuthSecurityScheme: scheme } },
+      securityRequirements: [{ schemes: { token: { list: [] } } }],
+    }),
     defaultInputModes: ['text/plain', 'application/json'],
     defaultOutputModes: ['text/plain'],
-    skills: [
-      {
-        id: slug,
-        name,
-        description: said,
-        tags: ['conversation'],
-        examples: [],
-        inputModes: [],
-        outputModes: [],
-        securityRequirements: [],
-      },
-    ],
-    signatures: [],
-  };
+    skills: [{ id: slug, name, description, tags: ['conversation'] }],
+  });
 }
-
-const BEARER = {
-  scheme: {
-    $case: 'httpAuthSecurityScheme' as const,
-    value: { description: 'a token of this daemon', scheme: 'Bearer', bearerFormat: '' },
-  },
-};
 
 /**
  * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.

@@ -1,6 +1,7 @@
 import {
-  type Artifact,
+  Artifact,
   type Message,
+  Role,
   type StreamResponse,
   type Task,
   TaskState,
@@ -23,7 +24,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './messages.ts';
+import { dataPart, messageFrom, textPart } from './messages.ts';
 
 /**
  * A task: a person's post and the agent's work on it.
@@ -146,7 +147,7 @@ export class AgentTask {
   }
 
   #remember(entry: MessageEntry): void {
-    this.#history.push(messageFrom(fromPerson, this.#named(entry.id), [textPart(entry.content ?? '')]));
+    this.#history.push(messageFrom(Role.ROLE_USER, this.#named(entry.id), [textPart(entry.content ?? '')]));
   }
 
   #apply(step: Step): Update[] {
@@ -186,7 +187,7 @@ export class AgentTask {
     const entry = this.#personMessages.get(index);
     const question = call && this.#questions.get(wireCallId(call));
     if (!entry || question === undefined) return;
-    this.#history.push(messageFrom(fromAgent, this.#named(id), [textPart(question)]));
+    this.#history.push(messageFrom(Role.ROLE_AGENT, this.#named(id), [textPart(question)]));
     this.#remember(entry);
   }
 
@@ -194,19 +195,10 @@ export class AgentTask {
     if (ending.kind === 'waits') {
       this.open = ending.open;
       const asked = ending.open.map(({ question }) => question).join('\n');
-      const details = ending.open.flatMap(({ approval, agent, tool, arguments: given }) =>
-        approval
-          ? [
-              dataPart({
-                approvalId: approval.id,
-                agent,
-                tool,
-                arguments: given,
-                mayHaveRun: approval.mayHaveRun,
-              }),
-            ]
-          : [],
-      );
+      const details = ending.open.flatMap(({ approval, agent, tool, arguments: given }) => {
+        const { id: approvalId, mayHaveRun } = approval ?? {};
+        return approval ? [dataPart({ approvalId, agent, tool, arguments: given, mayHaveRun })] : [];
+      });
       return this.#enter(TaskState.TASK_STATE_INPUT_REQUIRED, [textPart(asked), ...details]);
     }
     if (ending.kind === 'stopped')
@@ -222,7 +214,7 @@ export class AgentTask {
   #enter(state: TaskState, said: Message['parts'] = []): Update[] {
     this.state = state;
     const id = `${this.id}-${this.#history.length}-status`;
-    this.#message = said.length > 0 ? messageFrom(fromAgent, this.#named(id), said) : undefined;
+    this.#message = said.length > 0 ? messageFrom(Role.ROLE_AGENT, this.#named(id), said) : undefined;
     const { id: taskId, contextId } = this;
     return [
       { $case: 'statusUpdate', value: { taskId, contextId, status: this.#status(), metadata: undefined } },
@@ -271,12 +263,6 @@ interface ArtifactText {
 }
 
 function artifactOf(artifactId: string, { agent, text, finishReason }: ArtifactText): Artifact {
-  return {
-    artifactId,
-    name: agent,
-    description: '',
-    parts: [textPart(text)],
-    metadata: finishReason === undefined ? undefined : { finishReason },
-    extensions: [],
-  };
+  const metadata = finishReason === undefined ? undefined : { finishReason };
+  return { ...Artifact.fromJSON({ artifactId, name: agent, metadata }), parts: [textPart(text)] };
 }

@@ -7,10 +7,11 @@ import {
 } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { digest } from '../conversation-id.ts';
+import { refusedField } from '../fields.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
-import { addressedBy, invalid, type Resume, type RunInput, replyOf, verdictOf } from './input.ts';
+import { addressedBy, type Resume, type RunInput, replyOf, verdictOf } from './input.ts';
 
 /**
  * Starts a run: sends its answers and posts, and determines where following starts.
@@ -125,7 +126,7 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   const { index, position, approvalId, root } = addressedBy(resume);
   const asked = log.find((entry) => entry.index === index);
   if (asked?.type !== 'message' || !asked.tool_calls?.[position] || asked.turnId === undefined) {
-    throw invalid('resume', `nothing is asked by ${JSON.stringify(resume.interruptId)}`);
+    throw refusedField('resume', `nothing is asked by ${JSON.stringify(resume.interruptId)}`);
   }
   const post = log.find((entry) => entry.index === root);
   const key = wireCallId({ index, position });
@@ -164,7 +165,7 @@ function refuseOther(log: readonly Entry[], key: string, approvalId: string, { i
       entry.approvalId === approvalId &&
       wireCallId(entry.call) === key,
   );
-  if (!isOfCall) throw invalid('resume', `no approval was requested by ${JSON.stringify(interruptId)}`);
+  if (!isOfCall) throw refusedField('resume', `no approval was requested by ${JSON.stringify(interruptId)}`);
 }
 
 function alreadyAnswered({ approvalId, answer }: EntryOf<'approval-answered'>): ParleyError {

@@ -2,9 +2,9 @@ import type { Interrupt } from '@ag-ui/core';
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { type RootedCall, wireCallId } from '../../conversation/index.ts';
-import { fieldFault, ParleyError, shown, valueAt } from '../../kernel/index.ts';
+import { shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { isEmpty } from '../unused.ts';
+import { contentOf, isEmpty, parsedBody, refusedField } from '../fields.ts';
 
 /**
  * Reads a `RunAgentInput`.
@@ -16,8 +16,6 @@ import { isEmpty } from '../unused.ts';
  * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  */
 
-const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
-const content = z.union([z.string(), z.array(textPart)], { error: 'only text is taken' });
 const id = z.string().min(1).max(256);
 
 /** In characters. */
@@ -71,12 +69,8 @@ export interface Resume {
 }
 
 export function readRunInput(body: unknown): RunInput {
-  const parsed = runInputSchema.safeParse(body);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
-  }
-  const { threadId, runId, parentRunId, messages, resume, forwardedProps } = parsed.data;
+  const given = parsedBody(runInputSchema, body);
+  const { threadId, runId, parentRunId, messages, resume, forwardedProps } = given;
   const isConversational = ({ role }: { role: string }) =>
     role !== 'system' && role !== 'developer' && role !== 'activity';
   const conversational = messages.filter(isConversational);
@@ -84,7 +78,7 @@ export function readRunInput(body: unknown): RunInput {
   const again = resume?.length ? [] : conversational.filter(({ role }) => role === 'user').slice(-1);
   const posts = (unposted.length > 0 ? unposted : again).map((message) => ({
     id: message.id,
-    content: textOf(message),
+    content: contentOf(message.content, `message ${message.id}`),
   }));
   checkIds(posts);
   return {
@@ -96,7 +90,7 @@ export function readRunInput(body: unknown): RunInput {
     resume: resume ?? [],
     sessionId: valueAt(forwardedProps, ['sessionId']) ?? undefined,
     known: conversational.map((message) => message.id),
-    unused: unusedOf(parsed.data),
+    unused: unusedOf(given),
   };
 }
 
@@ -105,7 +99,7 @@ function checkIds(posts: RunInput['posts']): void {
   const contents = new Map<string, string>();
   for (const { id: name, content: words } of posts) {
     if ((contents.get(name) ?? words) !== words)
-      throw invalid('messages', `two different messages have the id ${shown(name)}`);
+      throw refusedField('messages', `two different messages have the id ${shown(name)}`);
     contents.set(name, words);
   }
 }
@@ -122,18 +116,6 @@ function unusedOf(given: Given): string[] {
     ...keysOf(state).flatMap((key) => (OWN_STATE.has(key) ? [] : [`state.${key}`])),
     ...roles.map((role) => `messages of the role ${role}`),
   ];
-}
-
-function textOf(message: { readonly id: string; readonly content?: unknown }): string {
-  const parsed = content.safeParse(message.content);
-  if (!parsed.success) throw invalid(`message ${message.id}`, 'only text is taken');
-  return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
-}
-
-export function invalid(where: string, message: string): ParleyError {
-  return new ParleyError('BAD_REQUEST', where === '' ? message : `${where}: ${message}`, {
-    hint: 'docs/guides/standard-protocols.md says what is taken',
-  });
 }
 
 /**
@@ -191,7 +173,7 @@ export interface Addressed {
 export function addressedBy({ interruptId }: Resume): Addressed {
   const [whole, index, position, approvalId, root] =
     /^c(\d{1,15})_(\d{1,6})(?:\.([^\s@]+))?(?:@(\d{1,15}))?$/.exec(interruptId) ?? [];
-  if (!whole) throw invalid('resume', `${JSON.stringify(interruptId)} is no interrupt of this agent`);
+  if (!whole) throw refusedField('resume', `${JSON.stringify(interruptId)} is no interrupt of this agent`);
   return {
     index: Number(index),
     position: Number(position),
@@ -215,7 +197,8 @@ export function verdictOf({ status, payload }: Resume): Record<string, unknown> 
   if (typeof payload === 'boolean') return { answer: payload ? 'approve' : 'deny' };
   const { approved, answer, reason: why, result } = asRecord(payload);
   const said = typeof approved === 'boolean' ? (approved ? 'approve' : 'deny') : answer;
-  if (typeof said !== 'string') throw invalid('resume', 'expected {"approved": true} or {"approved": false}');
+  if (typeof said !== 'string')
+    throw refusedField('resume', 'expected {"approved": true} or {"approved": false}');
   return {
     answer: said,
     ...(typeof why === 'string' && { reason: why }),

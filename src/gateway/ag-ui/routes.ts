@@ -1,11 +1,11 @@
 import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
+import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { actingFor, ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
-import { nameUnknownMentions, nameUnused } from '../unused.ts';
 import { begin } from './begin.ts';
 import { addressedBy, type RunInput, readRunInput } from './input.ts';
 

@@ -64,9 +64,8 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
       },
     );
   }
-  const length = req.header('content-length');
-  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const bytes = length === undefined ? await readAll(req.raw.body, maxBytes) : await readLength(req);
+  if (Number(req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const bytes = await readAll(req.raw.body, maxBytes);
   if (decode === undefined || bytes.length === 0) return bytes;
   try {
     return await decode(bytes, { maxOutputLength: maxBytes });
@@ -77,11 +76,6 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
       cause: error,
     });
   }
-}
-
-/** Node hands on no more than the length that the head says. */
-async function readLength(req: Request['req']): Promise<Uint8Array> {
-  return new Uint8Array(await req.arrayBuffer().catch(incomplete));
 }
 
 /** Stops at the limit. The server discards the rest (GATEWAY-N-1), so that the client can read the refusal. */

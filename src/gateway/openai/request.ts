@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
-import { cut, fieldFault, ParleyError } from '../../kernel/index.ts';
+import { cut } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
-import { isEmpty } from '../unused.ts';
+import { contentOf, isEmpty, parsedBody, refusedField, textPart } from '../fields.ts';
 
 /**
  * Reads a chat completion request as a message to a conversation.
@@ -16,8 +16,6 @@ import { isEmpty } from '../unused.ts';
  *            but its text (`cache_control`) are ignored.
  */
 
-const text = z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() });
-const content = z.union([z.string(), z.array(text)], { error: 'only text is taken' });
 const message = z.looseObject({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
   content: z.unknown().optional(),
@@ -85,16 +83,11 @@ export function readChatRequest(
   from: { readonly headers: RequestHeaders; readonly publisher: string; readonly secret: string },
 ): ChatRequest {
   const { headers, publisher, secret } = from;
-  const parsed = chatRequestSchema.safeParse(body);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new ChatFault(issue?.path.join('.') ?? '', issue ? fieldFault(issue, body) : 'not understood');
-  }
-  const { model, messages, metadata, stream, stream_options } = parsed.data;
-  const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
+  const given = parsedBody(chatRequestSchema, body);
+  const { model, messages, metadata, stream, stream_options } = given;
+  const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = given;
   const last = messages.at(-1);
-  if (last?.role !== 'user')
-    throw new ChatFault('messages', 'messages: the last message must be one of the user');
+  if (last?.role !== 'user') throw refusedField('messages', 'the last message must be one of the user');
   const named = headers.conversation || metadata?.conversation;
   const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
@@ -104,13 +97,13 @@ export function readChatRequest(
     caller,
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
-    content: textOf(last.content, `messages.${messages.length - 1}.content`),
+    content: contentOf(last.content, `messages.${messages.length - 1}.content`),
     instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
-    unused: Object.entries(parsed.data).flatMap(([name, value]) =>
+    unused: Object.entries(given).flatMap(([name, value]) =>
       KNOWN.has(name) || isEmpty(value) ? [] : [name],
     ),
   };
@@ -144,27 +137,10 @@ function shownText(said: unknown): string | null {
   if (said === null || said === undefined) return null;
   if (!Array.isArray(said)) return typeof said === 'string' ? said : '[left out: not text]';
   const parts = said.map((part) => {
-    const found = z.union([text, z.looseObject({ refusal: z.string() })]).safeParse(part);
+    const found = z.union([textPart, z.looseObject({ refusal: z.string() })]).safeParse(part);
     if (found.success) return 'text' in found.data ? String(found.data.text) : String(found.data.refusal);
     const type = part !== null && typeof part === 'object' && 'type' in part ? String(part.type) : 'not text';
     return `[left out: ${cut(type, 40)}]`;
   });
   return parts.join('\n');
-}
-
-function textOf(value: unknown, where: string): string {
-  const parsed = content.safeParse(value);
-  if (!parsed.success) throw new ChatFault(where, `${where}: only text is taken`);
-  return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
-}
-
-/** A refused field of the request. */
-class ChatFault extends ParleyError {
-  /** As OpenAI names it: `messages.0.content`. */
-  readonly param: string | null;
-
-  constructor(param: string, problem: string) {
-    super('BAD_REQUEST', problem, { hint: 'docs/guides/standard-protocols.md says what is taken' });
-    this.param = param === '' ? null : param;
-  }
 }

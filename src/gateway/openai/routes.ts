@@ -1,11 +1,11 @@
 import type { OwnPublisher, Received } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
+import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
-import { nameUnknownMentions, nameUnused } from '../unused.ts';
 import {
   type Completion,
   completionFrames,

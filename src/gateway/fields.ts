@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { fieldFault, ParleyError } from '../kernel/index.ts';
+import type { Request } from './context.ts';
+
+/** The fields of a request in a standard protocol: what is refused, what is taken, and headers for what has no effect. */
+
+/** A refused field. */
+class FieldRefused extends ParleyError {
+  /** As OpenAI names it: `messages.0.content`. */
+  readonly param: string | null;
+
+  constructor(where: string, problem: string) {
+    super('BAD_REQUEST', problem, { hint: 'docs/guides/standard-protocols.md says what is taken' });
+    this.param = where === '' ? null : where;
+  }
+}
+
+export function refusedField(where: string, problem: string): ParleyError {
+  return new FieldRefused(where, `${where}: ${problem}`);
+}
+
+export function parsedBody<S extends z.ZodType>(schema: S, body: unknown): z.infer<S> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new FieldRefused(issue?.path.join('.') ?? '', issue ? fieldFault(issue, body) : 'not understood');
+}
+
+/** A part of a message's content, as OpenAI and AG-UI have them. */
+export const textPart = z.looseObject({
+  type: z.enum(['text', 'input_text', 'output_text']),
+  text: z.string(),
+});
+const content = z.union([z.string(), z.array(textPart)]);
+
+/** The content of a message that is posted. */
+export function contentOf(value: unknown, where: string): string {
+  const { data } = content.safeParse(value);
+  if (data === undefined) throw refusedField(where, 'only text is taken');
+  return typeof data === 'string' ? data : data.map(({ text }) => text).join('\n');
+}
+
+const UNUSED_HEADER = 'x-parley-unused';
+/** The names in a message that mention no agent, for its sender. */
+const UNKNOWN_MENTIONS_HEADER = 'x-parley-unknown-mentions';
+
+/** Clients always send empty fields. */
+export function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
+
+/** Names of fields come from the client; a header allows only printable ASCII. */
+export function nameUnused(context: Request, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const text = names.join(', ').replaceAll(/[^\x20-\x7e]/g, '?');
+  context.header(UNUSED_HEADER, text.slice(0, 1_000));
+}
+
+export function nameUnknownMentions(context: Request, names: readonly string[] = []): void {
+  if (names.length > 0) context.header(UNKNOWN_MENTIONS_HEADER, names.map(encodeURIComponent).join(', '));
+}
