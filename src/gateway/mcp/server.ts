@@ -90,7 +90,10 @@ function askedBy(
   onBeat: () => void = () => undefined,
 ): Asked {
   return {
-    ...{ daemon: daemon(), identity, newId },
+    get daemon() {
+      return daemon(); // where a refusal becomes an answer
+    },
+    ...{ identity, newId },
     async patiently(seconds, use) {
       const enough = new AbortController();
       const end = () => enough.abort();

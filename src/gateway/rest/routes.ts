@@ -19,7 +19,7 @@ interface Row {
   /** Null: public. */
   readonly role: Role | null;
   readonly summary: string;
-  /** It may stay open, or is computed from a log: it takes a seat (`guard/seats.ts`). */
+  /** It may stay open, or is computed from a log: it takes a seat (SEATS-1). */
   readonly stays?: true;
 }
 
