@@ -60,3 +60,14 @@ export function nameUnused(context: Request, names: readonly string[]): void {
 export function nameUnknownMentions(context: Request, names: readonly string[] = []): void {
   if (names.length > 0) context.header(UNKNOWN_MENTIONS_HEADER, names.map(encodeURIComponent).join(', '));
 }
+
+/** The fields of the verb `answer` in an object like its body, or with `approved`; null: there is no answer. */
+export function verdictIn({ approved, answer, reason, result }: Readonly<Record<string, unknown>>) {
+  const said = typeof approved === 'boolean' ? (approved ? 'approve' : 'deny') : answer;
+  if (typeof said !== 'string') return null;
+  return {
+    answer: said,
+    ...(typeof reason === 'string' && reason !== '' && { reason }),
+    ...(result !== undefined && { result }),
+  };
+}

@@ -1,6 +1,7 @@
 import { Message, Part, type Role } from '@a2a-js/sdk';
 import { type OpenCall, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { verdictIn } from '../fields.ts';
 
 /** A2A's messages, their parts, and what they answer. */
 
@@ -98,23 +99,15 @@ function naming(approvals: readonly { readonly id: string }[]): string {
   return `send {"approved": true, "approvalId": …} as data; open are ${ids}`;
 }
 
+/** ANSWER-2. Text beside an object is the reason. */
 function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { approved, answer, result } = data;
-  const reason = data.reason ?? text; // text beside an object is the reason
-  if (typeof approved === 'boolean') return { answer: approved ? 'approve' : 'deny', ...reasoned(reason) };
-  if (typeof answer === 'string')
-    return { answer, ...reasoned(reason), ...(result !== undefined && { result }) };
+  const verdict = verdictIn({ ...data, reason: data.reason ?? text });
+  if (verdict) return verdict;
   const [, word = '', rest = ''] = /^\s*([a-z]+)[\s:,.]*([\s\S]*)$/i.exec(text) ?? [];
-  const said = word.toLowerCase();
-  if (!VERDICTS.includes(said)) {
-    throw new ParleyError('BAD_REQUEST', 'a call of a tool waits for approval', {
-      hint: 'send {"approved": true} or {"approved": false} as data, or the word approve or deny',
-    });
-  }
-  if (said === 'result') return { answer: said, result: rest };
-  return { answer: said, ...reasoned(rest) };
-}
-
-function reasoned(reason: unknown): { reason?: string } {
-  return typeof reason === 'string' && reason !== '' ? { reason } : {};
+  const answer = word.toLowerCase();
+  if (VERDICTS.includes(answer))
+    return { answer, ...(answer === 'result' ? { result: rest } : rest && { reason: rest }) };
+  throw new ParleyError('BAD_REQUEST', 'a call of a tool waits for approval', {
+    hint: 'send {"approved": true} or {"approved": false} as data, or the word approve or deny',
+  });
 }

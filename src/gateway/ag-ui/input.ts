@@ -4,7 +4,7 @@ import { history } from '../../bus/contract.ts';
 import { type RootedCall, wireCallId } from '../../conversation/index.ts';
 import { shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { contentOf, isEmpty, parsedBody, refusedField } from '../fields.ts';
+import { contentOf, isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
 
 /**
  * Reads a `RunAgentInput`.
@@ -195,15 +195,9 @@ export function replyOf({ status, payload }: Resume): string {
 export function verdictOf({ status, payload }: Resume): Record<string, unknown> {
   if (status === 'cancelled') return { answer: 'deny', reason: 'cancelled without a decision' };
   if (typeof payload === 'boolean') return { answer: payload ? 'approve' : 'deny' };
-  const { approved, answer, reason: why, result } = asRecord(payload);
-  const said = typeof approved === 'boolean' ? (approved ? 'approve' : 'deny') : answer;
-  if (typeof said !== 'string')
-    throw refusedField('resume', 'expected {"approved": true} or {"approved": false}');
-  return {
-    answer: said,
-    ...(typeof why === 'string' && { reason: why }),
-    ...(result !== undefined && { result }),
-  };
+  const verdict = verdictIn(asRecord(payload));
+  if (verdict) return verdict;
+  throw refusedField('resume', 'expected {"approved": true} or {"approved": false}');
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

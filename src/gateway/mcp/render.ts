@@ -62,7 +62,7 @@ function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
     case 'delegation-requested':
       return `${entry.from} asks ${entry.to}: ${shown(entry.request, MOST_SHOWN)}`;
     case 'approval-requested':
-      return requestText(entry);
+      return `approval ${entry.approvalId} is asked for: ${wantedText(entry)}`;
     case 'approval-answered':
       return `approval ${entry.approvalId} answered: ${entry.answer}`;
     case 'turn-ended':
@@ -101,16 +101,17 @@ function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
   }
 }
 
-function requestText({
-  approvalId,
-  agent,
-  tool,
-  arguments: given,
-  mayHaveRun,
-}: Extract<Entry, { type: 'approval-requested' }>): string {
-  const what = `${agent ?? 'an agent'} wants to call ${visibleCall(tool ?? 'a tool', given ?? '{}')}`;
-  const state = mayHaveRun ? 'it may have run already' : 'it has not run';
-  return `approval ${approvalId} is asked for: ${what} (${state})`;
+interface Wanted {
+  readonly agent?: string | undefined;
+  readonly tool?: string | undefined;
+  readonly arguments?: unknown;
+  readonly mayHaveRun?: boolean | undefined;
+}
+
+/** What an agent wants to call, and whether it may have run. */
+function wantedText({ agent = 'an agent', tool = 'a tool', arguments: given = '{}', mayHaveRun }: Wanted) {
+  const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
+  return `${agent} wants to call ${call} (${mayHaveRun ? 'it may have run already' : 'it has not run'})`;
 }
 
 export function indented(text: string): string {
@@ -172,14 +173,6 @@ export async function approvalsOf(daemon: GatewayPort, conversation: string | un
   return (await ask(daemon, 'approvals', body)).approvals;
 }
 
-export function approvalText({
-  approvalId,
-  agent,
-  tool,
-  arguments: given,
-  mayHaveRun,
-}: Approvals[number]): string {
-  const state = mayHaveRun ? 'it may have run already' : 'it has not run';
-  const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
-  return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${call}; ${state})`;
+export function approvalText(approval: Approvals[number]): string {
+  return `(waits for the tool \`answer\`: ${approval.approvalId}, ${wantedText(approval)})`;
 }

@@ -5,7 +5,7 @@ import type { UnderlyingSource } from 'node:stream/web';
  *
  * PROGRESS-EVENT-STREAM-1 The next frame is made when the client has space for it.
  * PROGRESS-EVENT-STREAM-2 An idle stream sends heartbeat comments: only a write detects a broken connection.
- * PROGRESS-EVENT-STREAM-3 A client that disconnects, or reads nothing between two heartbeats, ends the stream.
+ * PROGRESS-EVENT-STREAM-3 A client that disconnects ends the stream. One that reads nothing is disconnected (GATEWAY-4).
  * PROGRESS-EVENT-STREAM-4 An error in making a frame is reported and ends the body: the server would only print it.
  */
 
@@ -33,12 +33,7 @@ export function eventStream(
   let arrived: IteratorResult<string | Uint8Array, unknown> | null = null;
   /** Ends the wait of `pull`, if it waits. */
   let wake: (() => void) | null = null;
-  /** Heartbeats since the last `pull`. */
-  let missed = 0;
-  const heart = setInterval(() => {
-    if (wake) wake();
-    else if (++missed > 1) end();
-  }, heartbeatMs);
+  const heart = setInterval(() => wake?.(), heartbeatMs);
   const detach = onAbort([closing], onGone);
   const end = () => {
     clearInterval(heart);
@@ -56,7 +51,6 @@ export function eventStream(
   };
   const source: UnderlyingSource<Uint8Array> = {
     async pull(controller) {
-      missed = 0;
       if (!isComing && !arrived) void ask();
       if (!arrived)
         await new Promise<void>((resolve) => {
