@@ -26,7 +26,7 @@ import { ask } from '../progress/ask.ts';
 const MOST_SHOWN = 8_000;
 const ARGUMENTS_SHOWN = 500;
 
-export function transcriptOf(entries: readonly Entry[]): string {
+function transcriptOf(entries: readonly Entry[]): string {
   return entries
     .map(lineOf)
     .filter((line) => line !== null)
@@ -118,7 +118,7 @@ export function indented(text: string): string {
   return text.split(LINE_BREAK).join('\n    ');
 }
 
-export function shown(text: string, most: number): string {
+function shown(text: string, most: number): string {
   if (text.length <= most) return text;
   return `${firstCodePoints(text, most)}… [cut; ${text.length} characters in all]`;
 }

@@ -173,7 +173,7 @@ describe('the events of a conversation', () => {
 });
 
 describe('a stream of frames', () => {
-  it('a frame stream sends heartbeats, and disconnects a reader that reads nothing', async () => {
+  it('a frame stream sends heartbeats, and releases its resources when the reader leaves', async () => {
     const frames = (async function* () {
       yield 'data: 1\n\n';
       await new Promise(() => undefined);
