@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { openNats } from '../../src/bus/nats/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
 import { scriptedSettings } from '../support/index.ts';
@@ -143,36 +142,6 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await message(page, 'Noted: the second').waitFor({ timeout: 20_000 });
     expect(await message(page, 'Noted: the first').count()).toBe(1);
     expect(refusals).toBe(1);
-  });
-
-  it('a post that was refused while no page waited is shown to its author in its conversation, and can be written again', async () => {
-    await post('lost', 'hello');
-    const connection = await openNats({ url: stage.nats });
-    const refuse = (from: string, body: object) =>
-      connection.jetstream().publish(`parley.in.${from}.lost`, JSON.stringify({ ...body, to: ['ada'] }));
-    await refuse('console', { content: 'a lost wish' });
-    await refuse('alice', { content: 'of another one' });
-    await refuse('console', { content: 'of Bea', author: { name: 'Bea' } });
-    await connection.close();
-    await expect
-      .poll(async () => (await stage.api<{ letters: unknown[] }>('GET', 'dead-letters')).letters.length)
-      .toBe(3);
-    const page = await stage.look('#/c/lost');
-    const refused = page.locator('.kept-posts .refused');
-    expect(await textOf(refused)).toMatch(
-      /a lost wish\s+A message of console was refused .*there is no agent "ada"/,
-    );
-    await page.getByLabel('Message', { exact: true }).fill('more');
-    await refused.getByRole('button', { name: 'Write it again' }).click();
-    await expect
-      .poll(() => page.getByLabel('Message', { exact: true }).inputValue())
-      .toBe('more\n\na lost wish');
-    await refused.waitFor({ state: 'detached' });
-    const answer = page.waitForResponse(/dead-letters\?conversation/);
-    await page.reload();
-    await message(page, 'Noted: hello').waitFor();
-    await answer;
-    expect(await refused.count()).toBe(0);
   });
 
   it('a refused post whose text returned to the message field is not shown again as refused, also after a reload', async () => {

@@ -1,9 +1,15 @@
-/// <reference path="./worker-address.d.ts" />
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
-import type { ToWorker } from './events-worker.ts';
 import workerAddress from './events-worker.ts?sharedworker&url';
-import { ALIVE_EVERY_MS, type Connection, Hub, type ListChange, type Sent, type Wanted } from './hub.ts';
+import {
+  ALIVE_EVERY_MS,
+  type Connection,
+  joinHubs,
+  type ListChange,
+  type Sent,
+  type Told,
+  type Wanted,
+} from './hub.ts';
 import { headers } from './requests.ts';
 
 /**
@@ -37,8 +43,8 @@ let list: ListListener | null = null;
 /** The number of the current following. */
 let id = 0;
 let isReleased = false;
-/** Sends what this tab wants; null: nothing. */
-let link: ((wanted: Wanted | null) => void) | null = null;
+/** Tells the hub what this tab wants. */
+let link: ((told: Told) => void) | null = null;
 let isShared = true;
 
 /** Follows until the signal aborts. One conversation at a time. */
@@ -58,23 +64,22 @@ export function followList(listener: ListListener): () => void {
   list = listener;
   const alive = setInterval(update, ALIVE_EVERY_MS);
   let release: ReturnType<typeof setTimeout> | undefined;
+  const ended = new AbortController();
+  const options = { signal: ended.signal };
   const onVisibility = () => {
     clearTimeout(release);
     if (document.visibilityState === 'hidden') release = setTimeout(() => setReleased(true), RELEASE_MS);
     else setReleased(false);
   };
-  const onHide = () => link?.(null);
-  document.addEventListener('visibilitychange', onVisibility);
-  addEventListener('pagehide', onHide);
-  addEventListener('pageshow', update);
+  document.addEventListener('visibilitychange', onVisibility, options);
+  addEventListener('pagehide', () => tell(null), options);
+  addEventListener('pageshow', update, options);
   update();
   return () => {
     list = null;
     clearInterval(alive);
     clearTimeout(release);
-    document.removeEventListener('visibilitychange', onVisibility);
-    removeEventListener('pagehide', onHide);
-    removeEventListener('pageshow', update);
+    ended.abort();
     update();
   };
 }
@@ -93,8 +98,12 @@ function update(): void {
     list: list !== null && (isShared || !isReleased),
     follow: isFollowed ? { conversation, id, next: following?.next() ?? 0 } : null,
   };
+  tell(wanted.list || wanted.follow ? wanted : null);
+}
+
+function tell(wanted: Wanted | null): void {
   link ??= openLink();
-  link(wanted.list || wanted.follow ? wanted : null);
+  link({ address: new URL('api/events', document.baseURI).href, headers: headers(), wanted });
 }
 
 function receive(batch: readonly Sent[]): void {
@@ -112,9 +121,7 @@ function receive(batch: readonly Sent[]): void {
   }
 }
 
-const address = () => new URL('api/events', document.baseURI).href;
-
-function openLink(): (wanted: Wanted | null) => void {
+function openLink(): (told: Told) => void {
   if (typeof SharedWorker === 'undefined') return ownLink();
   const worker = new SharedWorker(trusted(workerAddress), { name: 'parley' });
   worker.port.onmessage = ({ data }: MessageEvent<readonly Sent[]>) => receive(data);
@@ -122,38 +129,22 @@ function openLink(): (wanted: Wanted | null) => void {
     link = ownLink();
     update();
   };
-  return (wanted) =>
-    worker.port.postMessage({ address: address(), headers: headers(), wanted } satisfies ToWorker);
+  return (told) => worker.port.postMessage(told);
 }
 
 /** Without a SharedWorker, the tab has a stream of its own. */
-function ownLink(): (wanted: Wanted | null) => void {
+function ownLink(): (told: Told) => void {
   isShared = false;
-  let hub: { readonly of: Hub; readonly token: string } | null = null;
-  return (wanted) => {
-    const token = JSON.stringify(headers());
-    if (hub?.token !== token) {
-      hub?.of.leave(receive);
-      hub = { of: new Hub({ address: address(), headers: headers() }), token };
-    }
-    if (wanted) hub.of.want(receive, wanted);
-    else hub.of.leave(receive);
-  };
+  return joinHubs(receive);
 }
 
 interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(url: string): string },
-  ): {
-    createScriptURL(url: string): string;
-  };
+  createPolicy(name: string, rules: object): { createScriptURL(url: string): string };
 }
 
 /** The page's policy allows this script as a worker, and no other. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
-  return (
-    trustedTypes?.createPolicy('parley-worker', { createScriptURL: () => url }).createScriptURL(url) ?? url
-  );
+  const policy = trustedTypes?.createPolicy('parley-worker', { createScriptURL: () => url });
+  return policy?.createScriptURL(url) ?? url;
 }

@@ -1,4 +1,4 @@
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
 
@@ -52,10 +52,12 @@ export type Sent =
 
 export type Client = (batch: readonly Sent[]) => void;
 
-export interface HubOptions {
+/** What a tab tells its hub; null: the tab is closed. */
+export interface Told {
   /** The address of `/api/events`. */
   readonly address: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly wanted: Wanted | null;
 }
 
 interface Member {
@@ -88,7 +90,7 @@ export const ALIVE_EVERY_MS = 30_000;
 const GONE_MS = 180_000;
 
 export class Hub {
-  readonly #options: HubOptions;
+  readonly #options: Omit<Told, 'wanted'>;
   readonly #members = new Map<Client, Member>();
   readonly #rows = new Map<string, ListRow>();
   /** The version of the list; null: not known. */
@@ -96,7 +98,7 @@ export class Hub {
   #stream: Stream | null = null;
   #arranging: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: HubOptions) {
+  constructor(options: Omit<Told, 'wanted'>) {
     this.#options = options;
   }
 
@@ -196,12 +198,12 @@ export class Hub {
       onOpen();
       stream.state = { kind: 'live' };
       if (this.#stream === stream) this.#tell(stream);
-      const parser = createEventParser((event) => this.#take(event, stream));
+      const parser = createParser({ onEvent: (event) => this.#take(event, stream) });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENCE_MS);
-        parser.push(part.value);
+        parser.feed(part.value);
         this.#flush();
       }
     } catch {
@@ -219,18 +221,15 @@ export class Hub {
     return `${this.#options.address}?${query}`;
   }
 
-  #take({ event, data }: ServerEvent, stream: Stream): void {
-    if (event === 'list') this.#takeList(JSON.parse(data) as ListChange & { version: string }, stream);
-    else if (event === 'entry') this.#takeEntry(JSON.parse(data), stream);
-    else if (event === 'live') this.#takeChunk(JSON.parse(data), stream);
-    else if (event === 'current') {
-      const { conversation, length } = JSON.parse(data) as { conversation: string; length: number };
-      this.#send(conversation, (_, id) => ({ kind: 'current', id, length }));
-    } else if (event === 'over') {
-      const { conversation, code, message } = JSON.parse(data) as Record<
-        'conversation' | 'code' | 'message',
-        string
-      >;
+  #take({ event, data }: EventSourceMessage, stream: Stream): void {
+    const sent = JSON.parse(data);
+    if (event === 'list') this.#takeList(sent, stream);
+    else if (event === 'entry') this.#takeEntry(sent, stream);
+    else if (event === 'live') this.#takeChunk(sent, stream);
+    else if (event === 'current')
+      this.#send(sent.conversation, (_, id) => ({ kind: 'current', id, length: sent.length }));
+    else if (event === 'over') {
+      const { conversation, code, message } = sent as Record<'conversation' | 'code' | 'message', string>;
       stream.positions.delete(conversation);
       this.#send(conversation, (member, id) => {
         member.isOver = true;
@@ -304,21 +303,20 @@ async function refusedBy(response: Response): Promise<Connection> {
   };
 }
 
-/** Server-sent events, read from a stream of text that may be cut anywhere. */
-export interface ServerEvent {
-  readonly id: string | null;
-  readonly event: string;
-  readonly data: string;
-}
+/** By address and token. */
+const hubs = new Map<string, Hub>();
 
-interface EventParser {
-  /** Calls back for each event that is whole by now. */
-  push(text: string): void;
-}
-
-export function createEventParser(onEvent: (event: ServerEvent) => void): EventParser {
-  const parser = createParser({
-    onEvent: ({ id = null, event = 'message', data }) => onEvent({ id, event, data }),
-  });
-  return { push: (text) => parser.feed(text) };
+/** Passes what a tab wants to the hub of its token, which it may change. */
+export function joinHubs(client: Client): (told: Told) => void {
+  let joined: Hub | undefined;
+  return ({ wanted, ...options }) => {
+    const key = JSON.stringify(options);
+    const hub = hubs.get(key) ?? new Hub(options);
+    hubs.set(key, hub);
+    if (joined !== hub) joined?.leave(client);
+    joined = hub;
+    if (wanted) hub.want(client, wanted);
+    else hub.leave(client);
+    for (const [name, { isEmpty }] of hubs) if (isEmpty) hubs.delete(name);
+  };
 }

@@ -143,8 +143,6 @@ export const requests = {
     get<'status'>(days === undefined ? 'status?limit=1' : `status?limit=20&days=${days}`),
   tools: () => get<'tools'>('tools'),
   deadLetters: (limit: number) => get<'dead'>(`dead-letters?limit=${limit}`),
-  deadLettersOf: (conversation: string, publisher: string) =>
-    get<'dead'>(`dead-letters?${new URLSearchParams({ conversation, publisher, limit: '20' })}`),
   deadLetter: (sequence: number) => get<'dead-letter'>(`dead-letters/${sequence}`),
   retryLetter: (sequence: number) => ask('POST', `dead-letters/${sequence}/retry`),
   discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),

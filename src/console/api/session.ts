@@ -1,12 +1,9 @@
-import { signal } from '@preact/signals';
+import { type ReadonlySignal, signal } from '@preact/signals';
 
 /** Browser storage. The token is stored until the tab is closed, and is sent only to the daemon. */
 
 const TOKEN = 'parley.token';
 const DRAFT = 'parley.draft.';
-const LEFT = 'parley.left.';
-const OUTBOX = 'parley.outbox';
-const NAME = 'parley.name';
 
 export function readToken(): string | null {
   return sessionStorage.getItem(TOKEN);
@@ -24,15 +21,6 @@ export function takeCode(): string | null {
   return code;
 }
 
-/** The person's name on messages, stored on this machine. */
-export function readName(): string {
-  return localStorage.getItem(NAME) ?? '';
-}
-
-export function keepName(name: string): void {
-  store(localStorage, NAME, name);
-}
-
 /** A value that is kept as JSON on this machine; null: none, or a text that is not JSON. */
 export function readValue(name: string): unknown {
   return parsed(localStorage.getItem(name));
@@ -42,10 +30,25 @@ export function keepValue(name: string, value: object): void {
   store(localStorage, name, JSON.stringify(value));
 }
 
-/** A list of texts, stored on this machine. */
-export function readList(name: string): readonly string[] {
-  const kept = readValue(name);
-  return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+/** Texts that are kept on this machine and shared by its tabs. Of more than `most`, the first ones are forgotten. */
+export function keptSet(name: string, most = 10_000) {
+  const read = (): ReadonlySet<string> => {
+    const kept = readValue(name);
+    return new Set(Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : []);
+  };
+  const texts = signal(read());
+  addEventListener('storage', ({ key }) => {
+    if (key === name) texts.value = read();
+  });
+  const keep = (all: Iterable<string>) => {
+    texts.value = new Set([...all].slice(-most));
+    keepValue(name, [...texts.value]);
+  };
+  const put = (text: string, isIn: boolean) => {
+    const others = [...read()].filter((other) => other !== text);
+    keep(isIn ? [...others, text] : others);
+  };
+  return { texts: texts as ReadonlySignal<ReadonlySet<string>>, keep, put };
 }
 
 /** Another version of the page, or another program of this address, may have stored anything. */
@@ -58,7 +61,7 @@ function parsed(text: string | null): unknown {
 }
 
 /** A text that the storage has no room for is in the page alone. */
-function store(storage: Storage, name: string, text: string): void {
+export function store(storage: Storage, name: string, text: string): void {
   try {
     storage.setItem(name, text);
   } catch {
@@ -89,22 +92,12 @@ export function keepDraft(place: string, text: string): void {
   else store(sessionStorage, DRAFT + place, text);
 }
 
-/** How a person left the thread of a conversation, stored until the tab is closed. */
-export function readLeft(conversation: string): unknown {
-  return parsed(sessionStorage.getItem(LEFT + conversation));
+/** A value that is kept as JSON until the tab is closed; null: none. */
+export function readOfTab(name: string): unknown {
+  return parsed(sessionStorage.getItem(name));
 }
 
-export function keepLeft(conversation: string, left: object): void {
-  store(sessionStorage, LEFT + conversation, JSON.stringify(left));
-}
-
-/** The posts that are not confirmed, stored until the tab is closed. */
-export function readOutbox(): readonly unknown[] {
-  const kept = parsed(sessionStorage.getItem(OUTBOX));
-  return Array.isArray(kept) ? kept : [];
-}
-
-export function keepOutbox(posts: readonly object[]): void {
-  if (posts.length === 0) sessionStorage.removeItem(OUTBOX);
-  else store(sessionStorage, OUTBOX, JSON.stringify(posts));
+export function keepOfTab(name: string, value: object | null): void {
+  if (value === null) sessionStorage.removeItem(name);
+  else store(sessionStorage, name, JSON.stringify(value));
 }

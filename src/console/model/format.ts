@@ -13,12 +13,7 @@ export function duration(milliseconds: number): string {
 
 /** The short form, with one unit. */
 export function roughly(milliseconds: number): string {
-  const units = [
-    ['d', 86_400_000],
-    ['h', 3_600_000],
-    ['min', 60_000],
-    ['s', 1_000],
-  ] as const;
+  const units = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 });
   const [unit, length] = units.find(([, least]) => milliseconds >= least) ?? ['ms', 1];
   return `${Math.round(milliseconds / length)} ${unit}`;
 }
@@ -34,20 +29,17 @@ export function money(usd: number, unpricedCalls = 0): string {
   return usd === 0 ? '-' : known;
 }
 
-export function clockTime(iso: string): string {
-  const date = new Date(iso);
-  return Number.isNaN(date.getTime())
-    ? ''
-    : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-}
+const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+
+/** Of no time: empty. */
+const timeText = (iso: string, write: (date: Date) => string): string =>
+  Number.isNaN(Date.parse(iso)) ? '' : write(new Date(iso));
+
+export const clockTime = (iso: string): string => timeText(iso, (date) => date.toLocaleTimeString([], CLOCK));
 
 /** With the date and seconds, for a closer look. */
-export function fullTime(iso: string): string {
-  const date = new Date(iso);
-  return Number.isNaN(date.getTime())
-    ? ''
-    : date.toLocaleString([], { dateStyle: 'full', timeStyle: 'medium' });
-}
+export const fullTime = (iso: string): string =>
+  timeText(iso, (date) => date.toLocaleString([], { dateStyle: 'full', timeStyle: 'medium' }));
 
 /** The day in words. */
 export function dayOf(iso: string, now: number): string {
@@ -60,22 +52,14 @@ export function dayOf(iso: string, now: number): string {
 }
 
 /** With seconds. */
-export function clockTimeOf(time: number): string {
-  return new Date(time).toLocaleTimeString([], {
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-  });
-}
+export const clockTimeOf = (time: number): string =>
+  new Date(time).toLocaleTimeString([], { ...CLOCK, second: '2-digit' });
 
 /** Only the parts that differ from now. */
 export function when(iso: string, now: number): string {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return '';
-  if (now - date.getTime() < 60_000) return 'now';
-  if (date.toDateString() === new Date(now).toDateString()) return clockTime(iso);
-  return date.toLocaleDateString([], { day: 'numeric', month: 'short' });
+  if (now - Date.parse(iso) < 60_000) return 'now';
+  if (new Date(iso).toDateString() === new Date(now).toDateString()) return clockTime(iso);
+  return timeText(iso, (date) => date.toLocaleDateString([], { day: 'numeric', month: 'short' }));
 }
 
 /** Indents JSON; other text is unchanged. */

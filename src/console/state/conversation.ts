@@ -128,13 +128,10 @@ export function open(id: string): void {
   opened.value = { id, thread };
   const chunks: Chunk[] = [];
   const saidSoFar = new Said();
-  let isPlanned = false;
   let hasEntries = false;
-  let textTimer: ReturnType<typeof setTimeout> | undefined;
+  let isPlanned = false;
   const show = () => {
     isPlanned = false;
-    clearTimeout(textTimer);
-    textTimer = undefined;
     if (left.signal.aborted) return;
     batch(() => {
       drafts.value = chunks.splice(0).reduce(withChunk, drafts.value);
@@ -142,11 +139,9 @@ export function open(id: string): void {
     });
     hasEntries = false;
   };
-  const plan = () => {
-    if (isPlanned) return;
+  const plan = (ms: number) => {
+    if (!isPlanned) setTimeout(show, ms);
     isPlanned = true;
-    if (document.visibilityState === 'visible') requestAnimationFrame(show);
-    else setTimeout(show, 200);
   };
   follow({
     conversation: id,
@@ -165,7 +160,7 @@ export function open(id: string): void {
         streamedAs.set(entry.index, keyOfDraft(said));
       if (connection.value.kind === 'live') announce(thread.blocks.slice(known), entry.createdAt);
       hasEntries = true;
-      plan();
+      plan(ENTRIES_MS);
     },
     onCurrent(length) {
       loggedLength.value = length;
@@ -174,7 +169,7 @@ export function open(id: string): void {
     onChunk(chunk) {
       if (saidSoFar.has(chunk)) return;
       chunks.push(chunk);
-      textTimer ??= setTimeout(plan, TEXT_MS);
+      plan(TEXT_MS);
     },
     onConnection(state) {
       connection.value = state;
@@ -190,6 +185,8 @@ function again(id: string): void {
   open(id);
 }
 
+/** A log that is loaded arrives in many parts. */
+const ENTRIES_MS = 16;
 /** Streamed text is shown at this pace: each frame of many agents costs as much as the last. */
 const TEXT_MS = 50;
 
@@ -204,15 +201,11 @@ export function close(): void {
   connection.value = { kind: 'connecting' };
 }
 
-function isNews(createdAt: string): boolean {
-  return Date.now() - Date.parse(createdAt) < NEWS_MS;
-}
-
-/** False for old entries. */
+/** Older entries are not announced. */
 const NEWS_MS = 10_000;
 
 function announce(blocks: readonly Block[], createdAt: string): void {
-  if (!isNews(createdAt)) return;
+  if (Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
   for (const block of blocks) {
     if (block.kind === 'message')
       announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content ?? '', 200)}`;

@@ -3,23 +3,22 @@ import { followList } from '../api/follow.ts';
 import type { ListChange } from '../api/hub.ts';
 import type { Activity, ConversationRow } from '../model/answers.ts';
 import { oneLine, withoutAnsi } from '../model/format.ts';
-import { Rows } from '../model/list/rows.ts';
+import { changedRows, sharedTitlesOf } from '../model/list/list.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
 
 /** The list of conversations, as the daemon sends its changes. */
 
-const all = new Rows();
 /** In the order of the list. */
-export const rows = signal(all.sorted);
+export const rows = signal<readonly ConversationRow[]>([]);
+const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
 /** Titles of more than one conversation; their ids are shown too. */
-export const sharedTitles = signal(all.sharedTitles);
+export const sharedTitles = computed(() => sharedTitlesOf(rows.value));
 
 /** Conversations that this person begins and the daemon does not list yet. */
 export const begun = computed<readonly ConversationRow[]>(() => {
-  void rows.value;
-  const unlisted = [...firstPosts.value].filter(([id]) => all.get(id) === undefined);
+  const unlisted = [...firstPosts.value].filter(([id]) => !byId.value.has(id));
   return unlisted.map(([id, { post }]) => ({ ...NEW_ROW, id, title: oneLine(post.content, TITLE_LENGTH) }));
 });
 
@@ -32,30 +31,24 @@ const NEW_ROW = {
 
 /** As the list shows it; null: it has none, or is not listed yet. */
 export function titleOf(id: string): string | null {
-  void rows.value;
-  const row = all.get(id) ?? begun.value.find((one) => one.id === id);
+  const row = byId.value.get(id) ?? begun.value.find((one) => one.id === id);
   return row?.title ? withoutAnsi(row.title) : null;
 }
 
 /** What this agent does there, as the daemon that works on the conversation says. */
 export function activityOf(id: string, agent: string): Activity | undefined {
-  void rows.value;
-  return all.get(id)?.activity?.find((one) => one.agent === agent);
+  return byId.value.get(id)?.activity?.find((one) => one.agent === agent);
 }
 
 /** Those of the list that were deleted since, here or elsewhere. */
 export const deletedIds = signal<ReadonlySet<string>>(new Set());
 
 function change({ whole, conversations, deleted }: ListChange): void {
-  const changed = conversations as readonly ConversationRow[];
-  if (whole) all.replace(changed);
-  else all.change(changed, deleted);
   batch(() => {
-    forgetAccepted((id) => (whole ? all.get(id) === undefined : deleted.includes(id)));
-    const gone = whole ? deletedIds.value : [...deletedIds.value, ...deleted];
-    deletedIds.value = new Set([...gone].filter((id) => all.get(id) === undefined));
-    rows.value = all.sorted;
-    sharedTitles.value = all.sharedTitles;
+    rows.value = changedRows(whole ? [] : rows.value, conversations as readonly ConversationRow[], deleted);
+    forgetAccepted((id) => (whole ? !byId.value.has(id) : deleted.includes(id)));
+    const gone = [...deletedIds.value, ...deleted];
+    deletedIds.value = new Set(gone.filter((id) => !byId.value.has(id)));
     isListed.value = true;
   });
 }

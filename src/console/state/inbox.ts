@@ -1,22 +1,22 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
-import { keepValue, readList } from '../api/session.ts';
+import { keptSet } from '../api/session.ts';
+import { oneLine } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
+import { go, linkTo } from './route.ts';
 
-/** What needs a person, and what this person has answered or dismissed. */
-
-const DISMISSED = 'parley.dismissed';
+/** What needs a person, what this person has answered or dismissed, and how the page tells them: title, icon, notification, sound. */
 
 /** Answered in this tab; the list may be older. */
 const answered = signal<ReadonlySet<string>>(new Set());
 /** Failures that are dismissed in this browser. */
-const dismissed = signal<ReadonlySet<string>>(new Set(readList(DISMISSED)));
+const dismissed = keptSet('parley.dismissed');
 
 const all = computed(() => inboxOf(rows.value));
 export const inbox = computed<readonly InboxItem[]>(() =>
-  all.value.filter(({ key }) => !answered.value.has(key) && !dismissed.value.has(key)),
+  all.value.filter(({ key }) => !answered.value.has(key) && !dismissed.texts.value.has(key)),
 );
 
 export function leaveOut({ key }: InboxItem): void {
@@ -26,9 +26,8 @@ export function leaveOut({ key }: InboxItem): void {
 /** Keys of things that are over are forgotten. */
 export function dismiss(items: readonly InboxItem[]): void {
   const current = new Set(all.value.map(({ key }) => key));
-  const kept = [...dismissed.value].filter((key) => !isListed.value || current.has(key));
-  dismissed.value = new Set([...kept, ...items.map(({ key }) => key)]);
-  keepValue(DISMISSED, [...dismissed.value]);
+  const kept = [...dismissed.texts.value].filter((key) => !isListed.value || current.has(key));
+  dismissed.keep([...kept, ...items.map(({ key }) => key)]);
 }
 
 /** The entry of an item; undefined: it cannot be read now, or the list does not name it. */
@@ -39,7 +38,7 @@ export async function readEntry({ conversation, entry }: InboxItem): Promise<Ent
 }
 
 /** Tells `listener` what is new, after the first list. Runs until the returned function is called. */
-export function onNewItems(listener: (items: readonly InboxItem[]) => void): () => void {
+function onNewItems(listener: (items: readonly InboxItem[]) => void): () => void {
   let known: ReadonlySet<string> | null = null;
   return effect(() => {
     if (!isListed.value) return;
@@ -49,4 +48,99 @@ export function onNewItems(listener: (items: readonly InboxItem[]) => void): () 
     const news = items.filter(({ key }) => before?.has(key) === false);
     if (news.length > 0) listener(news);
   });
+}
+
+export type Alert = 'notification' | 'sound';
+
+/** The page's title without the count. */
+export const heading = signal('');
+const chosen = keptSet('parley.alerts');
+export const chosenAlerts = chosen.texts;
+/** The browser refuses notifications for this page. */
+export const isNotificationRefused = signal(false);
+
+/** False: the browser offers notifications to no page at this address. */
+export const hasNotifications = 'Notification' in window && window.isSecureContext;
+
+export async function chooseAlert(alert: Alert, isOn: boolean): Promise<void> {
+  if (alert === 'notification' && isOn) {
+    isNotificationRefused.value = (await Notification.requestPermission()) !== 'granted';
+    if (isNotificationRefused.value) return;
+  }
+  chosen.put(alert, isOn);
+  if (alert === 'sound' && isOn) beep();
+}
+
+const ICON = new URL('../icon.svg', import.meta.url).href;
+const MARKED_ICON = new URL('../icon-marked.svg', import.meta.url).href;
+
+/** Runs until the returned function is called. */
+export function keepAlerting(): () => void {
+  const endMark = effect(() => {
+    const count = inbox.value.length;
+    document.title = `${count > 0 ? `(${count}) ` : ''}${heading.value === '' ? '' : `${heading.value} · `}Parley`;
+    const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+    const wanted = count > 0 ? MARKED_ICON : ICON;
+    if (icon && icon.href !== wanted) icon.href = wanted;
+  });
+  const endNews = onNewItems((items) => void tell(items));
+  return () => {
+    endMark();
+    endNews();
+  };
+}
+
+/** One tab of the browser tells it; without locks, each tab does. */
+async function tell(items: readonly InboxItem[]): Promise<void> {
+  const [first] = items;
+  if (!first || chosenAlerts.value.size === 0) return;
+  if (!navigator.locks) return alertOf(items);
+  await navigator.locks.request(`parley ${first.key}`, { ifAvailable: true }, async (lock) => {
+    if (lock === null) return;
+    alertOf(items);
+    await new Promise((resolve) => setTimeout(resolve, OTHER_TABS_MS));
+  });
+}
+
+/** Other tabs get the same list within this time. */
+const OTHER_TABS_MS = 60_000;
+
+function alertOf(items: readonly InboxItem[]): void {
+  const isSeen = document.visibilityState === 'visible' && document.hasFocus();
+  if (chosenAlerts.value.has('sound')) beep();
+  if (isSeen || !chosenAlerts.value.has('notification') || Notification.permission !== 'granted') return;
+  for (const item of items.slice(0, MOST_NOTIFICATIONS)) {
+    const shown = new Notification(KIND_LABELS[item.kind], { body: oneLine(item.title), tag: item.key });
+    shown.onclick = () => {
+      window.focus();
+      go(linkTo.inbox);
+      shown.close();
+    };
+  }
+}
+
+const MOST_NOTIFICATIONS = 3;
+
+export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
+  approval: 'Approval needed',
+  outcome: 'Outcome unknown',
+  question: 'Answer needed',
+  failed: 'A turn failed',
+  limited: 'A limit was reached',
+};
+
+/** Two short tones, without a file. */
+function beep(): void {
+  const context = new AudioContext();
+  const volume = context.createGain();
+  volume.gain.value = 0.08;
+  volume.connect(context.destination);
+  for (const [place, frequency] of [660, 880].entries()) {
+    const tone = context.createOscillator();
+    tone.frequency.value = frequency;
+    tone.connect(volume);
+    tone.start(context.currentTime + place * 0.12);
+    tone.stop(context.currentTime + place * 0.12 + 0.1);
+    if (place === 1) tone.onended = () => void context.close();
+  }
 }

@@ -3,7 +3,7 @@ import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import { wireCallId } from '../../conversation/log/call-id.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
-import { drafted, keepDraft, keepLeft, readDraft, readLeft } from '../api/session.ts';
+import { drafted, keepDraft, keepOfTab, readDraft, readOfTab } from '../api/session.ts';
 import { pretty } from '../model/format.ts';
 import type { Call } from '../model/thread/calls.ts';
 import type { AnswerOutcome } from './approvals.ts';
@@ -121,27 +121,10 @@ interface Left {
   readonly place?: ReadingPlace;
 }
 
-const left = new Map<string, Left>();
-
-function leftIn(conversation: string): Left {
-  const known = left.get(conversation) ?? leftOf(readLeft(conversation));
-  left.set(conversation, known);
-  return known;
-}
-
-function leftOf(kept: unknown): Left {
-  const { unfolded, place } = (kept ?? {}) as Partial<Record<string, unknown>>;
-  const { index, offset } = (place ?? {}) as Partial<Record<string, unknown>>;
-  return {
-    ...(Array.isArray(unfolded) && { unfolded }),
-    ...(typeof index === 'number' && typeof offset === 'number' && { place: { index, offset } }),
-  };
-}
+const leftIn = (conversation: string): Left => (readOfTab(`parley.left.${conversation}`) ?? {}) as Left;
 
 function changeLeft(conversation: string, change: Left): void {
-  const next = { ...leftIn(conversation), ...change };
-  left.set(conversation, next);
-  keepLeft(conversation, next);
+  keepOfTab(`parley.left.${conversation}`, { ...leftIn(conversation), ...change });
 }
 
 /** `name`: unique in the conversation. */

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
 import { isFilterOpen } from './list.ts';
-import { go, lastConversation, linkTo, route } from './route.ts';
+import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
 
 /**
  * The keys of the page. While a person types, only Esc works; it leaves the field.
@@ -78,14 +78,12 @@ export function listenToKeys(search: (conversation?: string) => void): () => voi
     const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
     if (isHandled) event.preventDefault();
   };
-  document.addEventListener('keydown', notePressed, true); // menus keep theirs from bubbling
-  document.addEventListener('keydown', onKey);
-  document.addEventListener('pointerdown', notePointer, true);
-  return () => {
-    document.removeEventListener('keydown', notePressed, true);
-    document.removeEventListener('keydown', onKey);
-    document.removeEventListener('pointerdown', notePointer, true);
-  };
+  const ended = new AbortController();
+  const first = { capture: true, signal: ended.signal };
+  document.addEventListener('keydown', notePressed, first); // menus keep theirs from bubbling
+  document.addEventListener('keydown', onKey, { signal: ended.signal });
+  document.addEventListener('pointerdown', notePointer, first);
+  return () => ended.abort();
 }
 
 /** Null: without Control or Command, or with a third key. */
@@ -193,14 +191,6 @@ function moveAmong(selector: string, by: number): boolean {
   const at = found < 0 && by > 0 ? left - 1 : found < 0 ? left : found;
   rows[Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
   return rows.length > 0;
-}
-
-/** The block is rendered only after the list has scrolled to it. */
-export function focusSelected(tries = 20): void {
-  if (selected.value === null) return;
-  const block = document.querySelector<HTMLElement>(`[data-place="${selected.value}"] article`);
-  if (block) block.focus({ preventScroll: true });
-  else if (tries > 0) requestAnimationFrame(() => focusSelected(tries - 1));
 }
 
 /** On a link or a button the key keeps its usual function. */

@@ -1,10 +1,12 @@
-import { computed, signal } from '@preact/signals';
-import { type ListFilter, listed } from '../model/list/list.ts';
+import { computed, effect, signal } from '@preact/signals';
+import { keepValue, keptSet, readValue } from '../api/session.ts';
+import type { ConversationRow } from '../model/answers.ts';
+import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
+import { opened, version } from './conversation.ts';
 import { begun, rows } from './conversations.ts';
-import { isNew, pins } from './marks.ts';
 import { me, myIds } from './session.ts';
 
-/** The list of conversations as it is shown. */
+/** The list of conversations as it is shown, with what this browser keeps about it: pins, and how far each was read. */
 
 export const filter = signal<ListFilter>({ shown: 'all', agent: '', phase: '', text: '' });
 
@@ -26,3 +28,64 @@ export const isFiltered = computed(() => {
   const { shown, agent, phase } = filter.value;
   return shown !== 'all' || agent !== '' || phase !== '';
 });
+
+const pinned = keptSet('parley.pins');
+export const pins = pinned.texts;
+export const pin = pinned.put;
+
+/** How far conversations were read. */
+const SEEN = 'parley.seen';
+const seen = signal<Seen>(readSeen());
+
+/** The open conversation counts as read while its page is visible. */
+export function isNew(row: ConversationRow): boolean {
+  return row.id !== opened.value?.id && isUnread(row, seen.value);
+}
+
+export function markUnread(row: ConversationRow): void {
+  keepSeen(new Map([[row.id, newsOf(row) - 1]]));
+}
+
+export function markRead(rows: readonly ConversationRow[]): void {
+  keepSeen(new Map(rows.map(({ id, length }) => [id, length])));
+}
+
+function readSeen(): Seen {
+  const { since, lengths } = (readValue(SEEN) ?? {}) as Partial<Record<string, unknown>>;
+  if (typeof since === 'string' && typeof lengths === 'object' && lengths !== null)
+    return { since, lengths: lengths as Seen['lengths'] };
+  const first = { since: new Date().toISOString(), lengths: {} };
+  keepValue(SEEN, first);
+  return first;
+}
+
+function keepSeen(lengths: ReadonlyMap<string, number>): void {
+  seen.value = withSeen(readSeen(), lengths); // another tab may have changed it
+  keepValue(SEEN, seen.value);
+}
+
+const AFTER_MS = 500;
+
+/** Runs until the returned function is called. */
+export function keepMarks(): () => void {
+  const planned = new Set<string>();
+  const endSeen = effect(() => {
+    void version.value;
+    const here = opened.value;
+    if (!here || planned.has(here.id)) return;
+    planned.add(here.id);
+    setTimeout(() => {
+      planned.delete(here.id);
+      const { length } = here.thread.entries;
+      if (document.visibilityState === 'visible' && length > 0) keepSeen(new Map([[here.id, length]]));
+    }, AFTER_MS);
+  });
+  const onStorage = ({ key }: StorageEvent) => {
+    if (key === SEEN) seen.value = readSeen();
+  };
+  addEventListener('storage', onStorage);
+  return () => {
+    endSeen();
+    removeEventListener('storage', onStorage);
+  };
+}

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
-import { keepOutbox, readOutbox } from '../api/session.ts';
+import { keepOfTab, readOfTab } from '../api/session.ts';
 import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
 
 /**
@@ -24,6 +24,7 @@ export interface KeptPost {
   readonly reason?: string;
 }
 
+const KEPT = 'parley.outbox';
 const RETRY_MS = 2_000;
 const LONGEST_WAIT_MS = 300_000;
 /** Posts that are shown until the log has them. */
@@ -33,7 +34,8 @@ const MOST_ACCEPTED = 20;
 export const accepted = signal<readonly (KeptPost & { readonly index: number })[]>([]);
 
 export const outbox = signal<readonly KeptPost[]>(
-  readOutbox()
+  [readOfTab(KEPT) ?? []]
+    .flat()
     .map((kept) => ({ by: 'an unknown person', ...(kept as object) })) // an older page kept no writer
     .filter(isKept)
     .map((kept) => (kept.state === 'sending' ? { ...kept, state: 'waiting' } : kept)),
@@ -45,9 +47,6 @@ function isKept(value: unknown): value is KeptPost {
   const isText = [conversation, by, id, content].every((one) => typeof one === 'string');
   return isText && ['sending', 'waiting', 'refused'].includes(String(state));
 }
-
-/** Ids of refused posts whose text is in the message field again. */
-export const returned = signal<readonly string[]>([]);
 
 /** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
 export const firstPosts = computed<ReadonlyMap<string, KeptPost>>(
@@ -87,7 +86,6 @@ export async function send(conversation: string, message: Omit<Post, 'id'>): Pro
   if (mustWait) return true;
   await isTried;
   if (keptOf(post.id)?.state !== 'refused') return true;
-  returned.value = [...returned.value, post.id];
   discard(post.id);
   return false;
 }
@@ -172,5 +170,5 @@ function change(id: string, state: KeptPost['state'], reason?: string): void {
 
 function store(posts: readonly KeptPost[]): void {
   outbox.value = posts;
-  keepOutbox(posts);
+  keepOfTab(KEPT, posts.length > 0 ? posts : null);
 }

@@ -5,9 +5,8 @@ import { newestFirst, timeOf } from '../model/list/list.ts';
 import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { opened } from './conversation.ts';
 import { rows } from './conversations.ts';
-import { openToWrite, showEntry, whenReady } from './jump.ts';
 import { writeTo } from './keys.ts';
-import { linkTo, route } from './route.ts';
+import { linkTo, openToWrite, route, showEntry, whenReady } from './route.ts';
 import { agents, mayPost, phases } from './session.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
@@ -26,12 +25,14 @@ export type Choice =
 
 export const isPaletteOpen = signal(false);
 export const typed = signal('');
-/** The messages of the newest answer, and whether another one is awaited. */
-export const answer = signal<{
+interface Answer {
   readonly hits: readonly FoundMessage[];
   readonly pending: number;
   readonly failure: string | null;
-}>({ hits: [], pending: 0, failure: null });
+}
+const NOTHING: Answer = { hits: [], pending: 0, failure: null };
+/** The messages of the newest answer, and whether another one is awaited. */
+export const answer = signal<Answer>(NOTHING);
 export const isSearching = signal(false);
 export const chosen = signal(0);
 
@@ -71,7 +72,7 @@ export function openPalette(conversation?: string): void {
   batch(() => {
     typed.value = conversation === undefined ? '' : `in:${conversation} `;
     chosen.value = 0;
-    answer.value = { hits: [], pending: 0, failure: null };
+    answer.value = NOTHING;
     isPaletteOpen.value = true;
   });
 }
@@ -96,7 +97,7 @@ export function keepSearching(): () => void {
     if (!isPaletteOpen.value || q.trim().length < SHORTEST) {
       batch(() => {
         isSearching.value = false;
-        answer.value = { hits: [], pending: 0, failure: null };
+        answer.value = NOTHING;
       });
       return;
     }
@@ -106,11 +107,7 @@ export function keepSearching(): () => void {
       const found = await requests
         .search(q, { ...filters, limit: String(MOST_MESSAGES) })
         .then((page) => ({ ...page, failure: null }))
-        .catch((error: unknown) => ({
-          hits: [],
-          pending: 0,
-          failure: refusalText(error instanceof Error ? error.message : String(error)),
-        }));
+        .catch((error: Error) => ({ ...NOTHING, failure: refusalText(error.message) }));
       if (isOver) return;
       batch(() => {
         answer.value = found;

@@ -8,7 +8,7 @@ import {
   tokenFor,
   Unreachable,
 } from '../api/requests.ts';
-import { keepName, keepToken, keepValue, readList, readName, readToken } from '../api/session.ts';
+import { keepToken, keptSet, readToken, store } from '../api/session.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -23,8 +23,9 @@ export const models = signal<readonly string[]>([]);
 export const defaultAgent = signal('');
 export const phases = signal<readonly Phase[]>([]);
 export const workflows = signal<readonly Workflow[]>([]);
+const NAME = 'parley.name';
 /** The person's name on messages; empty: the publisher. */
-export const signature = signal(readName());
+export const signature = signal(localStorage.getItem(NAME) ?? '');
 
 export interface Notice {
   readonly text: string;
@@ -83,7 +84,7 @@ export async function enterWith(token: string): Promise<void> {
 
 export function sign(name: string): void {
   signature.value = name;
-  keepName(name);
+  store(localStorage, NAME, name);
 }
 
 /** Whether the token may control conversations, delete and fork them. */
@@ -104,25 +105,21 @@ export const owner = computed(() =>
 export const publisher = computed(() => identity.value?.publisher ?? 'console');
 
 /** The name on this person's messages; empty: the publisher signs them. */
-export const nameOnPosts = computed(() => identity.value?.name ?? signature.value.trim());
+const nameOnPosts = computed(() => identity.value?.name ?? signature.value.trim());
 
 /** The id that this person's messages have. */
 export const me = computed(() =>
   nameOnPosts.value === '' ? publisher.value : `${publisher.value}/${nameOnPosts.value}`,
 );
 
-const SIGNED = 'parley.signed';
-const MOST_SIGNED = 50;
-const signed = signal(readList(SIGNED));
+const signed = keptSet('parley.signed', 50);
 
 /** The ids that messages of this browser had, and the one that they have now. */
-export const myIds = computed<ReadonlySet<string>>(() => new Set([...signed.value, me.value]));
+export const myIds = computed<ReadonlySet<string>>(() => new Set([...signed.texts.value, me.value]));
 
 /** Keeps the id of a message that is sent: its conversation is also mine under another name. */
 export function noteSigned(): void {
-  if (signed.value.includes(me.value)) return;
-  signed.value = [...readList(SIGNED), me.value].slice(-MOST_SIGNED);
-  keepValue(SIGNED, signed.value);
+  signed.put(me.value, true);
 }
 
 /** The name that this person's messages show. */

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { AgentCard, DeadLetter, McpServer, Status } from '../model/answers.ts';
-import { awayProblem, type Problem, problemsOf } from '../model/system/health.ts';
+import { awayProblem, type Problem, problemsOf } from '../model/system.ts';
 import { route } from './route.ts';
 import { isAway } from './session.ts';
 
@@ -24,9 +24,6 @@ const ON_PAGE_MS = 4_000;
 /** The newest answers; null: none yet. */
 export const system = signal<System | null>(null);
 const status = signal<Status | null>(null);
-
-/** The number of refused posts, as far as it is known. */
-export const deadLetters = computed(() => status.value?.deadLetters ?? 0);
 
 /** Agents in other processes whose program is not connected, as far as it is known. */
 export const absentAgents = computed<ReadonlySet<string>>(

@@ -1,20 +1,20 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { keepAlerting } from '../state/alerts.ts';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
+import { keepAlerting } from '../state/inbox.ts';
 import { allowSingleKeys, hasSingleKeys, isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
-import { keepLetters } from '../state/letters.ts';
-import { keepMarks } from '../state/marks.ts';
-import { openPalette } from '../state/palette.ts';
+import { keepMarks } from '../state/list.ts';
+import { isPaletteOpen, keepSearching, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
 import { ConversationPage } from './conversation/conversation-page.tsx';
-import { InboxPage } from './inbox/inbox-page.tsx';
-import { RowMenu } from './list/row-menu.tsx';
+import { InboxPage } from './inbox-page.tsx';
+import { RowMenu } from './list/row.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
+import { Button, Dialog, QuietButton } from './parts/controls.tsx';
 import { Icon } from './parts/parts.tsx';
 import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
@@ -34,7 +34,7 @@ function Console() {
   useEffect(keepMarks, []);
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
-  useEffect(keepLetters, []);
+  useEffect(keepSearching, []);
   useLayoutEffect(() => listenToKeys(openPalette), []); // what is shown can be used
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
@@ -55,9 +55,9 @@ function Console() {
         {page === 'inbox' && <InboxPage />}
         {page === 'system' && <SystemPage />}
         {page === 'unknown' && <UnknownPage />}
-        <Palette />
+        {isPaletteOpen.value && <Palette />}
         <RowMenu />
-        <Help />
+        {isHelpOpen.value && <Help />}
         <div class="unseen" aria-live="polite">
           {announcement}
         </div>
@@ -90,29 +90,19 @@ function NoticeBar() {
         {text}
         {hint && <span class="muted">{hint}</span>}
       </p>
-      {undo && (
-        <button type="button" onClick={undo}>
-          Undo
-        </button>
-      )}
-      <button type="button" class="quiet" aria-label="Dismiss" onClick={hide}>
+      {undo && <Button onClick={undo}>Undo</Button>}
+      <QuietButton aria-label="Dismiss" onClick={hide}>
         <Icon name="close" />
-      </button>
+      </QuietButton>
     </div>
   );
 }
 
 function Help() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useSignalEffect(() => {
-    if (isHelpOpen.value) dialog.current?.showModal();
-    else dialog.current?.close();
-  });
   return (
-    <dialog
-      ref={dialog}
+    <Dialog
       class="help"
-      aria-label="Keys"
+      label="Keys"
       onClose={() => {
         isHelpOpen.value = false;
       }}
@@ -141,6 +131,6 @@ function Help() {
       <form method="dialog">
         <button type="submit">Close</button>
       </form>
-    </dialog>
+    </Dialog>
   );
 }

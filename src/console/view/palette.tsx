@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { FILTERS, partsOf } from '../model/list/search-query.ts';
 import {
   answer,
@@ -9,10 +9,10 @@ import {
   chosen,
   isPaletteOpen,
   isSearching,
-  keepSearching,
   nothing,
   typed,
 } from '../state/palette.ts';
+import { Dialog } from './parts/controls.tsx';
 import { Avatar, When } from './parts/parts.tsx';
 
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
@@ -29,27 +29,16 @@ const COMBOBOX = {
   'aria-autocomplete': 'list',
 } as object;
 
+const close = () => {
+  isPaletteOpen.value = false;
+};
+
 /** Jumps anywhere: a field and the list of what fits. */
 export function Palette() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(keepSearching, []);
-  useEffect(() => {
-    const onClick = ({ target }: MouseEvent) => {
-      if (target === dialog.current) isPaletteOpen.value = false; // beside it
-    };
-    dialog.current?.addEventListener('click', onClick);
-  }, []);
   return (
-    <dialog
-      ref={dialog}
-      class="palette"
-      aria-label="Search"
-      onClose={() => {
-        isPaletteOpen.value = false;
-      }}
-    >
-      {isPaletteOpen.value && <Search />}
-    </dialog>
+    <Dialog class="palette" label="Search" onClose={close}>
+      <Search />
+    </Dialog>
   );
 }
 
@@ -57,10 +46,10 @@ function Search() {
   const found = choices.value;
   const at = Math.min(chosen.value, found.length - 1);
   const list = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const dialog = list.current?.closest('dialog');
-    dialog?.showModal(); // only now: it focuses the field that it contains
-    return () => dialog?.close();
+  useEffect(() => {
+    list.current?.closest('dialog')?.addEventListener('click', ({ target, currentTarget }) => {
+      if (target === currentTarget) close(); // beside it
+    });
   }, []);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });

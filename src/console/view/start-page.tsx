@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { writeIn } from '../state/jump.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
+import { writeIn } from '../state/route.ts';
 import { agents, identity, isOperator, mayPost, workflows } from '../state/session.ts';
 import { absentAgents } from '../state/system.ts';
 import { Composer } from './conversation/composer.tsx';
-import { NameFault, NameField } from './parts/name-field.tsx';
-import { Avatar, BackLink, Select } from './parts/parts.tsx';
+import { Button, NameFault, NameField, Select } from './parts/controls.tsx';
+import { Avatar, BackLink } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {
@@ -70,9 +70,9 @@ function AgentCard({ slug, name, description }: { slug: string; name: string; de
   );
   if (!mayPost.value) return <div class="agent-card">{card}</div>;
   return (
-    <button type="button" class="agent-card" title={`Write to @${slug}`} onClick={() => writeTo(slug)}>
+    <Button class="agent-card" title={`Write to @${slug}`} onClick={() => writeTo(slug)}>
       {card}
-    </button>
+    </Button>
   );
 }
 
@@ -99,9 +99,9 @@ function Starters() {
     <div class="starters">
       <h3>Start with</h3>
       {STARTERS.map((text) => (
-        <button type="button" key={text} onClick={() => writeTo('', text)}>
+        <Button key={text} onClick={() => writeTo('', text)}>
           {text}
-        </button>
+        </Button>
       ))}
     </div>
   );

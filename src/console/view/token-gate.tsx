@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { access, enter, enterWith, notice } from '../state/session.ts';
+import { onSubmit, onText } from './parts/controls.tsx';
 
 /** Asks for the token, which is stored until the tab is closed. */
 export function TokenGate() {
@@ -11,12 +12,7 @@ function TokenForm() {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (token.trim() !== '') void enterWith(token.trim());
-      }}
-    >
+    <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(token.trim()))}>
       <h1>Parley</h1>
       <label for="token">This daemon requires a token</label>
       <input
@@ -25,7 +21,7 @@ function TokenForm() {
         type="password"
         autocomplete="off"
         value={token}
-        onInput={(event) => setToken(event.currentTarget.value)}
+        onInput={onText(setToken)}
       />
       {notice.value && (
         <p class="fault" role="alert">

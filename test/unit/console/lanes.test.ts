@@ -63,6 +63,7 @@ describe('the lanes of a conversation', () => {
     expect(lanes.spending.get('pm')).toEqual({
       calls: 1,
       inputTokens: 100,
+      cachedInputTokens: 0,
       outputTokens: 10,
       usd: 0.5,
       unpricedCalls: 0,

@@ -1,6 +1,4 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createEventParser, type ServerEvent } from '../../../src/console/api/hub.ts';
 import {
   type Chunk,
   contentOf,
@@ -104,27 +102,5 @@ describe('text that is being generated', () => {
     expect(withoutSaid(drafts, others!)).toBe(drafts);
     expect(withoutSaid(drafts, person!)).toBe(drafts);
     expect(withoutSaid(drafts, begun!)).toBe(drafts);
-  });
-});
-
-describe('parsing an event stream', () => {
-  const TEXT =
-    'retry: 1000\n\nid: 0\nevent: entry\ndata: {"a":"b: c"}\n\n: still here\n\nevent: live\ndata: {}\n\ndata: plain\n\nid: 9\ndata: unfinished';
-  const WHOLE: readonly ServerEvent[] = [
-    { id: '0', event: 'entry', data: '{"a":"b: c"}' },
-    { id: null, event: 'live', data: '{}' },
-    { id: null, event: 'message', data: 'plain' },
-  ];
-
-  it('an event stream gives the same events wherever it is split', () => {
-    fc.assert(
-      fc.property(fc.array(fc.nat(TEXT.length), { maxLength: 12 }), (cuts) => {
-        const places = [0, ...cuts.sort((a, b) => a - b), TEXT.length];
-        const events: ServerEvent[] = [];
-        const parser = createEventParser((event) => events.push(event));
-        for (const [n, place] of places.entries()) parser.push(TEXT.slice(places[n - 1] ?? 0, place));
-        expect(events).toEqual(WHOLE);
-      }),
-    );
   });
 });

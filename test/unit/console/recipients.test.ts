@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { recipientsOf } from '../../../src/console/model/recipients.ts';
+import { recipientsOf } from '../../../src/console/model/addressing.ts';
 import { Thread } from '../../../src/console/model/thread/thread.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 

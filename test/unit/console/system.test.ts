@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { awayProblem, problemsOf } from '../../../src/console/model/system/health.ts';
-import { chartOf, sumsOf } from '../../../src/console/model/system/spending.ts';
+import { awayProblem, chartOf, problemsOf, sumsOf } from '../../../src/console/model/system.ts';
 import type { Spent } from '../../../src/conversation/index.ts';
 
 type Checked = Parameters<typeof problemsOf>[0];

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Thread } from '../../../src/console/model/thread/thread.ts';
-import { unreadBy } from '../../../src/console/model/thread/unread.ts';
+import { Thread, unreadBy } from '../../../src/console/model/thread/thread.ts';
 import type { MessageEntry } from '../../../src/conversation/index.ts';
 import { begin, calling, end, logOf, other, result, say } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { argumentViews, policyRule } from '../../../src/console/model/thread/whole-call.ts';
+import { argumentViews, policyRule } from '../../../src/console/model/thread/calls.ts';
 import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 
 /** The ruling on a call of shell by the rule that is offered for this command. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { previousAnswer, segmentsOf } from '../../../src/console/model/why.ts';
+import { previousAnswer, segmentsOf } from '../../../src/console/model/answer.ts';
 import type { ExplainedRequest } from '../../../src/conversation/index.ts';
 import { answer, logOf, say } from './support.ts';
 

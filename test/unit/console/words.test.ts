@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { candidates, completed, mentionAt } from '../../../src/console/model/addressing.ts';
 import {
   argumentsBlock,
   argumentsLine,
@@ -10,7 +11,6 @@ import {
   roughly,
   shortId,
 } from '../../../src/console/model/format.ts';
-import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
 import { adviceOn } from '../../../src/console/model/thread/failure.ts';
 import { COLOURS, initialsOf, participantsOf, shownName } from '../../../src/console/model/thread/people.ts';
 import { Thread } from '../../../src/console/model/thread/thread.ts';

@@ -60,6 +60,25 @@ export function newestFirst(a: ConversationRow, b: ConversationRow): number {
   return a.id < b.id ? -1 : 1;
 }
 
+/** The rows in the order of the list after a change. A deletion wins over a row. */
+export function changedRows(
+  sorted: readonly ConversationRow[],
+  changed: readonly ConversationRow[],
+  deleted: readonly string[],
+): readonly ConversationRow[] {
+  const newest = new Map(changed.map((row) => [row.id, row]));
+  const others = sorted.filter(({ id }) => !newest.has(id));
+  const gone = new Set(deleted);
+  return [...others, ...newest.values()].filter(({ id }) => !gone.has(id)).sort(newestFirst);
+}
+
+/** Titles of more than one conversation. */
+export function sharedTitlesOf(rows: readonly ConversationRow[]): ReadonlySet<string> {
+  const counts = new Map<string, number>();
+  for (const { title } of rows) if (title !== null) counts.set(title, (counts.get(title) ?? 0) + 1);
+  return new Set([...counts].flatMap(([title, count]) => (count > 1 ? title : [])));
+}
+
 /** Pinned ones first, then the newest. Rows that are sorted already are sorted fastest. */
 export function listed(
   rows: readonly ConversationRow[],

@@ -5,17 +5,10 @@ export interface SearchQuery {
   readonly filters: Readonly<Record<string, string>>;
 }
 
-/** The prefix that a person types, and the field of the request. */
-const FIELDS: Readonly<Record<string, string>> = {
-  agent: 'agent',
-  person: 'person',
-  phase: 'phase',
-  in: 'conversation',
-  after: 'after',
-  before: 'before',
-};
+/** The prefixes that a person types. */
+export const FILTERS: readonly string[] = ['agent', 'person', 'phase', 'in', 'after', 'before'];
 
-export const FILTERS = Object.keys(FIELDS);
+const fieldOf = (prefix: string): string => (prefix === 'in' ? 'conversation' : prefix);
 
 const FILTER = /(?:^|\s)([a-z]+):(?:"([^"]+)(?:"|$)|(\S+))/gu;
 
@@ -23,9 +16,8 @@ const FILTER = /(?:^|\s)([a-z]+):(?:"([^"]+)(?:"|$)|(\S+))/gu;
 export function searchQueryOf(text: string): SearchQuery {
   const filters: Record<string, string> = {};
   const q = text.replace(FILTER, (whole, prefix: string, quoted: string | undefined, word: string) => {
-    const field = Object.hasOwn(FIELDS, prefix) ? FIELDS[prefix] : undefined;
-    if (field === undefined) return whole;
-    filters[field] = quoted ?? word;
+    if (!FILTERS.includes(prefix)) return whole;
+    filters[fieldOf(prefix)] = quoted ?? word;
     return '';
   });
   return { q: q.trimStart(), filters };
@@ -36,9 +28,9 @@ export function whyNothing(
   { q, filters }: SearchQuery,
   known: Readonly<Record<string, readonly string[]>>,
 ): string | null {
-  for (const [prefix, field] of Object.entries(FIELDS)) {
-    const value = filters[field];
-    const values = known[field];
+  for (const prefix of FILTERS) {
+    const value = filters[fieldOf(prefix)];
+    const values = known[fieldOf(prefix)];
     if (value !== undefined && values?.includes(value) === false)
       return `${prefix}:${value} names none of: ${values.join(', ')}.`;
   }

@@ -2,7 +2,6 @@ import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversat
 import { placeOfCallId } from '../../../conversation/log/call-id.ts';
 import { teamChangeText } from '../../../conversation/log/team-change.ts';
 import { type Call, type CallResult, type Calls, callsOf } from './calls.ts';
-import { endingOf } from './endings.ts';
 
 /** The blocks of a thread on the screen. */
 
@@ -45,7 +44,7 @@ export type Block =
       readonly ended: EndedTurn | null;
     };
 
-export interface Origin {
+interface Origin {
   readonly conversation: string;
   readonly index: number;
 }
@@ -81,18 +80,6 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
       return passage(entry, 'handoff', entry.summary);
     case 'delegation-requested':
       return passage(entry, 'delegation', entry.request);
-    case 'phase-entered':
-    case 'mode-entered':
-    case 'run-started':
-    case 'node-entered':
-    case 'run-ended':
-    case 'agent-stopped':
-    case 'agent-resumed':
-    case 'forked':
-    case 'agent-hired':
-    case 'agent-dismissed':
-    case 'team-changed':
-      return bandOf(entry, nameOf);
     case 'turn-started':
       return entry.resumed && before.stateOf(entry.agent).status === 'running'
         ? note(entry, 'note', entry.agent, 'continues its turn after a restart of the daemon', '')
@@ -112,8 +99,7 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
     case 'claim':
       return null;
     default:
-      entry satisfies never;
-      return null; // a type of a newer version
+      return bandOf(entry, nameOf);
   }
 }
 
@@ -141,7 +127,7 @@ function passage(
   return { kind: 'passage', index, tone, from, to, text, answeredAt: null };
 }
 
-function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
+function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
   const { index } = entry;
   const band = (
     tone: BandTone,
@@ -170,17 +156,14 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
     case 'team-changed':
       return band('run', 'the team changed', entry.agents.map(teamChangeText).join('; '));
     case 'agent-stopped':
-      return band(
-        'stop',
-        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was stopped`,
-        `by ${personOf(entry.by, nameOf)}`,
-      );
-    case 'agent-resumed':
-      return band(
-        'stop',
-        `${entry.agent ? nameOf(entry.agent) : 'The conversation'} was resumed`,
-        `by ${personOf(entry.by, nameOf)}`,
-      );
+    case 'agent-resumed': {
+      const who = entry.agent ? nameOf(entry.agent) : 'The conversation';
+      const done = entry.type === 'agent-stopped' ? 'stopped' : 'resumed';
+      return band('stop', `${who} was ${done}`, `by ${personOf(entry.by, nameOf)}`);
+    }
+    default:
+      entry satisfies never;
+      return null; // a type of a newer version
   }
 }
 
@@ -205,9 +188,7 @@ function note(
 function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null {
   switch (entry.type) {
     case 'turn-ended':
-      return isNews(entry)
-        ? note(entry, toneOf(entry), entry.agent, endingOf(entries, entry, nameOf), '', endedTurn(entry))
-        : null;
+      return endOf(entry, entries, nameOf);
     case 'summary':
       return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
     case 'limit-reached':
@@ -237,17 +218,13 @@ function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
   return `is shown less from here on: ${which} summed up`;
 }
 
-function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
-  return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';
-}
-
 /** A turn that was aborted is no failure: a person, or another agent, wanted it. */
-function toneOf({ outcome }: EntryOf<'turn-ended'>): NoteTone {
-  return outcome === 'aborted' ? 'note' : 'fault';
-}
-
-function endedTurn({ turnId, outcome }: EntryOf<'turn-ended'>): EndedTurn | null {
-  return outcome === 'failed' || outcome === 'limited' ? { turnId, outcome } : null;
+function endOf(ended: EntryOf<'turn-ended'>, entries: readonly Entry[], nameOf: NameOf): Block | null {
+  const { outcome, turnId, agent } = ended;
+  if (outcome !== 'failed' && outcome !== 'aborted' && outcome !== 'limited') return null;
+  const title = endingOf(entries, ended, nameOf);
+  if (outcome === 'aborted') return note(ended, 'note', agent, title, '');
+  return note(ended, 'fault', agent, title, '', { turnId, outcome });
 }
 
 function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {
@@ -259,4 +236,63 @@ function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string)
 function personOf(id: string, nameOf: NameOf): string {
   const at = id.indexOf('/');
   return at < 0 ? nameOf(id) : id.slice(at + 1);
+}
+
+/** Why a turn ended early, from the entries before its end. */
+function endingOf(entries: readonly Entry[], ended: EntryOf<'turn-ended'>, nameOf: NameOf): string {
+  if (ended.outcome === 'failed') return 'This turn failed';
+  if (ended.outcome === 'limited') return 'This turn ended at a limit';
+  const answers = new Set<number>();
+  for (let at = ended.index - 1; at >= 0; at--) {
+    const entry = entries[at];
+    if (entry?.type === 'message' && entry.role === 'tool')
+      for (const index of entry.answers ?? []) answers.add(index);
+    const cause = entry && !answers.has(at) ? causeIn(entry, ended) : null;
+    if (cause !== null) return cause;
+    if (entry?.type === 'turn-started' && entry.turnId === ended.turnId && !entry.resumed)
+      return causeBefore(entry, entries[entry.trigger[0] ?? -1], ended, nameOf);
+  }
+  return STOPPED;
+}
+
+const STOPPED = 'This turn was stopped';
+
+/** Null: this entry did not end it. */
+function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null {
+  const by = entry.author.name;
+  switch (entry.type) {
+    case 'agent-stopped':
+      return entry.agent === null || entry.agent === agent ? `${STOPPED} by ${by}` : null;
+    case 'message':
+      return entry.delivery === 'interrupt' && entry.to?.includes(agent)
+        ? `This turn was interrupted by a message of ${by}`
+        : null;
+    case 'agent-dismissed':
+      return entry.agent === agent ? `This turn ended: ${by} dismissed its agent` : null;
+    case 'team-changed':
+      return entry.agents.some((one) => one.agent === agent && one.change === 'removed')
+        ? 'This turn ended: its agent was removed from the configuration'
+        : null;
+    case 'forked':
+      return entry.file === undefined
+        ? 'This turn ended with the fork: it is in the other conversation'
+        : 'This turn ended with the import: nothing of a file continues';
+    default:
+      return null;
+  }
+}
+
+/** It was not needed any more: the asker waits no longer, or the run has left the node. */
+function causeBefore(
+  started: EntryOf<'turn-started'>,
+  trigger: Entry | undefined,
+  ended: EntryOf<'turn-ended'>,
+  nameOf: NameOf,
+): string {
+  if (trigger?.type === 'delegation-requested')
+    return `This turn ended: ${nameOf(trigger.from)} does not wait for it any more`;
+  const isAtOnce = ended.index === started.index + 1;
+  return trigger?.type === 'node-entered' && isAtOnce
+    ? 'This turn ended: its run has left this node'
+    : STOPPED;
 }

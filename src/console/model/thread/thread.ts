@@ -1,7 +1,8 @@
-import type { CallPlace, Entry, EntryOf } from '../../../conversation/index.ts';
+import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
+import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf, type ControlEntry } from './blocks.ts';
-import { argumentsOf, type Call, type Question, questionOf, resultOf } from './calls.ts';
+import { argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
 import { type Run, runsWith } from './runs.ts';
 
 /**
@@ -78,14 +79,7 @@ export class Thread {
 
   /** The position of the block with this entry, or of the last block before it; -1: there is none. */
   placeOf(index: number): number {
-    let low = 0;
-    let high = this.blocks.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.blocks[middle]?.index ?? 0) <= index) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
+    return this.blocks.findLastIndex((block) => block.index <= index);
   }
 
   /** The pending approvals and questions, oldest first. */
@@ -130,11 +124,7 @@ export class Thread {
         this.#endTurn(entry);
         break;
       case 'tool-started':
-        this.#change(entry.call, (call) => ({
-          ...call,
-          status: 'running',
-          startedAt: entry.createdAt,
-        }));
+        this.#change(entry.call, (call) => ({ ...call, status: 'running', startedAt: entry.createdAt }));
         break;
       case 'approval-requested':
         this.#askFor(entry);
@@ -210,22 +200,13 @@ export class Thread {
 
   #message(entry: EntryOf<'message'>): void {
     if (entry.role !== 'tool') {
-      for (const [position] of (entry.tool_calls ?? []).entries()) {
-        this.#openCalls.set(keyOf({ index: entry.index, position }), { index: entry.index, position });
-      }
+      for (const { place } of callsOf(entry)) this.#openCalls.set(wireCallId(place), place);
       return;
     }
     if (!entry.call) return;
-    this.#openCalls.delete(keyOf(entry.call));
-    this.#change(entry.call, (call) =>
-      call.result // the first result of a call counts
-        ? call
-        : {
-            ...call,
-            status: 'done',
-            result: resultOf(entry, this.entries),
-          },
-    );
+    this.#openCalls.delete(wireCallId(entry.call));
+    const result = resultOf(entry, this.entries);
+    this.#change(entry.call, (call) => (call.result ? call : { ...call, status: 'done', result })); // the first one counts
   }
 
   #endTurn(entry: EntryOf<'turn-ended'>): void {
@@ -245,15 +226,11 @@ export class Thread {
     }));
   }
 
-  #answer(entry: EntryOf<'approval-answered'>): void {
-    this.#change(entry.call, (call) => ({
+  #answer({ call: place, answer, author, ...given }: EntryOf<'approval-answered'>): void {
+    const reason = given.reason ?? null;
+    this.#change(place, (call) => ({
       ...call,
-      approval: call.approval && {
-        ...call.approval,
-        answer: entry.answer,
-        by: entry.author.name,
-        reason: entry.reason ?? null,
-      },
+      approval: call.approval && { ...call.approval, answer, by: author.name, reason },
     }));
   }
 
@@ -289,10 +266,6 @@ export class Thread {
   }
 }
 
-function keyOf({ index, position }: CallPlace): string {
-  return `${index}/${position}`;
-}
-
 /** Messages in the blocks from this position on; steps without a text are none. */
 export function messagesFrom(blocks: readonly Block[], place: number): number {
   return blocks.slice(place).filter((block) => {
@@ -310,4 +283,33 @@ export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string
     markers.set(place, [...(markers.get(place) ?? []), slug]);
   }
   return markers;
+}
+
+/** After what an agent reads a message that it was not shown. */
+type Until = 'approval' | 'outcome' | 'question' | 'agent' | 'program';
+
+export interface Unread {
+  readonly agent: string;
+  readonly until: Until;
+}
+
+/** The agents to which a person's message is addressed, and which read it only after a wait. `lacksProgram`: by agent. */
+export function unreadBy(
+  thread: Thread,
+  { index, author, to = [] }: MessageEntry,
+  lacksProgram: (agent: string) => boolean,
+): readonly Unread[] {
+  if (author.kind !== 'person') return [];
+  return to.flatMap((agent) => {
+    const { status, cursor, isStopped } = thread.stateOf(agent);
+    if (isStopped || index < cursor) return [];
+    if (status === 'waiting') return [{ agent, until: waitOf(thread, agent) }];
+    return status === 'running' && lacksProgram(agent) ? [{ agent, until: 'program' }] : [];
+  });
+}
+
+function waitOf(thread: Thread, agent: string): Until {
+  const calls = thread.waitingCalls.filter(({ place }) => thread.entries[place.index]?.author.id === agent);
+  if (calls.length > 0) return calls.some(({ approval }) => !approval?.mayHaveRun) ? 'approval' : 'outcome';
+  return thread.questions.some((question) => question.agent === agent) ? 'question' : 'agent';
 }

@@ -1,6 +1,8 @@
-import type { Entry, EntryOf } from '../../../conversation/index.ts';
-import { isUnpriced } from '../../../conversation/state/usage.ts';
+import type { CallPlace, Entry, EntryOf } from '../../../conversation/index.ts';
+import { wireCallId } from '../../../conversation/log/call-id.ts';
+import { NOTHING_USED, type Used, usedWith } from '../../../conversation/state/usage.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
+import type { ControlEntry } from '../thread/blocks.ts';
 import type { Interval } from './time-scale.ts';
 
 /**
@@ -33,13 +35,7 @@ export interface Passage {
   readonly index: number;
 }
 
-export interface Spending {
-  readonly calls: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly usd: number;
-  /** Calls whose cost is unknown. */
-  readonly unpricedCalls: number;
+export interface Spending extends Used {
   /** Milliseconds. */
   readonly modelMs: number;
   readonly toolMs: number;
@@ -51,211 +47,137 @@ export interface Lanes {
   readonly spans: readonly Span[];
   readonly passages: readonly Passage[];
   readonly spending: ReadonlyMap<string, Spending>;
+  /** A turn or a tool runs. */
+  readonly isWorking: boolean;
 }
 
 /** The lane of all persons. */
 export const PEOPLE = '';
 
+type Open = Pick<Span, 'kind' | 'from' | 'index' | 'label' | 'lane'>;
+export const NOTHING_SPENT: Spending = { ...NOTHING_USED, modelMs: 0, toolMs: 0 };
+
+/** Open spans end with the log. */
 export function lanesOf(entries: readonly Entry[]): Lanes {
-  const lanes = new GrowingLanes();
-  lanes.addNew(entries);
-  return lanes.until(0);
+  const lanes = new Fold();
+  for (const entry of entries) lanes.add(entry, Date.parse(entry.createdAt));
+  const newest = Date.parse(entries.at(-1)?.createdAt ?? '') || 0;
+  const open = [...lanes.open.values()];
+  const lasting = open.map((span): Span => ({ ...span, to: newest, isOpen: true }));
+  const { spending, passages } = lanes;
+  const isWorking = open.some(({ kind }) => kind === 'turn' || kind === 'tool');
+  return { agents: [...spending.keys()], spans: [...lanes.spans, ...lasting], passages, spending, isWorking };
 }
 
-type Open = { readonly from: number; readonly index: number; readonly label: string; readonly lane: string };
-export const NOTHING_SPENT: Spending = {
-  calls: 0,
-  inputTokens: 0,
-  outputTokens: 0,
-  usd: 0,
-  unpricedCalls: 0,
-  modelMs: 0,
-  toolMs: 0,
-};
+/** Besides `ControlEntry`. */
+type Untimed =
+  | 'message-delivered'
+  | 'summary'
+  | 'limit-reached'
+  | 'note'
+  | 'title-set'
+  | 'session-set'
+  | 'claim';
 
-/** Grows with the log, so that an entry costs the same in a long log as in a short one. */
-export class GrowingLanes {
-  #added = 0;
-  #newest = 0;
-  readonly #spans: Span[] = [];
-  readonly #passages: Passage[] = [];
-  readonly #spending = new Map<string, Spending>();
-  readonly #turns = new Map<string, Open>();
-  readonly #waits = new Map<string, Open>();
-  readonly #tools = new Map<string, Open>();
-  readonly #approvals = new Map<string, Open>();
-  readonly #calls = new Map<
-    number,
-    { readonly lane: string; readonly tools: readonly { readonly name: string }[] }
-  >();
+class Fold {
+  readonly spans: Span[] = [];
+  readonly passages: Passage[] = [];
+  readonly spending = new Map<string, Spending>();
+  /** By kind and what it is of: an agent, a call, an approval. */
+  readonly open = new Map<string, Open>();
+  readonly #callers = new Map<number, EntryOf<'message'>>();
 
-  /** Adds the entries after those that it has. */
-  addNew(entries: readonly Entry[]): void {
-    for (; this.#added < entries.length; this.#added++) {
-      const entry = entries[this.#added];
-      if (entry) this.#add(entry);
-    }
-    this.#newest = timeOf(entries.at(-1));
-  }
-
-  get isWorking(): boolean {
-    return this.#turns.size > 0 || this.#tools.size > 0;
-  }
-
-  #add(entry: Entry): void {
-    const at = timeOf(entry);
+  add(entry: Entry, at: number): void {
     const { index } = entry;
     switch (entry.type) {
       case 'message':
         this.#message(entry, at);
         break;
       case 'turn-started':
-        this.#close(this.#waits, entry.agent, 'wait', at);
+        this.#end('wait', entry.agent, at);
         this.#spend(entry.agent, {});
-        this.#turns.set(entry.agent, { from: at, index, label: 'turn', lane: entry.agent });
-        return;
+        this.#begin(entry.agent, { kind: 'turn', from: at, index, label: 'turn', lane: entry.agent });
+        break;
       case 'turn-ended':
-        this.#close(this.#turns, entry.agent, 'turn', at, entry.outcome);
+        this.#end('turn', entry.agent, at, entry.outcome);
         if (entry.outcome === 'waiting')
-          this.#waits.set(entry.agent, { from: at, index, label: 'waits', lane: entry.agent });
-        return;
+          this.#begin(entry.agent, { kind: 'wait', from: at, index, label: 'waits', lane: entry.agent });
+        break;
       case 'tool-started':
-        this.#tools.set(keyOf(entry.call), this.#toolAt(entry.call, at, index));
-        return;
-      case 'approval-requested':
-        this.#approvals.set(entry.approvalId, {
-          ...this.#toolAt(entry.call, at, index),
-          label: `${escapeHidden(entry.tool ?? 'a call')} waits for a person`,
-        });
-        return;
+        this.#begin(wireCallId(entry.call), this.#callAt(entry.call, 'tool', at));
+        break;
+      case 'approval-requested': {
+        const label = `${escapeHidden(entry.tool ?? 'a call')} waits for a person`;
+        this.#begin(entry.approvalId, { ...this.#callAt(entry.call, 'approval', at), label });
+        break;
+      }
       case 'approval-answered':
-        this.#close(this.#approvals, entry.approvalId, 'approval', at);
+        this.#end('approval', entry.approvalId, at);
         break;
       case 'handoff':
-        this.#pass('handoff', entry.from, entry.to, at, index);
-        break;
       case 'delegation-requested':
-        this.#pass('delegation', entry.from, entry.to, at, index);
-        break;
       case 'delegation-answered':
-        this.#pass('answer', entry.from, entry.to, at, index);
+        this.passages.push({ kind: PASSAGES[entry.type], from: entry.from, to: entry.to, at, index });
         break;
-      case 'phase-entered':
-      case 'mode-entered':
-      case 'message-delivered':
-      case 'summary':
-      case 'run-started':
-      case 'node-entered':
-      case 'run-ended':
-      case 'agent-stopped':
-      case 'agent-resumed':
-      case 'title-set':
-      case 'session-set':
-      case 'limit-reached':
-      case 'claim':
-      case 'forked':
-      case 'agent-hired':
-      case 'agent-dismissed':
-      case 'team-changed':
-      case 'note':
-        return;
-      default:
-        entry satisfies never; // or a type of a newer version
+      default: // or of a newer version
+        entry satisfies ControlEntry | Extract<Entry, { type: Untimed }>;
     }
-  }
-
-  /** Open spans end at this time, or at the last entry if that is later (LANES-1). */
-  until(now: number): Lanes {
-    const to = Math.max(now, this.#newest);
-    const open = (
-      [
-        [this.#turns, 'turn'],
-        [this.#waits, 'wait'],
-        [this.#tools, 'tool'],
-        [this.#approvals, 'approval'],
-      ] as const
-    ).flatMap(([spans, kind]) =>
-      [...spans.values()].map((span): Span => ({ kind, ...span, to, isOpen: true })),
-    );
-    return {
-      agents: [...this.#spending.keys()],
-      spans: [...this.#spans, ...open],
-      passages: [...this.#passages],
-      spending: new Map(this.#spending),
-    };
   }
 
   #message(entry: EntryOf<'message'>, at: number): void {
-    const { index } = entry;
+    const { index, author, call, duration } = entry;
     if (entry.role === 'tool') {
-      this.#result(entry, at);
-      return;
+      const ran = call && this.#end('tool', wireCallId(call), at);
+      if (ran) this.#spend(ran.lane, { toolMs: duration ?? at - ran.from });
+    } else if (author.kind === 'person') {
+      this.spans.push({ kind: 'post', lane: PEOPLE, from: at, to: at, index, label: author.name });
+    } else if (author.kind === 'agent') {
+      const { id: lane } = author;
+      this.#callers.set(index, entry);
+      const began = at - (duration ?? 0);
+      const from = Math.max(began, this.open.get(`turn ${lane}`)?.from ?? began); // LANES-2
+      this.spans.push({ kind: 'call', lane, from, to: at, index, label: entry.model ?? 'model call' });
+      this.#spend(lane, { ...usedWith(NOTHING_USED, entry), calls: 1, modelMs: at - began });
     }
-    if (entry.author.kind !== 'agent') {
-      if (entry.author.kind === 'person')
-        this.#spans.push({ kind: 'post', lane: PEOPLE, from: at, to: at, index, label: entry.author.name });
-      return;
-    }
-    const lane = entry.author.id;
-    this.#calls.set(index, { lane, tools: (entry.tool_calls ?? []).map((call) => call.function) });
-    const took = entry.duration ?? 0;
-    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took);
-    this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
-    const { inputTokens = 0, outputTokens = 0, usd = 0 } = entry.usage ?? {};
-    const unpricedCalls = isUnpriced(entry) ? 1 : 0;
-    this.#spend(lane, { calls: 1, inputTokens, outputTokens, usd, unpricedCalls, modelMs: took });
   }
 
-  #result(entry: EntryOf<'message'>, at: number): void {
-    if (!entry.call) return;
-    const key = keyOf(entry.call);
-    const open = this.#tools.get(key);
-    if (!open) return;
-    this.#close(this.#tools, key, 'tool', at);
-    this.#spend(open.lane, { toolMs: entry.duration ?? at - open.from });
+  #callAt(call: CallPlace, kind: SpanKind, from: number): Open {
+    const asked = this.#callers.get(call.index);
+    const label = asked?.tool_calls?.[call.position]?.function.name ?? 'tool';
+    return { kind, from, index: call.index, label, lane: asked?.author.id ?? '?' };
   }
 
-  #toolAt(call: { readonly index: number; readonly position: number }, from: number, index: number): Open {
-    const asked = this.#calls.get(call.index);
-    const label = asked?.tools[call.position]?.name ?? 'tool';
-    return { from, index: call.index, label, lane: asked?.lane ?? String(index) };
+  #begin(of: string, span: Open): void {
+    this.open.set(`${span.kind} ${of}`, span);
   }
 
-  #close(open: Map<string, Open>, key: string, kind: SpanKind, to: number, outcome?: string): void {
-    const found = open.get(key);
-    if (!found) return;
-    open.delete(key);
+  #end(kind: SpanKind, of: string, to: number, outcome?: string): Open | undefined {
+    const found = this.open.get(`${kind} ${of}`);
+    if (!found) return undefined;
+    this.open.delete(`${kind} ${of}`);
     const label = outcome ? `${found.label}: ${outcome}` : found.label;
-    const isFailed = outcome === 'failed';
-    this.#spans.push({
-      kind,
-      lane: found.lane,
-      from: found.from,
-      to,
-      index: found.index,
-      label,
-      ...(isFailed && { isFailed }),
-    });
-  }
-
-  #pass(kind: Passage['kind'], from: string, to: string, at: number, index: number): void {
-    this.#passages.push({ kind, from, to, at, index });
+    this.spans.push({ ...found, to, label, ...(outcome === 'failed' && { isFailed: true }) });
+    return found;
   }
 
   #spend(agent: string, more: Partial<Spending>): void {
-    this.#spending.set(agent, spentTogether(this.#spending.get(agent) ?? NOTHING_SPENT, more));
+    this.spending.set(agent, spentTogether(this.spending.get(agent) ?? NOTHING_SPENT, more));
   }
+}
+
+const PASSAGES = {
+  handoff: 'handoff',
+  'delegation-requested': 'delegation',
+  'delegation-answered': 'answer',
+} as const;
+
+/** Open spans end at this time, or with the log if that is later (LANES-1). */
+export function lanesUntil(lanes: Lanes, now: number): Lanes {
+  const spans = lanes.spans.map((span) => (span.isOpen ? { ...span, to: Math.max(now, span.to) } : span));
+  return { ...lanes, spans };
 }
 
 export function spentTogether(one: Spending, other: Partial<Spending>): Spending {
   const sum = (key: keyof Spending) => [key, one[key] + (other[key] ?? 0)];
   return Object.fromEntries((Object.keys(one) as (keyof Spending)[]).map(sum));
-}
-
-function keyOf({ index, position }: { readonly index: number; readonly position: number }): string {
-  return `${index}/${position}`;
-}
-
-function timeOf(entry: Entry | undefined): number {
-  return entry ? Date.parse(entry.createdAt) : 0;
 }

@@ -1,4 +1,4 @@
-import { type Lanes, type Passage, PEOPLE, type Span } from './lanes.ts';
+import type { Lanes, Passage, Span } from './lanes.ts';
 import type { TimeScale } from './time-scale.ts';
 
 /**
@@ -104,16 +104,14 @@ export function spanAt(spans: readonly Span[], window: Window, x: number, y: num
   const lane = window.rows[row];
   if (lane === undefined) return null;
   const inRow = y - TOP - row * LANE;
-  let found: Span | null = null;
-  for (const span of spans) {
-    if (span.lane !== lane) continue;
+  const isThere = (span: Span) => {
     const [top, height] = SHAPES[span.kind];
-    if (inRow < top - 1 || inRow > top + height + 1) continue;
     const [from, to] = extentOf(span, window);
-    if (x < from - THIN || x > to + THIN) continue;
-    if (!found || KINDS.indexOf(span.kind) >= KINDS.indexOf(found.kind)) found = span;
-  }
-  return found;
+    return inRow >= top - 1 && inRow <= top + height + 1 && x >= from - THIN && x <= to + THIN;
+  };
+  const layerOfKind = ({ kind }: Span) => KINDS.indexOf(kind);
+  const found = spans.filter((span) => span.lane === lane && isThere(span));
+  return found.sort((a, b) => layerOfKind(a) - layerOfKind(b)).at(-1) ?? null;
 }
 
 /** Where it is, in pixels of the visible part. */
@@ -125,21 +123,21 @@ export function extentOf(span: Span, { scale, width, from }: Window): [from: num
 
 /** A number of each kind, for a person who does not see the picture. */
 export function summaryOf({ spans, passages, agents }: Lanes): string {
-  const several = (number: number, one: string, many = `${one}s`) =>
-    number === 0 ? [] : [`${number} ${number === 1 ? one : many}`];
-  const spansOf = (kind: Span['kind']) => spans.filter((span) => span.kind === kind).length;
-  const passagesOfKind = (kind: Passage['kind']) => passages.filter((one) => one.kind === kind).length;
-  return [
-    several(agents.length, 'agent'),
-    several(spansOf('turn'), 'turn'),
-    several(spans.filter(({ isFailed }) => isFailed).length, 'failed turn'),
-    several(spansOf('call'), 'model call'),
-    several(spansOf('tool'), 'tool call'),
-    several(passagesOfKind('handoff'), 'handoff'),
-    several(passagesOfKind('delegation'), 'delegation'),
-    several(spans.filter(({ kind, lane }) => kind === 'post' && lane === PEOPLE).length, 'post'),
-  ]
-    .flat()
+  const counted = (kind: Span['kind']) => spans.filter((span) => span.kind === kind).length;
+  const passed = (kind: Passage['kind']) => passages.filter((one) => one.kind === kind).length;
+  const counts: readonly (readonly [count: number, what: string])[] = [
+    [agents.length, 'agent'],
+    [counted('turn'), 'turn'],
+    [spans.filter(({ isFailed }) => isFailed).length, 'failed turn'],
+    [counted('call'), 'model call'],
+    [counted('tool'), 'tool call'],
+    [passed('handoff'), 'handoff'],
+    [passed('delegation'), 'delegation'],
+    [counted('post'), 'post'],
+  ];
+  return counts
+    .filter(([count]) => count > 0)
+    .map(([count, what]) => `${count} ${what}${count === 1 ? '' : 's'}`)
     .join(', ');
 }
 
@@ -156,21 +154,12 @@ export function neighbour(
   if (key === 'Home') return stops[0];
   if (key === 'End') return stops.at(-1);
   const by = key === 'ArrowDown' ? 1 : -1;
-  const lanes = new Set(stops.map(({ lane }) => lane));
+  const away = ({ from }: Span) => Math.abs(from - now.from);
   for (let row = rows.indexOf(now.lane) + by; row >= 0 && row < rows.length; row += by) {
-    const lane = rows[row] ?? '';
-    if (lanes.has(lane)) return nearest(stops, lane, now.from);
+    const inRow = stops.filter(({ lane }) => lane === rows[row]);
+    if (inRow.length > 0) return inRow.sort((a, b) => away(a) - away(b))[0];
   }
   return undefined;
-}
-
-function nearest(stops: readonly Span[], lane: string, time: number): Span | undefined {
-  let found: Span | undefined;
-  for (const stop of stops) {
-    if (stop.lane !== lane) continue;
-    if (!found || Math.abs(stop.from - time) < Math.abs(found.from - time)) found = stop;
-  }
-  return found;
 }
 
 function barPath(x: number, y: number, width: number, height: number): string {

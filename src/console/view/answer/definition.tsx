@@ -1,14 +1,15 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ExplainedRequest, PartDifference, ReportedDefinition } from '../../../conversation/index.ts';
 import { diffDefinitions } from '../../../conversation/view/definition-diff.ts';
 import { requests } from '../../api/requests.ts';
+import { type TurnStart, type TurnsAround, turnsAround } from '../../model/answer.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { clockTime, when } from '../../model/format.ts';
-import { type TurnStart, type TurnsAround, turnsAround } from '../../model/thread/turns.ts';
 import { opened } from '../../state/conversation.ts';
-import { Line } from '../parts/diff.tsx';
-import { Fold } from '../parts/parts.tsx';
-import { EntryLinks } from './entry-links.tsx';
+import { LinkButton } from '../parts/controls.tsx';
+import { useRequest } from '../parts/hooks.ts';
+import { EntryLinks, Fold } from '../parts/parts.tsx';
+import { Lines } from '../parts/text.tsx';
 
 interface DefinitionProps {
   readonly id: string;
@@ -54,8 +55,7 @@ export function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
 const MOST_TURNS = 200;
 
 function Options({ turns: { own, previous, others } }: { readonly turns: TurnsAround }) {
-  const nearest = [...others].sort((a, b) => distance(a, own) - distance(b, own)).slice(0, MOST_TURNS);
-  const shown = others.filter((start) => start === previous || nearest.includes(start));
+  const shown = others.filter((start, place) => start === previous || place < MOST_TURNS);
   const labelOf = (start: TurnStart) =>
     [
       start === previous ? 'the previous turn' : start.isResumed ? 'the resumed turn' : 'the turn',
@@ -75,8 +75,6 @@ function Options({ turns: { own, previous, others } }: { readonly turns: TurnsAr
   );
 }
 
-const distance = (start: TurnStart, own: TurnStart | null) => Math.abs(start.index - (own?.index ?? 0));
-
 function timeOf(iso: string): string {
   const day = when(iso, Date.now());
   const time = clockTime(iso);
@@ -95,11 +93,10 @@ interface Comparison {
 }
 
 function Compared(props: ComparedProps) {
-  const [compared, setCompared] = useState<Comparison | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  useEffect(() => {
-    compare(props).then(setCompared, (error: Error) => setFault(error.message));
-  }, [props.id, props.agent, props.index, props.other]);
+  const { answer: compared, fault } = useRequest(
+    () => compare(props),
+    [props.id, props.agent, props.index, props.other],
+  );
   if (fault) return <p class="fault">{fault}</p>;
   if (!compared) return <p class="muted">…</p>;
   const { parts, there } = compared;
@@ -139,7 +136,7 @@ function Compared(props: ComparedProps) {
                 </>
               }
             >
-              <Lines part={part} />
+              <PartLines part={part} />
             </Fold>
           </li>
         ))}
@@ -190,37 +187,29 @@ async function compare({
 
 const MOST_LINES = 120;
 
-function Lines({ part: { hunks } }: { readonly part: PartDifference }) {
+function PartLines({ part: { hunks } }: { readonly part: PartDifference }) {
   const [isWhole, setWhole] = useState(false);
   if (!hunks) return <p class="muted">The text is too large to be shown here.</p>;
-  const blocks = hunks.map(({ before, after, lines }) => ({
-    from: `${before} → ${after}`,
-    lines: markedLines(lines),
-  }));
-  const count = blocks.reduce((sum, { lines }) => sum + lines.length, 0);
+  const count = hunks.reduce((sum, { lines }) => sum + lines.length, 0);
   let left = isWhole ? count : MOST_LINES;
   return (
     <>
       <div class="diff">
-        {blocks.map(({ from, lines }) => {
-          const shown = lines.slice(0, left);
+        {hunks.map(({ before, after, lines }) => {
+          const shown = markedLines(lines).slice(0, left);
           left -= shown.length;
+          if (shown.length === 0) return null;
+          const from = `${before} → ${after}`;
           return (
-            shown.length > 0 && (
-              <div key={from} class="hunk">
-                {blocks.length > 1 && <p class="muted from">line {from}</p>}
-                {shown.map((line, place) => (
-                  <Line key={place} line={line} />
-                ))}
-              </div>
-            )
+            <div key={from} class="hunk">
+              {hunks.length > 1 && <p class="muted from">line {from}</p>}
+              <Lines lines={shown} />
+            </div>
           );
         })}
       </div>
       {count > MOST_LINES && !isWhole && (
-        <button type="button" class="link" onClick={() => setWhole(true)}>
-          Show {count - MOST_LINES} more lines
-        </button>
+        <LinkButton onClick={() => setWhole(true)}>Show {count - MOST_LINES} more lines</LinkButton>
       )}
     </>
   );

@@ -1,22 +1,17 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
+import { type ForkPoint, forkPoint } from '../../model/answer.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
-import { jumpTo } from '../../state/jump.ts';
-import { go, linkTo, type Panel } from '../../state/route.ts';
-import { isOperator } from '../../state/session.ts';
+import { titleOf } from '../../state/conversations.ts';
+import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
+import { isOperator, sender } from '../../state/session.ts';
+import { onText, PanelForm, QuietButton } from '../parts/controls.tsx';
 import { Avatar, Icon, Tabs } from '../parts/parts.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
-import { Fork } from './fork.tsx';
 import { WhatIfs } from './what-if.tsx';
 import { Why } from './why.tsx';
 
-/**
- * The panel beside the thread about one entry.
- *
- * why.tsx          the request of an answer: request.tsx, changed messages, definition.tsx (changed lines)
- * what-if.tsx      sends the request again with a change; what-if-result.tsx
- * fork.tsx         continues a copy of the conversation from the entry
- * entry-links.tsx  links to entries
- */
+/** The panel beside the thread about one entry: its request, what if, or a copy of the conversation from it. */
 export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel: Panel }) {
   void version.value;
   const heading = useRef<HTMLHeadingElement>(null);
@@ -34,9 +29,9 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
         <h2 id="answer" tabIndex={-1} ref={heading}>
           {HEADINGS[kind](agent ? nameOf(agent) : 'it')}
         </h2>
-        <button type="button" class="quiet" aria-label="Close" onClick={() => go(linkTo.conversation(id))}>
+        <QuietButton aria-label="Close" onClick={() => go(linkTo.conversation(id))}>
           <Icon name="close" />
-        </button>
+        </QuietButton>
       </header>
       {isOperator.value && agent && (
         <Tabs
@@ -70,3 +65,44 @@ const TABS: readonly (readonly [Panel['kind'], string])[] = [
   ['what-if', 'What if?'],
   ['fork', 'Fork from here'],
 ];
+
+const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
+  answers: 'Messages that have no answer at that entry are answered again in the copy.',
+  aborts: 'The turn of this answer continues after that entry; in the copy it ends as aborted.',
+  waits: 'The copy then waits for a message.',
+};
+
+const LONGEST_TITLE = 200;
+const ENDING = ' (copy)';
+
+/** Asks for the title of the copy, shows a refusal, and opens the copy. */
+function Fork({ id, index }: { readonly id: string; readonly index: number }) {
+  const { at, outcome } = forkPoint(opened.value?.thread.entries ?? [], index);
+  const [as] = useState(() => crypto.randomUUID().replaceAll('-', '')); // kept: a repeated fork continues the first one
+  const original = titleOf(id) ?? opened.value?.thread.title ?? id;
+  const [title, setTitle] = useState(`${original.slice(0, LONGEST_TITLE - ENDING.length)}${ENDING}`);
+  if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
+  const fork = async () => {
+    await requests.fork(id, { as, at, ...sender() });
+    await requests.label(as, { title: title.trim(), ...sender() });
+    openToWrite(as);
+  };
+  return (
+    <PanelForm class="account panel-form" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
+      <p>
+        A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
+        no tool runs again. {OUTCOMES[outcome]}
+      </p>
+      <label>
+        Title of the new conversation
+        <input
+          required
+          maxLength={LONGEST_TITLE}
+          autocomplete="off"
+          value={title}
+          onInput={onText(setTitle)}
+        />
+      </label>
+    </PanelForm>
+  );
+}

@@ -1,13 +1,14 @@
 import { useEffect, useState } from 'preact/hooks';
+import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
-import type { WhatIf } from '../../model/answers.ts';
-import { when } from '../../model/format.ts';
-import { isOperator, models, sender } from '../../state/session.ts';
-import { Select } from '../parts/parts.tsx';
-import { PanelForm } from './panel-form.tsx';
-import { changeOf, WhatIfProgress } from './what-if-result.tsx';
+import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
+import { argumentsBlock, count, duration, money, when } from '../../model/format.ts';
+import { attempt, isOperator, models, sender } from '../../state/session.ts';
+import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
+import { useRequest } from '../parts/hooks.ts';
+import { EntryLinks } from '../parts/parts.tsx';
 
-interface WhatIfsProps {
+interface OfAnswer {
   readonly id: string;
   readonly agent: string;
   readonly index: number;
@@ -16,25 +17,18 @@ interface WhatIfsProps {
 const MOST_LISTED = 10;
 
 /** Sends the request of an answer again with a change, and shows the results beside the recorded answer. */
-export function WhatIfs({ id, agent, index }: WhatIfsProps) {
+export function WhatIfs({ id, agent, index }: OfAnswer) {
   const [shown, setShown] = useState<string | null>(null);
-  const [earlier, setEarlier] = useState<readonly WhatIf[]>([]);
-  useEffect(() => {
-    requests.whatIfs(id).then(
-      ({ whatIfs }) => setEarlier(whatIfs.filter((one) => one.agent === agent)),
-      () => undefined, // the form shows why the daemon refuses
-    );
-  }, [id, agent, shown]);
+  const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown]); // the form shows a refusal
+  const earlier = answer?.whatIfs.filter((one) => one.agent === agent) ?? [];
   if (!isOperator.value) return <p class="muted aside">Your token may not start a what-if.</p>;
   if (shown !== null) {
     return (
       <div class="account">
         <p>
-          <button type="button" class="link" onClick={() => setShown(null)}>
-            Try another change
-          </button>
+          <LinkButton onClick={() => setShown(null)}>Try another change</LinkButton>
         </p>
-        <WhatIfProgress key={shown} id={id} whatIf={shown} />
+        <Result key={shown} id={id} whatIf={shown} />
       </div>
     );
   }
@@ -47,9 +41,7 @@ export function WhatIfs({ id, agent, index }: WhatIfsProps) {
           <ul class="plain">
             {earlier.slice(0, MOST_LISTED).map((one) => (
               <li key={one.id}>
-                <button type="button" class="link" onClick={() => setShown(one.id)}>
-                  {changeOf(one)}
-                </button>{' '}
+                <LinkButton onClick={() => setShown(one.id)}>{changeOf(one)}</LinkButton>{' '}
                 <span class="muted">
                   {one.state}, {when(one.startedAt, Date.now())}
                 </span>
@@ -62,33 +54,27 @@ export function WhatIfs({ id, agent, index }: WhatIfsProps) {
   );
 }
 
-interface FormProps {
-  readonly id: string;
-  readonly agent: string;
-  readonly index: number;
-  readonly onStart: (whatIf: string) => void;
-}
-
 const MOST_RUNS = 20;
 const STARTS = [
   ['turn', 'the first request of the turn'],
   ['answer', 'the request of this answer'],
 ] as const;
 
-function WhatIfForm({ id, agent, index, onStart }: FormProps) {
-  const recorded = useRecorded({ id, agent, index });
+function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf: string) => void }) {
+  const { answer: view } = useRequest(() => requests.view(id, agent, index, ['persona']), [id, agent, index]);
+  const recorded = view?.report.model ?? '';
+  const written = view && String(JSON.parse(view.report.definition.texts?.persona ?? '""'));
   const [model, setModel] = useState('');
   const [persona, setPersona] = useState<string | null>(null);
   const [runs, setRuns] = useState(1);
   const [start, setStart] = useState<WhatIf['start']>('turn');
-  const isEdited = persona !== null && persona !== recorded.persona;
+  const isEdited = persona !== null && persona !== written;
   const submit = async () => {
     const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
     onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
   };
-  const isUnchanged = model === '' && !isEdited;
   return (
-    <PanelForm class="panel-form" action="Start" isDisabled={isUnchanged} onSubmit={submit}>
+    <PanelForm class="panel-form" action="Start" isDisabled={model === '' && !isEdited} onSubmit={submit}>
       <p>
         What would another model or another persona have answered? The conversation does not change, and no
         tool runs.
@@ -98,8 +84,8 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
         <Select
           value={model}
           options={[
-            ['', recorded.model ? `unchanged (${recorded.model})` : 'unchanged'],
-            ...models.value.filter((name) => name !== recorded.model).map((name) => [name, name] as const),
+            ['', recorded ? `unchanged (${recorded})` : 'unchanged'],
+            ...models.value.filter((name) => name !== recorded).map((name) => [name, name] as const),
           ]}
           onChoose={setModel}
         />
@@ -108,9 +94,9 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
         Persona{isEdited && ' (edited)'}
         <textarea
           rows={8}
-          disabled={recorded.persona === null}
-          value={persona ?? recorded.persona ?? ''}
-          onInput={(event) => setPersona(event.currentTarget.value)}
+          disabled={written === null}
+          value={persona ?? written ?? ''}
+          onInput={onText(setPersona)}
         />
       </label>
       <div class="pair">
@@ -138,23 +124,110 @@ function WhatIfForm({ id, agent, index, onStart }: FormProps) {
   );
 }
 
-interface Recorded {
-  readonly model: string;
-  /** Null: not known yet. */
-  readonly persona: string | null;
+function changeOf({ change: { model, persona } }: WhatIf): string {
+  return [model === null ? '' : `model ${model}`, persona ? 'another persona' : '']
+    .filter(Boolean)
+    .join(' and ');
 }
 
-/** The model and the persona of the turn. */
-function useRecorded({ id, agent, index }: Omit<FormProps, 'onStart'>): Recorded {
-  const [recorded, setRecorded] = useState<Recorded>({ model: '', persona: null });
+const POLL_MS = 1_000;
+const isOver = ({ state }: WhatIf) => state !== 'queued' && state !== 'running';
+
+/** The progress, polled until the end, and the results. */
+function Result({ id, whatIf }: { readonly id: string; readonly whatIf: string }) {
+  const [polls, setPolls] = useState(0);
+  const { answer: result, fault } = useRequest(() => requests.whatIfResult(id, whatIf), [id, whatIf, polls]);
   useEffect(() => {
-    requests.view(id, agent, index, ['persona']).then(
-      ({ report }) => {
-        const text = report.definition.texts?.persona;
-        setRecorded({ model: report.model, persona: text === undefined ? '' : String(JSON.parse(text)) });
-      },
-      () => undefined, // starting shows why
-    );
-  }, [id, agent, index]);
-  return recorded;
+    if (!result || isOver(result)) return;
+    const timer = setTimeout(() => setPolls(polls + 1), POLL_MS);
+    return () => clearTimeout(timer);
+  }, [result]);
+  return (
+    <>
+      {fault && <p class="fault">{fault}</p>}
+      {!fault && !result && <p class="muted">…</p>}
+      {result && <Progress id={id} result={result} />}
+      {result?.results.map((turn) => (
+        <Turn key={turn.at} turn={turn} change={changeOf(result)} />
+      ))}
+    </>
+  );
+}
+
+function Progress({ id, result }: { readonly id: string; readonly result: WhatIfResult }) {
+  const { state, reason, done, total } = result;
+  return (
+    <section>
+      <h3>What if: {changeOf(result)}</h3>
+      <p role="status">
+        {state}
+        {reason !== undefined && ` (${reason})`}, {count(done)} of {count(total)} runs
+      </p>
+      {!isOver(result) && (
+        <p class="running">
+          <progress value={done} max={total} aria-label="Runs that ended" />
+          <Button onClick={() => void attempt(() => requests.whatIfStop(id, result.id))}>Stop</Button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Turn({ turn, change }: { readonly turn: WhatIfTurn; readonly change: string }) {
+  const { at, recorded, control, changed, failure, truncated } = turn;
+  return (
+    <section>
+      <h3>
+        The turn of entry <EntryLinks entries={[at]} />
+      </h3>
+      {failure && <p class="fault">{failure.message}</p>}
+      {truncated && <p class="muted">The texts are cut, because they are too large for one answer.</p>}
+      <div class="sides">
+        <Side title="Recorded" runs={[recorded]} />
+        <Side title="Unchanged" runs={control} />
+        <Side title={change} runs={changed} />
+      </div>
+    </section>
+  );
+}
+
+/** What was recorded has no verdict. */
+type Outcome = WhatIfTurn['recorded'] & Partial<Pick<WhatIfRun, 'verdict' | 'message' | 'duration'>>;
+
+function Side({ title, runs }: { readonly title: string; readonly runs: readonly Outcome[] }) {
+  return (
+    <div class="side">
+      <h4>{title}</h4>
+      {runs.length === 0 && <p class="muted">no run yet</p>}
+      {runs.map(({ content, toolCalls, used, verdict, message, duration: took }, place) => (
+        <div key={place} class="outcome">
+          {verdict && <p class={`verdict ${verdict}`}>{VERDICTS[verdict]}</p>}
+          {message && <p class="fault">{message}</p>}
+          {content && <p class="text">{escapeHidden(content)}</p>}
+          {toolCalls.map((call, nth) => (
+            <pre key={nth}>
+              ⚙ {escapeHidden(call.name)} {argumentsBlock(call.arguments)}
+            </pre>
+          ))}
+          <p class="meta">
+            {count(used.inputTokens)} in, {count(used.outputTokens)} out · {costOf(used)}
+            {took !== undefined && ` · ${duration(took)}`}
+          </p>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const VERDICTS: Readonly<Record<WhatIfRun['verdict'], string>> = {
+  same: 'same as recorded',
+  different: 'different answer',
+  diverged: 'another call, which has no recorded result',
+  failed: 'failed',
+  interrupted: 'interrupted',
+};
+
+function costOf({ usd, unpricedCalls }: WhatIfRun['used']): string {
+  const cost = money(usd, unpricedCalls);
+  return cost === 'unknown' ? 'cost unknown' : cost === '-' ? 'no cost' : cost;
 }

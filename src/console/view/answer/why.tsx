@@ -1,72 +1,60 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { Difference, ExplainedRequest } from '../../../conversation/index.ts';
+import { diffViews } from '../../../conversation/view/view-diff.ts';
 import { requests } from '../../api/requests.ts';
-import { oneLine } from '../../model/format.ts';
-import { changesOf, previousAnswer } from '../../model/why.ts';
+import { previousAnswer, segmentsOf } from '../../model/answer.ts';
+import { count, money, oneLine } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
-import { Fold } from '../parts/parts.tsx';
+import { useRequest } from '../parts/hooks.ts';
+import { EntryLinks, Facts, Fold } from '../parts/parts.tsx';
 import { DefinitionSection } from './definition.tsx';
-import { EntryLinks, messageText } from './entry-links.tsx';
-import { LeftOut, Parts, RequestFacts, Window } from './request.tsx';
-
-interface Loaded {
-  readonly now: ExplainedRequest;
-  readonly before: ExplainedRequest | null;
-  readonly previous: number | null;
-}
 
 /** The exact request of an answer, its definition, and the changes since the previous one. */
-export function Why({
-  id,
-  index,
-  agent,
-}: {
-  readonly id: string;
-  readonly index: number;
-  readonly agent: string;
-}) {
-  const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  useEffect(() => {
-    const previous = previousAnswer(opened.value?.thread.entries ?? [], index, agent);
-    const before = previous === null ? Promise.resolve(null) : requests.view(id, agent, previous);
-    Promise.all([requests.view(id, agent, index), before]).then(
-      ([now, earlier]) => setLoaded({ now, before: earlier, previous }),
-      (error: Error) => setFault(error.message),
-    );
-  }, [id, index, agent]);
+export function Why({ id, index, agent }: { id: string; index: number; agent: string }) {
+  const previous = previousAnswer(opened.value?.thread.entries ?? [], index, agent);
+  const { answer, fault } = useRequest(
+    () =>
+      Promise.all([
+        requests.view(id, agent, index),
+        previous === null ? null : requests.view(id, agent, previous),
+      ]),
+    [id, index, agent],
+  );
   if (fault) return <p class="fault aside">{fault}</p>;
-  if (!loaded) return <p class="muted aside">…</p>;
+  if (!answer) return <p class="muted aside">…</p>;
+  const [now, before] = answer;
   return (
     <div class="account">
-      <Window request={loaded.now} />
-      <RequestFacts request={loaded.now} />
-      <LeftOut request={loaded.now} />
-      <DefinitionSection id={id} agent={agent} index={index} now={loaded.now} />
-      <Changes {...loaded} />
-      <Parts request={loaded.now} />
+      <Window request={now} />
+      <RequestFacts request={now} />
+      <LeftOut request={now} />
+      <DefinitionSection id={id} agent={agent} index={index} now={now} />
+      {previous === null || before === null ? (
+        <section>
+          <h3>Messages that changed</h3>
+          <p class="muted">This was its first call.</p>
+        </section>
+      ) : (
+        <Changes {...{ now, before, previous }} />
+      )}
+      <Messages request={now} />
     </div>
   );
 }
 
+interface OfRequest {
+  readonly request: ExplainedRequest;
+}
+
 interface ChangesProps {
   readonly now: ExplainedRequest;
-  /** The request of the previous answer; null: there is none. */
-  readonly before: ExplainedRequest | null;
-  readonly previous: number | null;
+  /** The request of the previous answer. */
+  readonly before: ExplainedRequest;
+  readonly previous: number;
 }
 
 /** The messages that differ from the request of the agent's previous answer. */
 function Changes({ now, before, previous }: ChangesProps) {
-  const changes = before ? changesOf(before, now).filter(({ op }) => op !== 'same') : [];
-  if (previous === null) {
-    return (
-      <section>
-        <h3>Messages that changed</h3>
-        <p class="muted">This was its first call.</p>
-      </section>
-    );
-  }
+  const changes = diffViews(before, now).filter(({ op }) => op !== 'same');
   return (
     <section>
       <Fold isOpen summary={<h3>Messages that changed since its previous answer ({changes.length})</h3>}>
@@ -96,4 +84,174 @@ function Change({ change }: { readonly change: Difference }) {
       </span>
     </li>
   );
+}
+
+function Window({ request }: OfRequest) {
+  const segments = segmentsOf(request);
+  const { tokens, window } = request.report;
+  return (
+    <section aria-label="Tokens">
+      <p class="figure">
+        <strong>{count(tokens)}</strong> of {count(window)} tokens
+      </p>
+      <div class="bar" aria-hidden="true">
+        {segments.map(({ group, share }) => (
+          <span
+            key={group}
+            class="segment"
+            style={{ flexGrow: String(share), ...groupStyle(group) }}
+            title={group}
+          />
+        ))}
+      </div>
+      <ul class="legend">
+        {segments.map(({ group, tokens: own }) => (
+          <li key={group}>
+            <span class="dot" style={groupStyle(group)} aria-hidden="true" />
+            {group}
+            <span class="muted">{count(own)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const GROUPS: Readonly<Record<string, string>> = {
+  tools: 'oklch(62% 0.05 255)',
+  prefix: 'oklch(58% 0.09 255)',
+  'run-context': 'oklch(62% 0.09 285)',
+  summary: 'oklch(66% 0.1 325)',
+  history: 'oklch(64% 0.1 165)',
+  'away-block': 'oklch(72% 0.11 80)',
+  marker: 'oklch(72% 0.11 80)',
+  trigger: 'oklch(64% 0.14 35)',
+  turn: 'oklch(64% 0.09 205)',
+  'for the answer': 'repeating-linear-gradient(135deg, var(--muted) 0 2px, transparent 2px 5px)',
+  free: 'var(--line)',
+};
+
+/** Merged messages have joined names; the first name determines the colour. */
+const groupStyle = (group: string) => ({
+  background: GROUPS[group.split('+')[0] ?? ''] ?? String(GROUPS.history),
+});
+
+function RequestFacts({ request: { report } }: OfRequest) {
+  const { sent, model, cost, status, note, fault, tools } = report;
+  const { call } = cost;
+  return (
+    <section>
+      <Facts
+        class="facts"
+        facts={[
+          ['Model', model],
+          ['Sent', SENT[`${sent}`]],
+          [
+            'This call',
+            call && `${count(call.inputTokens)} in, ${count(call.outputTokens)} out${costOf(call)}`,
+          ],
+          ['Tools', tools.length > 0 && tools.join(', ')],
+          ['The view', status !== 'not_needed' && status.replace('_', ' ')],
+        ]}
+      />
+      {note && <p class="muted">{note}</p>}
+      {fault && <p class="fault">{fault.message}</p>}
+    </section>
+  );
+}
+
+const SENT: Readonly<Record<string, string>> = {
+  true: 'yes: the log has the hash of these bytes',
+  false:
+    'other bytes: the turn recorded no definition and the configuration changed, or an older version of Parley built the request',
+  unknown: 'unknown: the log has no hash for this place',
+};
+
+function costOf({ usd }: NonNullable<ExplainedRequest['report']['cost']['call']>): string {
+  if (usd === undefined) return ', cost unknown';
+  return usd > 0 ? `, ${money(usd)}` : '';
+}
+
+const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer without text' } as const;
+
+function LeftOut({ request: { report } }: OfRequest) {
+  const { left_out_as: gone, shortened, waiting } = report;
+  return (
+    <section>
+      <h3>What was left out</h3>
+      {gone.length + shortened.length + waiting.length === 0 && (
+        <p class="muted">Nothing. The agent got its complete view.</p>
+      )}
+      <ul class="plain">
+        {gone.map(({ from, to, how, by }) => (
+          <li key={`${from} ${to}`}>
+            <EntryLinks entries={from === to ? [from] : [from, to]} isRange /> {FATES[how]}
+            {by !== undefined && (
+              <>
+                {' '}
+                in <EntryLinks entries={[by]} />
+              </>
+            )}
+          </li>
+        ))}
+        {shortened.length > 0 && (
+          <li>
+            <EntryLinks entries={shortened} /> are shown as previews
+          </li>
+        )}
+        {waiting.length > 0 && (
+          <li>
+            <EntryLinks entries={waiting} /> follow in a later call
+          </li>
+        )}
+      </ul>
+    </section>
+  );
+}
+
+function Messages({ request: { messages, report } }: OfRequest) {
+  const most = Math.max(1, ...report.parts.map(({ tokens }) => tokens));
+  return (
+    <section>
+      <Fold isOpen summary={<h3>Messages of the request, in order</h3>}>
+        <ol class="parts">
+          {messages.map((message, place) => {
+            const part = report.parts[place];
+            return (
+              <li key={place}>
+                <Fold
+                  summary={
+                    <>
+                      <span class="dot" style={groupStyle(part?.kind ?? '')} aria-hidden="true" />
+                      <span class="kind">{part?.kind ?? message.role}</span>
+                      <span class="muted preview">{oneLine(messageText(message), 80)}</span>
+                      <span class="meta">{count(part?.tokens ?? 0)}</span>
+                    </>
+                  }
+                >
+                  <p class="muted">
+                    role {message.role} <EntryLinks entries={part?.entries ?? []} />
+                  </p>
+                  <pre>{messageText(message)}</pre>
+                </Fold>
+                <span
+                  class="weight"
+                  style={{ width: `${((part?.tokens ?? 0) / most) * 100}%`, ...groupStyle(part?.kind ?? '') }}
+                  aria-hidden="true"
+                />
+              </li>
+            );
+          })}
+        </ol>
+      </Fold>
+    </section>
+  );
+}
+
+/** The text of a message and its calls. */
+function messageText(message: ExplainedRequest['messages'][number]): string {
+  const calls = (message.tool_calls ?? []).map(
+    (call) => `⚙ ${call.function.name} ${call.function.arguments}`,
+  );
+  return [message.content ?? '', ...calls].filter((text) => text !== '').join('\n');
 }

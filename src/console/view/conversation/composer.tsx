@@ -2,14 +2,13 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
+import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
-import { candidates, completed, mentionAt } from '../../model/mention.ts';
-import { recipientsOf } from '../../model/recipients.ts';
 import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
 import { route } from '../../state/route.ts';
 import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
-import { NameFault, NameField } from '../parts/name-field.tsx';
-import { Avatar, Icon, Select } from '../parts/parts.tsx';
+import { NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import { Avatar, Icon } from '../parts/parts.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES = [
@@ -37,13 +36,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
     return <p class="composer muted">Your token may {may} but not post.</p>;
   }
   return (
-    <form
-      class="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void writing.post();
-      }}
-    >
+    <form class="composer" onSubmit={onSubmit(writing.post)}>
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
       {workflow ? <ToWorkflow {...workflow} /> : <To content={writing.text} place={place} />}

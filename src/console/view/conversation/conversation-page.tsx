@@ -1,12 +1,11 @@
-import { useEffect } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
-import { heading } from '../../state/alerts.ts';
 import { connection, useThread } from '../../state/conversation.ts';
 import { deletedIds, titleOf } from '../../state/conversations.ts';
-import { jumpTo } from '../../state/jump.ts';
 import { send } from '../../state/outbox.ts';
-import { route } from '../../state/route.ts';
+import { jumpTo, route } from '../../state/route.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
+import { LinkButton } from '../parts/controls.tsx';
+import { useHeading } from '../parts/hooks.ts';
 import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
 import { KeptPosts } from '../thread/outbox-view.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
@@ -19,12 +18,7 @@ import { Runs } from './runs.tsx';
 export function ConversationPage() {
   const here = useThread();
   const title = here && (titleOf(here.id) ?? here.thread.title);
-  useEffect(() => {
-    heading.value = title ?? '';
-    return () => {
-      heading.value = '';
-    };
-  }, [title]);
+  useHeading(title ?? '');
   const at = route.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
   const post = (content: string, delivery: DeliveryMode) => send(at.id, { content, delivery });
@@ -62,9 +56,9 @@ function WaitingBar() {
   ];
   return (
     <p class="waiting-bar">
-      <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
+      <LinkButton onClick={() => jumpTo(first.place.index)}>
         {needed.filter((part) => part !== '').join(', ')}
-      </button>
+      </LinkButton>
     </p>
   );
 }
@@ -75,16 +69,13 @@ const amount = (count: number, what: string, is: string): string =>
 function ConnectionBar() {
   const state = connection.value;
   const here = useThread();
-  if (here && here.thread.entries.length > 0 && deletedIds.value.has(here.id))
-    return (
-      <p class="connection" role="status">
-        This conversation was deleted. Your next message begins a new one.
-      </p>
-    );
-  if (state.kind !== 'over') return null;
+  const isDeleted = here && here.thread.entries.length > 0 && deletedIds.value.has(here.id);
+  if (!isDeleted && state.kind !== 'over') return null;
   return (
     <p class="connection" role="status">
-      {state.message}
+      {isDeleted
+        ? 'This conversation was deleted. Your next message begins a new one.'
+        : state.kind === 'over' && state.message}
     </p>
   );
 }

@@ -1,13 +1,14 @@
 import { useSignal } from '@preact/signals';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
-import { isWhollyStopped, useThread } from '../../state/conversation.ts';
-import { titleOf } from '../../state/conversations.ts';
-import { linkTo, route } from '../../state/route.ts';
+import { isWhollyStopped, type Opened, useThread } from '../../state/conversation.ts';
+import { forgetRow, titleOf } from '../../state/conversations.ts';
+import { openPalette } from '../../state/palette.ts';
+import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
-import { BackLink, Icon, Select, Tabs } from '../parts/parts.tsx';
+import { Button, Confirm, Menu, Select } from '../parts/controls.tsx';
+import { BackLink, Icon, Tabs } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
-import { ConversationMenu } from './conversation-menu.tsx';
 
 export function Header() {
   const here = useThread();
@@ -30,9 +31,9 @@ export function Header() {
       />
       {isBegun && (
         <div class="controls">
-          <PhaseChoice />
-          <ModeChoice />
-          <StopButton />
+          <PhaseChoice here={here} />
+          <ModeChoice here={here} />
+          <StopButton here={here} />
           <ConversationMenu id={id} />
         </div>
       )}
@@ -40,10 +41,13 @@ export function Header() {
   );
 }
 
-function PhaseChoice() {
-  const here = useThread();
-  if (!here) return null;
-  const { id, thread } = here;
+/** The thread changes, not its object: each part reads `useThread`, so that it updates. */
+interface OfConversation {
+  readonly here: Opened;
+}
+
+function PhaseChoice({ here: { id, thread } }: OfConversation) {
+  useThread();
   return (
     <Choice
       name="Phase"
@@ -54,10 +58,9 @@ function PhaseChoice() {
   );
 }
 
-function ModeChoice() {
-  const here = useThread();
-  if (!here) return null;
-  const { mode, run } = here.thread.floor;
+function ModeChoice({ here: { id, thread } }: OfConversation) {
+  useThread();
+  const { mode, run } = thread.floor;
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (
     <Choice
@@ -66,7 +69,7 @@ function ModeChoice() {
       options={choices.map((choice) => [choice, choice] as const)}
       onChoose={(chosen) => {
         const [mode = 'agent', workflow] = chosen.split(' ');
-        return requests.mode(here.id, { mode: mode as Mode, ...(workflow && { workflow }), ...sender() });
+        return requests.mode(id, { mode: mode as Mode, ...(workflow && { workflow }), ...sender() });
       }}
     />
   );
@@ -102,11 +105,10 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
   );
 }
 
-function StopButton() {
+function StopButton({ here: { id, thread } }: OfConversation) {
+  useThread();
   const isBusy = useSignal(false);
-  const here = useThread();
-  if (!here || !isOperator.value) return null;
-  const { id, thread } = here;
+  if (!isOperator.value) return null;
   const isStopped = isWhollyStopped(thread);
   const act = async () => {
     isBusy.value = true;
@@ -114,14 +116,75 @@ function StopButton() {
     isBusy.value = false;
   };
   return (
-    <button
-      type="button"
-      class={isStopped ? 'resume' : 'stop'}
-      disabled={isBusy.value}
-      onClick={() => void act()}
-    >
+    <Button class={isStopped ? 'resume' : 'stop'} disabled={isBusy.value} onClick={() => void act()}>
       <Icon name={isStopped ? 'play' : 'stop'} />
       {isStopped ? 'Resume' : 'Stop'}
-    </button>
+    </Button>
   );
+}
+
+const DOWNLOADS = [
+  { format: 'markdown', label: 'Download as Markdown' },
+  { format: 'openai', label: 'Download as JSON (OpenAI messages)' },
+] as const;
+
+/** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
+function ConversationMenu({ id }: { readonly id: string }) {
+  const isAsked = useSignal(false);
+  const remove = async () => {
+    if (!(await attempt(() => requests.delete(id)))) return;
+    go(linkTo.list);
+    forgetRow(id);
+  };
+  const more = (
+    <summary class="button quiet" aria-label="More">
+      <Icon name="more" />
+    </summary>
+  );
+  const closed = () => {
+    isAsked.value = false;
+  };
+  return (
+    <Menu class="menu at-end" summary={more} onClose={closed}>
+      {(then) =>
+        isAsked.value ? (
+          <>
+            <p>Delete this conversation and its files for all users? This cannot be undone.</p>
+            <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
+          </>
+        ) : (
+          <>
+            <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
+            {DOWNLOADS.map(({ format, label }) => (
+              <Button
+                key={format}
+                onClick={then(() => attempt(async () => saveAs(await requests.exported(id, format))))}
+              >
+                {label}
+              </Button>
+            ))}
+            {isOperator.value && (
+              <Button
+                class="danger"
+                onClick={() => {
+                  isAsked.value = true;
+                }}
+              >
+                Delete this conversation…
+              </Button>
+            )}
+          </>
+        )
+      }
+    </Menu>
+  );
+}
+
+/** A link would carry no token. */
+function saveAs({ name, content }: { readonly name: string; readonly content: Blob }): void {
+  const link = document.createElement('a');
+  link.download = name;
+  link.href = URL.createObjectURL(content);
+  link.click();
+  URL.revokeObjectURL(link.href);
 }

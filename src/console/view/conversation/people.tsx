@@ -1,11 +1,10 @@
-import { useEffect, useRef } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
 import { isWhollyStopped, nameOf, participants, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
-import { closeOnLeaving } from '../parts/menu.ts';
+import { Button, Menu } from '../parts/controls.tsx';
 import { Avatar } from '../parts/parts.tsx';
 
 /** The participants and the state of each agent. */
@@ -50,28 +49,14 @@ interface ChipProps {
 }
 
 function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
-  const menu = useRef<HTMLDetailsElement>(null);
-  useEffect(() => closeOnLeaving(menu.current), []);
   const name = participants.value.get(slug)?.name ?? slug;
-  const act = (action: () => Promise<unknown>) => () => {
-    menu.current?.removeAttribute('open');
-    void attempt(action);
-  };
   const { status, isStopped } = state;
   const isAbsent = absentAgents.value.has(slug);
   const word = isStopped
-    ? isOneOfAll
-      ? ''
-      : 'stopped'
+    ? !isOneOfAll && 'stopped'
     : isAbsent
       ? 'not connected'
-      : status === 'running'
-        ? 'at work'
-        : status === 'waiting'
-          ? 'waits'
-          : hasFloor
-            ? 'has the floor'
-            : '';
+      : (WORDS[status] ?? (hasFloor && 'has the floor'));
   const chip = (
     <>
       <Avatar id={slug} size="small" />
@@ -83,35 +68,32 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
   const look = `chip ${isStopped ? 'stopped' : status}`;
   if (!mayPost.value) return <span class={look}>{chip}</span>;
   return (
-    <details class="menu" ref={menu}>
-      <summary class={look}>{chip}</summary>
-      <div class="menu-list">
-        <button
-          type="button"
-          onClick={() => {
-            menu.current?.removeAttribute('open');
-            writeTo(slug);
-          }}
-        >
-          Write to @{slug}
-        </button>
-        {isOperator.value && (
+    <Menu class="menu" summary={<summary class={look}>{chip}</summary>}>
+      {(then) => {
+        const attempted = (action: () => Promise<unknown>) => then(() => attempt(action));
+        const to = { agent: slug, ...sender() };
+        return (
           <>
-            <button
-              type="button"
-              onClick={act(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() }))}
-            >
-              Give the floor
-            </button>
-            <button
-              type="button"
-              onClick={act(() => requests[isStopped ? 'resume' : 'stop'](id, { agent: slug, ...sender() }))}
-            >
-              {isStopped ? 'Resume' : 'Stop'}
-            </button>
+            <Button onClick={then(() => writeTo(slug))}>Write to @{slug}</Button>
+            {isOperator.value && (
+              <>
+                <Button onClick={attempted(() => requests.mode(id, { mode: 'agent', ...to }))}>
+                  Give the floor
+                </Button>
+                <Button onClick={attempted(() => requests[isStopped ? 'resume' : 'stop'](id, to))}>
+                  {isStopped ? 'Resume' : 'Stop'}
+                </Button>
+              </>
+            )}
           </>
-        )}
-      </div>
-    </details>
+        );
+      }}
+    </Menu>
   );
 }
+
+const WORDS: Readonly<Record<AgentState['status'], string | null>> = {
+  running: 'at work',
+  waiting: 'waits',
+  idle: null,
+};

@@ -1,7 +1,8 @@
 import { type PathNode, pathOf, type Run, type Step } from '../../model/thread/runs.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
-import { jumpTo } from '../../state/jump.ts';
+import { jumpTo } from '../../state/route.ts';
 import { workflows } from '../../state/session.ts';
+import { LinkButton } from '../parts/controls.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 
 /** The newest run of the conversation as a path, unfolded to its steps; earlier runs below it. */
@@ -73,9 +74,7 @@ function Steps({ run }: { readonly run: Run }) {
         <li key={step.index} class={step.result ? 'done' : run.isOver ? 'ahead' : 'current'}>
           <p class="by">
             {step.agent && <Avatar id={step.agent} size="small" />}
-            <button type="button" class="link" onClick={() => jumpTo(step.index)}>
-              {step.node}
-            </button>
+            <LinkButton onClick={() => jumpTo(step.index)}>{step.node}</LinkButton>
             {step.agent && <Name id={step.agent} name={nameOf(step.agent)} />}
             {!step.result && !run.isOver && <span class="muted">works on it</span>}
           </p>

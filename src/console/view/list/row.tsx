@@ -1,15 +1,17 @@
+import { signal } from '@preact/signals';
+import { useState } from 'preact/hooks';
+import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
-import { sharedTitles } from '../../state/conversations.ts';
-import { openToWrite } from '../../state/jump.ts';
+import { rows, sharedTitles } from '../../state/conversations.ts';
 import { unsent } from '../../state/kept.ts';
-import { isNew, pins } from '../../state/marks.ts';
+import { isNew, markRead, markUnread, pin, pins } from '../../state/list.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
-import { linkTo, route } from '../../state/route.ts';
-import { agents } from '../../state/session.ts';
+import { linkTo, openToWrite, route } from '../../state/route.ts';
+import { agents, attempt, isOperator, notice, sender } from '../../state/session.ts';
+import { Button, Dialog, onSubmit, onText } from '../parts/controls.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
-import { openRowMenu } from './row-menu.tsx';
 
 /** Pixels; `sidebar.css` has the same number. */
 export const ROW_HEIGHT = 60;
@@ -62,17 +64,18 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
         </span>
       </a>
       {!isUnlisted(row) && (
-        <button
-          type="button"
+        <Button
           class="quiet more"
           tabIndex={isStop ? 0 : -1}
           aria-label="Organize"
           aria-describedby={`title-${row.id}`}
           aria-keyshortcuts="m"
-          onClick={() => openRowMenu(row.id)}
+          onClick={() => {
+            chosen.value = row.id;
+          }}
         >
           <Icon name="more" />
-        </button>
+        </Button>
       )}
     </>
   );
@@ -124,4 +127,96 @@ function State({ row }: { readonly row: ConversationRow }) {
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return null;
+}
+
+/** What can be done with a conversation of the list; null: closed. */
+const chosen = signal<string | null>(null);
+
+export function RowMenu() {
+  const row = rows.value.find(({ id }) => id === chosen.value);
+  return row ? <Menu key={row.id} row={row} /> : null;
+}
+
+function Menu({ row }: { readonly row: ConversationRow }) {
+  const title = row.title ?? row.id;
+  const isPinned = pins.value.has(row.id);
+  return (
+    <Dialog
+      class="row-menu"
+      label={`Conversation ${title}`}
+      onClose={() => {
+        chosen.value = null;
+      }}
+    >
+      {(close) => {
+        const then = (action: () => unknown) => () => {
+          close();
+          action();
+        };
+        return (
+          <>
+            <h2>
+              <bdi>{title}</bdi>
+            </h2>
+            {isOperator.value && (
+              <Rename
+                title={row.title ?? ''}
+                onRename={(wanted) => then(() => label(row, { title: wanted }))()}
+              />
+            )}
+            <div class="buttons">
+              <Button onClick={then(() => pin(row.id, !isPinned))}>{isPinned ? 'Unpin' : 'Pin'}</Button>
+              <Button onClick={then(() => (isNew(row) ? markRead([row]) : markUnread(row)))}>
+                {isNew(row) ? 'Mark as read' : 'Mark as unread'}
+              </Button>
+              {isOperator.value && (
+                <Button onClick={then(() => move(row))}>
+                  {row.archived ? 'Move out of the archive' : 'Archive'}
+                </Button>
+              )}
+              <Button onClick={close}>Close</Button>
+            </div>
+          </>
+        );
+      }}
+    </Dialog>
+  );
+}
+
+function move(row: ConversationRow): void {
+  focusBeside(row.id);
+  void archive(row, row.archived !== true);
+}
+
+/** False: it was refused. */
+function label({ id }: ConversationRow, change: { title?: string; archived?: boolean }): Promise<boolean> {
+  return attempt(() => requests.label(id, { ...change, ...sender() }));
+}
+
+/** Archives it or moves it out of the archive, and offers to undo that. */
+async function archive(row: ConversationRow, archived: boolean): Promise<void> {
+  if (!(await label(row, { archived }))) return;
+  const undo = () => void archive(row, !archived);
+  const done = archived ? 'Archived' : 'Moved out of the archive';
+  notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
+}
+
+/** The next row, or the one before the last: the row itself leaves the list. */
+function focusBeside(id: string): void {
+  const here = document.getElementById(`title-${id}`)?.closest('li');
+  const beside = here?.nextElementSibling ?? here?.previousElementSibling;
+  beside?.querySelector<HTMLElement>('.row')?.focus();
+}
+
+function Rename({ title, onRename }: { title: string; onRename: (title: string) => void }) {
+  const [text, setText] = useState(title);
+  const wanted = text.trim();
+  return (
+    <form onSubmit={onSubmit(() => wanted !== '' && onRename(wanted))}>
+      <input aria-label="Title" maxLength={200} value={text} onInput={onText(setText)} />
+      <button type="submit" disabled={wanted === '' || wanted === title}>
+        Rename
+      </button>
+    </form>
+  );
 }

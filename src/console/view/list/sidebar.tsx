@@ -1,16 +1,17 @@
+import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { inbox } from '../../state/inbox.ts';
 import { isHelpOpen } from '../../state/keys.ts';
-import { filter, found, isFiltered, isFilterOpen, narrow } from '../../state/list.ts';
-import { isNew, markRead } from '../../state/marks.ts';
+import { filter, found, isFiltered, isFilterOpen, isNew, markRead, narrow } from '../../state/list.ts';
 import { openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Icon, Select } from '../parts/parts.tsx';
-import { useVirtualList } from '../parts/virtual-list.ts';
+import { Button, LinkButton, onText, QuietButton, Select } from '../parts/controls.tsx';
+import { useVirtualList } from '../parts/hooks.ts';
+import { Icon } from '../parts/parts.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 
 export function Sidebar() {
@@ -21,8 +22,7 @@ export function Sidebar() {
         <h1>
           <a href={linkTo.list}>Parley</a>
         </h1>
-        <button
-          type="button"
+        <Button
           class="quiet keys"
           aria-label="Keys"
           title="Keys (?)"
@@ -31,16 +31,10 @@ export function Sidebar() {
           }}
         >
           <Icon name="question" />
-        </button>
-        <button
-          type="button"
-          class="quiet search"
-          aria-label="Search"
-          title="Search everything (Ctrl+K)"
-          onClick={() => openPalette()}
-        >
+        </Button>
+        <QuietButton aria-label="Search" title="Search everything (Ctrl+K)" onClick={() => openPalette()}>
           <Icon name="search" />
-        </button>
+        </QuietButton>
         {mayPost.value && (
           <a
             class="button quiet"
@@ -52,8 +46,12 @@ export function Sidebar() {
           </a>
         )}
       </header>
-      <InboxLink />
-      <SystemLink />
+      <PageLink href={linkTo.inbox} page="inbox" text="Inbox">
+        <span class={`count ${inbox.value.length > 0 ? 'some' : ''}`}>{inbox.value.length}</span>
+      </PageLink>
+      <PageLink href={linkTo.system} page="system" text="Team and system">
+        <Problems />
+      </PageLink>
       <div class="find">
         <input
           id="search"
@@ -61,10 +59,9 @@ export function Sidebar() {
           placeholder="Find a conversation"
           aria-label="Find a conversation"
           value={filter.value.text}
-          onInput={(event) => narrow({ text: event.currentTarget.value })}
+          onInput={onText((text) => narrow({ text }))}
         />
-        <button
-          type="button"
+        <Button
           class={`quiet ${isFiltered.value ? 'is-on' : ''}`}
           aria-label="Filter"
           title="Filter"
@@ -74,7 +71,7 @@ export function Sidebar() {
           }}
         >
           <Icon name="filter" />
-        </button>
+        </Button>
       </div>
       {(isFilterOpen.value || isFiltered.value) && <Filters />}
       {isListed.value && rows.value.length + begun.value.length === 0 && (
@@ -82,10 +79,7 @@ export function Sidebar() {
       )}
       {rows.value.length > 0 && found.value.length === 0 && (
         <p class="muted aside">
-          No conversation matches.{' '}
-          <button type="button" class="link" onClick={searchMessages}>
-            Search messages
-          </button>
+          No conversation matches. <LinkButton onClick={searchMessages}>Search messages</LinkButton>
         </p>
       )}
       <Rows />
@@ -97,8 +91,7 @@ export function Sidebar() {
 function SkipLink() {
   const to = route.value.page === 'conversation' ? 'the conversation' : 'the page';
   return (
-    <button
-      type="button"
+    <Button
       class="skip"
       onClick={() => {
         const main = document.querySelector('main');
@@ -107,7 +100,7 @@ function SkipLink() {
       }}
     >
       Skip to {to}
-    </button>
+    </Button>
   );
 }
 
@@ -117,36 +110,31 @@ function searchMessages(): void {
   typed.value = filter.value.text;
 }
 
-function InboxLink() {
-  const { length } = inbox.value;
+interface PageLinkProps {
+  readonly page: 'inbox' | 'system';
+  readonly href: string;
+  readonly text: string;
+  readonly children: ComponentChildren;
+}
+
+function PageLink({ page, href, text, children }: PageLinkProps) {
+  const isHere = route.value.page === page;
   return (
-    <a
-      class="page-link inbox-link"
-      href={linkTo.inbox}
-      aria-current={route.value.page === 'inbox' ? 'page' : undefined}
-    >
-      Inbox
-      <span class={`count ${length > 0 ? 'some' : ''}`}>{length}</span>
+    <a class={`page-link ${page}-link`} href={href} aria-current={isHere ? 'page' : undefined}>
+      {text}
+      {children}
     </a>
   );
 }
 
-function SystemLink() {
+function Problems() {
   const { length } = problems.value;
+  if (length === 0) return null;
   return (
-    <a
-      class="page-link system-link"
-      href={linkTo.system}
-      aria-current={route.value.page === 'system' ? 'page' : undefined}
-    >
-      Team and system
-      {length > 0 && (
-        <span class="count some" title={problems.value.map(({ text }) => text).join('\n')}>
-          {length}
-          <span class="unseen"> {length === 1 ? 'problem' : 'problems'}</span>
-        </span>
-      )}
-    </a>
+    <span class="count some" title={problems.value.map(({ text }) => text).join('\n')}>
+      {length}
+      <span class="unseen"> {length === 1 ? 'problem' : 'problems'}</span>
+    </span>
   );
 }
 
@@ -213,14 +201,12 @@ function Filters() {
       {(isFiltered.value || unread().length > 0) && (
         <p class="actions">
           {isFiltered.value && (
-            <button type="button" class="link" onClick={() => narrow({ shown: 'all', agent: '', phase: '' })}>
-              Show all
-            </button>
+            <LinkButton onClick={() => narrow({ shown: 'all', agent: '', phase: '' })}>Show all</LinkButton>
           )}
           {unread().length > 0 && (
-            <button type="button" class="link at-end" onClick={() => markRead(unread())}>
+            <Button class="link at-end" onClick={() => markRead(unread())}>
               Mark all as read
-            </button>
+            </Button>
           )}
         </p>
       )}

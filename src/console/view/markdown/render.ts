@@ -103,42 +103,16 @@ function createMarkdown(breaks: boolean) {
 const written = createMarkdown(false);
 const typed = createMarkdown(true);
 
+const TAGS =
+  'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul';
 const SANITISED = {
-  ALLOWED_TAGS: [
-    'a',
-    'blockquote',
-    'br',
-    'code',
-    'del',
-    'em',
-    'h1',
-    'h2',
-    'h3',
-    'h4',
-    'h5',
-    'h6',
-    'hr',
-    'li',
-    'ol',
-    'p',
-    'pre',
-    's',
-    'span',
-    'strong',
-    'table',
-    'tbody',
-    'td',
-    'th',
-    'thead',
-    'tr',
-    'ul',
-  ],
+  ALLOWED_TAGS: TAGS.split(' '),
   ALLOWED_ATTR: ['href', 'class', 'start'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  RETURN_DOM_FRAGMENT: true,
-} as const;
+  RETURN_DOM_FRAGMENT: true as const,
+};
 
 const purify = createDOMPurify(window);
 purify.addHook('afterSanitizeAttributes', (node) => {
@@ -147,25 +121,16 @@ purify.addHook('afterSanitizeAttributes', (node) => {
   node.setAttribute('rel', 'noopener noreferrer nofollow');
 });
 
-export interface Rendered {
-  readonly fragment: DocumentFragment;
-  /** Where the last block of the text begins. What is added to the text changes no block before it. */
-  readonly lastBlock: number;
-  /** Other texts left too little for its code: it is highlighted in a task of its own (`inOwnTask`). */
-  readonly isLate: boolean;
-}
-
-/** `isTyped`: by a person, line by line. */
-export function render(text: string, isTyped: boolean): Rendered {
+/**
+ * `isTyped`: by a person, line by line. `lastBlock`: where the last block of the text begins; what is added to the text changes no
+ * block before it. `isLate`: other texts left too little for its code, which is highlighted in a task of its own (`inOwnTask`).
+ */
+export function render(text: string, isTyped: boolean) {
   const markdown = isTyped ? typed : written;
   const isFirst = toHighlight === MOST_HIGHLIGHTED;
   const tokens = markdown.parse(text, {});
   const html = markdown.renderer.render(tokens, markdown.options, {});
-  const fragment = purify.sanitize(html, {
-    ...SANITISED,
-    ALLOWED_TAGS: [...SANITISED.ALLOWED_TAGS],
-    ALLOWED_ATTR: [...SANITISED.ALLOWED_ATTR],
-  });
+  const fragment = purify.sanitize(html, SANITISED);
   for (const scrolling of fragment.querySelectorAll('pre, table')) makeScrollable(scrolling);
   const line = tokens.findLast(({ level, map }) => level === 0 && map !== null)?.map?.[0] ?? 0;
   const isLate =

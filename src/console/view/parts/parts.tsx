@@ -3,24 +3,32 @@ import { when } from '../../model/format.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
 import { inbox } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
-import { linkTo } from '../../state/route.ts';
+import { jumpTo, linkTo } from '../../state/route.ts';
 import { problems } from '../../state/system.ts';
+import { LinkButton } from './controls.tsx';
 
 /** Small components of all pages. */
 
+/** By the colour of a participant. */
+const HUES = [255, 45, 155, 325, 205, 90, 285, 20, 180, 120, 345, 230];
+
+/** The class and style of an element in the colour of a participant. */
+export const hued = (id: string, look: string, style: Readonly<Record<string, string>> = {}) => ({
+  class: `hued ${look}`,
+  style: { ...style, '--hue': String(HUES[participants.value.get(id)?.colour ?? 0]) },
+});
+
 export function Avatar({ id, size = 'normal' }: { readonly id: string; readonly size?: 'normal' | 'small' }) {
   const who = participants.value.get(id);
-  const shape = who?.isAgent ? 'agent' : 'person';
   return (
-    <span class={`avatar ${size} ${shape} c${who?.colour ?? 0}`} aria-hidden="true">
+    <span {...hued(id, `avatar ${size} ${who?.isAgent ? 'agent' : 'person'}`)} aria-hidden="true">
       {who?.initials ?? '·'}
     </span>
   );
 }
 
-export function Name({ id, name }: { readonly id: string; readonly name?: string }) {
-  const who = participants.value.get(id);
-  return <span class={`name c${who?.colour ?? 0}`}>{name ?? nameOf(id)}</span>;
+export function Name({ id, name = nameOf(id) }: { readonly id: string; readonly name?: string }) {
+  return <span {...hued(id, 'name')}>{name}</span>;
 }
 
 const PATHS = {
@@ -93,51 +101,6 @@ export function Fold({
   );
 }
 
-/** A text that scrolls: the keyboard reaches it. */
-export function Scrolled({
-  class: look,
-  children,
-}: {
-  readonly class?: string;
-  readonly children: ComponentChildren;
-}) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-    <pre class={look} tabIndex={0}>
-      {children}
-    </pre>
-  );
-}
-
-interface SelectProps {
-  readonly label?: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string, title?: string])[];
-  readonly onChoose: (value: string) => void;
-  /** Shows `value` until that changes. */
-  readonly isControlled?: boolean;
-}
-
-export function Select({ label, value, options, onChoose, isControlled }: SelectProps) {
-  return (
-    <select
-      aria-label={label}
-      value={value}
-      onChange={({ currentTarget }) => {
-        const chosen = currentTarget.value;
-        if (isControlled) currentTarget.value = value;
-        onChoose(chosen);
-      }}
-    >
-      {options.map(([name, text, title]) => (
-        <option key={name} value={name} title={title}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-}
-
 /** Links to views of one thing; the shown one is marked. */
 export function Tabs({
   label,
@@ -192,5 +155,74 @@ export function When({ at }: { readonly at: string }) {
     <time class="muted" dateTime={at}>
       {when(at, Date.now())}
     </time>
+  );
+}
+
+const MOST_LINKS = 12;
+
+/** Buttons that scroll to the entries. */
+export function EntryLinks({ entries, isRange }: { entries: readonly number[]; isRange?: boolean }) {
+  if (entries.length === 0) return null;
+  const shown = entries.slice(0, MOST_LINKS);
+  return (
+    <span class="entry-links">
+      {shown.map((index, place) => (
+        <span key={index}>
+          {place > 0 && (isRange ? ' to ' : ' ')}
+          <LinkButton onClick={() => jumpTo(index)} aria-label={`Show entry ${index}`}>
+            {index}
+          </LinkButton>
+        </span>
+      ))}
+      {entries.length > shown.length && <span class="muted"> and {entries.length - shown.length} more</span>}
+    </span>
+  );
+}
+
+interface TableProps<T> {
+  readonly caption?: string;
+  readonly columns: readonly (readonly [heading: string, cell: (of: T) => string])[];
+  /** By agent. */
+  readonly rows: readonly (readonly [agent: string, of: T])[];
+  /** Before each name. */
+  readonly mark?: (agent: string) => ComponentChildren;
+  readonly sum?: T;
+}
+
+/** Numbers by agent. */
+export function Table<T>({ caption, columns, rows, mark, sum }: TableProps<T>) {
+  const cells = (of: T) => columns.map(([heading, cell]) => <td key={heading}>{cell(of)}</td>);
+  return (
+    <table class="spending">
+      {caption && <caption>{caption}</caption>}
+      <thead>
+        <tr>
+          {['Agent', ...columns.map(([heading]) => heading)].map((heading) => (
+            <th key={heading} scope="col">
+              {heading}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([agent, of]) => (
+          <tr key={agent}>
+            <th scope="row">
+              {mark?.(agent)}
+              <Name id={agent} />
+            </th>
+            {cells(of)}
+          </tr>
+        ))}
+      </tbody>
+      {sum && (
+        <tfoot>
+          <tr>
+            <th scope="row">All</th>
+            {cells(sum)}
+          </tr>
+        </tfoot>
+      )}
+    </table>
   );
 }

@@ -1,11 +1,12 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
 import type { DeadLetter } from '../../model/answers.ts';
 import { linkTo } from '../../state/route.ts';
 import { attempt, isOperator } from '../../state/session.ts';
 import { MOST_LETTERS, refresh, type System } from '../../state/system.ts';
-import { Scrolled, When } from '../parts/parts.tsx';
-import { VisibleText } from '../parts/visible-text.tsx';
+import { Button, Confirm, QuietButton } from '../parts/controls.tsx';
+import { When } from '../parts/parts.tsx';
+import { Scrolled, VisibleText } from '../parts/text.tsx';
 
 /** Posts that the daemon refused, with the reason. */
 export function Letters({ letters, status: { deadLetters } }: System) {
@@ -54,11 +55,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
         </Scrolled>
       )}
       <div class="buttons">
-        {text === null && (
-          <button type="button" class="quiet" onClick={() => void read()}>
-            Show the post
-          </button>
-        )}
+        {text === null && <QuietButton onClick={() => void read()}>Show the post</QuietButton>}
         {isOperator.value && <Actions {...letter} />}
       </div>
     </li>
@@ -73,8 +70,6 @@ const NOT_RETRYABLE = ['NOT_RETRYABLE', 'DEAD_LETTER_CUT'];
 function Actions({ sequence, code, truncated }: DeadLetter) {
   const [isAsked, ask] = useState(false);
   const [isFinal, setFinal] = useState(truncated === true || FINAL.includes(code));
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), [isAsked]); // the focused button was removed
   const act = async (action: () => Promise<unknown>) => {
     if (await attempt(action)) await refresh().catch(() => undefined);
   };
@@ -83,29 +78,16 @@ function Actions({ sequence, code, truncated }: DeadLetter) {
       if (error instanceof RequestError && NOT_RETRYABLE.includes(error.code)) setFinal(true);
       throw error;
     });
-  if (isAsked)
-    return (
-      <>
-        <button type="button" class="danger" onClick={() => void act(() => requests.discardLetter(sequence))}>
-          Discard for good
-        </button>
-        <button type="button" ref={keep} onClick={() => ask(false)}>
-          Cancel
-        </button>
-      </>
-    );
+  const discard = () => void act(() => requests.discardLetter(sequence));
+  if (isAsked) return <Confirm action="Discard for good" onConfirm={discard} onCancel={() => ask(false)} />;
   return (
     <>
       {isFinal ? (
         <span class="muted">It cannot be posted again as it is.</span>
       ) : (
-        <button type="button" onClick={() => void act(retry)}>
-          Post again
-        </button>
+        <Button onClick={() => void act(retry)}>Post again</Button>
       )}
-      <button type="button" class="quiet" onClick={() => ask(true)}>
-        Discard
-      </button>
+      <QuietButton onClick={() => ask(true)}>Discard</QuietButton>
     </>
   );
 }

@@ -4,16 +4,21 @@ import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import type { ApprovalAnswer } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../../model/format.ts';
-import { type Approval, argumentsOf, type Call } from '../../model/thread/calls.ts';
-import { type ArgumentView, argumentViews, policyRule } from '../../model/thread/whole-call.ts';
+import {
+  type Approval,
+  type ArgumentView,
+  argumentsOf,
+  argumentViews,
+  type Call,
+  policyRule,
+} from '../../model/thread/calls.ts';
 import { answerApproval } from '../../state/approvals.ts';
 import { answer, fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
-import { CopyButton } from '../parts/copy-button.tsx';
-import { Line } from '../parts/diff.tsx';
-import { Fold, Scrolled } from '../parts/parts.tsx';
-import { VisibleText } from '../parts/visible-text.tsx';
+import { Button, CopyButton, onText, QuietButton } from '../parts/controls.tsx';
+import { Fold } from '../parts/parts.tsx';
+import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 
 interface ApprovalProps {
   readonly approval: Approval;
@@ -113,19 +118,18 @@ function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer
         aria-label={mayHaveRun ? 'What it returned' : 'Reason'}
         placeholder={mayHaveRun ? 'Its result, if you know it' : 'Optional reason for the agent'}
         value={reason}
-        onInput={(event) => setReason(event.currentTarget.value)}
+        onInput={onText(setReason)}
       />
       <div class="buttons">
         {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
-          <button
-            type="button"
+          <Button
             key={answer}
             disabled={isBusy || (answer === 'result' && reason.trim() === '')}
             aria-keyshortcuts={key}
             onClick={() => void onAnswer(answer)}
           >
             {label}
-          </button>
+          </Button>
         ))}
         {!mayHaveRun && children}
       </div>
@@ -186,9 +190,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
         </Scrolled>
       ) : (
         <div class="diff">
-          {markedLines(view.lines).map((line, n) => (
-            <Line key={n} line={line} />
-          ))}
+          <Lines lines={markedLines(view.lines)} />
         </div>
       )}
     </div>
@@ -244,12 +246,7 @@ function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
       {texts === null ? (
         <label>
           New arguments
-          <textarea
-            ref={field}
-            rows={6}
-            value={edited}
-            onInput={(event) => setEdited(event.currentTarget.value)}
-          />
+          <textarea ref={field} rows={6} value={edited} onInput={onText(setEdited)} />
         </label>
       ) : (
         texts.map(([name, text], place) => (
@@ -259,7 +256,7 @@ function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
               ref={place === 0 ? field : undefined}
               rows={Math.min(text.split('\n').length, 12)}
               value={text}
-              onInput={(event) => setEdited(withText(given as object, name, event.currentTarget.value))}
+              onInput={onText((next) => setEdited(withText(given as object, name, next)))}
             />
           </label>
         ))
@@ -270,12 +267,10 @@ function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
           : 'This is not a JSON object.'}
       </p>
       <div class="buttons">
-        <button type="button" disabled={!isValid} onClick={onRequest}>
+        <Button disabled={!isValid} onClick={onRequest}>
           Request this call
-        </button>
-        <button type="button" class="quiet" onClick={() => setEdited('')}>
-          Cancel
-        </button>
+        </Button>
+        <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
       </div>
     </div>
   );

@@ -1,17 +1,17 @@
+import type { ComponentChildren } from 'preact';
 import { dayOf } from '../../model/format.ts';
-import type { Block, Origin } from '../../model/thread/blocks.ts';
+import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
 import type { Thinking } from '../../model/thread/thread.ts';
 import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
-import { jumpTo } from '../../state/jump.ts';
 import type { KeptPost } from '../../state/outbox.ts';
-import { linkTo } from '../../state/route.ts';
+import { jumpTo, linkTo } from '../../state/route.ts';
 import { Markdown } from '../markdown/markdown.tsx';
+import { LinkButton } from '../parts/controls.tsx';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
-import { EntryTime } from './entry-meta.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
-import { draftView, messageView, postView, workingView } from './message.tsx';
+import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
 
 /** What the thread shows: blocks of the log, then posts that are under way, texts that are being written and agents at work. */
 export type Shown =
@@ -34,6 +34,7 @@ export interface BlockProps {
 }
 
 export function BlockView({ block, place, count, day, readers, isSelected, isPointed }: BlockProps) {
+  const { look, label, content } = lookOf(block);
   return (
     <>
       {day !== null && (
@@ -42,59 +43,78 @@ export function BlockView({ block, place, count, day, readers, isSelected, isPoi
         </p>
       )}
       <article
-        class={`block ${classOf(block)}${isPointed ? ' pointed' : ''}`}
+        class={`block ${look}${isPointed ? ' pointed' : ''}`}
         tabIndex={isSelected ? 0 : -1}
         aria-posinset={place + 1}
         aria-setsize={count}
-        aria-label={labelOf(block)}
+        aria-label={label}
       >
-        {contentOf(block)}
+        {content}
       </article>
       {readers.length > 0 && <ReadMarker readers={readers} />}
     </>
   );
 }
 
+interface Look {
+  /** The class. */
+  readonly look: string;
+  /** For screen readers. */
+  readonly label: string;
+  readonly content: ComponentChildren;
+}
+
 /** Messages are elements of one shape, not components, so that they keep their elements (`message.tsx`). */
-function contentOf(block: Shown) {
+function lookOf(block: Shown): Look {
   switch (block.kind) {
-    case 'message':
-      return messageView(block);
+    case 'message': {
+      const { author, partType } = block.entry;
+      const look = `message by-${author.kind}${partType === 'error' ? ' fault' : ''}`;
+      return { look, label: `${nameOfAuthor(author)}, entry ${block.index}`, content: messageView(block) };
+    }
     case 'post':
-      return postView(block.post);
-    case 'draft':
-      return draftView(block.draft);
-    case 'working':
-      return workingView(block.working);
+      return { look: 'message by-person sending', label: 'Being sent', content: postView(block.post) };
+    case 'draft': {
+      const look = block.draft.isInterrupted ? 'message interrupted' : 'message draft';
+      return { look, label: `${nameOf(block.draft.agent)} is writing`, content: draftView(block.draft) };
+    }
+    case 'working': {
+      const label = `${nameOf(block.working.agent)} is working`;
+      return { look: 'message working', label, content: workingView(block.working) };
+    }
     case 'band':
-      return (
-        <p class="band-line">
-          <span class="band-title">
-            {block.title}
-            {block.origin && <OriginLink {...block.origin} />}
-          </span>
-          {block.detail && <bdi class="muted">{block.detail}</bdi>}
-        </p>
-      );
-    case 'passage':
-      return <Passage block={block} />;
+      return { look: `band ${block.tone}`, label: block.title, content: <Band block={block} /> };
+    case 'passage': {
+      const label = `${nameOf(block.from)} to ${nameOf(block.to)}`;
+      return { look: `passage ${block.tone}`, label, content: <Passage block={block} /> };
+    }
     case 'note':
-      return <Note block={block} />;
+      return { look: `note ${block.tone}`, label: block.title, content: <Note block={block} /> };
   }
 }
 
-function OriginLink({ conversation, index }: Origin) {
+type Of<Kind> = { readonly block: Extract<Block, { kind: Kind }> };
+
+function Band({ block: { title, origin, detail } }: Of<'band'>) {
   return (
-    <>
-      {' '}
-      <a href={linkTo.entry(conversation, index)}>
-        <bdi>{titleOf(conversation) ?? conversation}</bdi>, entry {index}
-      </a>
-    </>
+    <p class="band-line">
+      <span class="band-title">
+        {title}
+        {origin && (
+          <>
+            {' '}
+            <a href={linkTo.entry(origin.conversation, origin.index)}>
+              <bdi>{titleOf(origin.conversation) ?? origin.conversation}</bdi>, entry {origin.index}
+            </a>
+          </>
+        )}
+      </span>
+      {detail && <bdi class="muted">{detail}</bdi>}
+    </p>
   );
 }
 
-function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }> }) {
+function Passage({ block }: Of<'passage'>) {
   const { tone, from, to, text, answeredAt, index } = block;
   return (
     <>
@@ -109,9 +129,7 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
               (answeredAt === null ? (
                 <span>no answer yet</span>
               ) : (
-                <button type="button" class="link" onClick={() => jumpTo(answeredAt)}>
-                  answered in entry {answeredAt}
-                </button>
+                <LinkButton onClick={() => jumpTo(answeredAt)}>answered in entry {answeredAt}</LinkButton>
               ))}
             <TimeOf index={index} />
           </span>
@@ -122,7 +140,7 @@ function Passage({ block }: { readonly block: Extract<Block, { kind: 'passage' }
   );
 }
 
-function Note({ block }: { readonly block: Extract<Block, { kind: 'note' }> }) {
+function Note({ block }: Of<'note'>) {
   const { agent, title, content, ended, index } = block;
   const heading = (
     <>
@@ -165,36 +183,4 @@ function ReadMarker({ readers }: { readonly readers: readonly string[] }) {
       <span class="unseen">up to here: {names}</span>
     </p>
   );
-}
-
-function classOf(block: Shown): string {
-  switch (block.kind) {
-    case 'message':
-      return `message by-${block.entry.author.kind}${block.entry.partType === 'error' ? ' fault' : ''}`;
-    case 'post':
-      return 'message by-person sending';
-    case 'draft':
-      return block.draft.isInterrupted ? 'message interrupted' : 'message draft';
-    case 'working':
-      return 'message working';
-    default:
-      return `${block.kind} ${block.tone}`;
-  }
-}
-
-function labelOf(block: Shown): string {
-  switch (block.kind) {
-    case 'message':
-      return `${nameOfAuthor(block.entry.author)}, entry ${block.index}`;
-    case 'post':
-      return 'Being sent';
-    case 'draft':
-      return `${nameOf(block.draft.agent)} is writing`;
-    case 'working':
-      return `${nameOf(block.working.agent)} is working`;
-    case 'passage':
-      return `${nameOf(block.from)} to ${nameOf(block.to)}`;
-    default:
-      return block.title;
-  }
 }

@@ -16,8 +16,9 @@ import {
 } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
-import { Fold, Icon, Scrolled } from '../parts/parts.tsx';
-import { VisibleText } from '../parts/visible-text.tsx';
+import { Button, onSubmit, onText } from '../parts/controls.tsx';
+import { Fold, Icon } from '../parts/parts.tsx';
+import { Scrolled, VisibleText } from '../parts/text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 
@@ -126,22 +127,11 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
           {options.length > 0 && `Options: ${options.join(', ')}. `}Your token may not answer this.
         </p>
       ) : (
-        <form
-          class="buttons"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (text.trim() !== '') void say(text.trim());
-          }}
-        >
+        <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
           {options.map((option, place) => (
-            <button
-              type="button"
-              key={option}
-              aria-keyshortcuts={String(place + 1)}
-              onClick={() => void say(option)}
-            >
+            <Button key={option} aria-keyshortcuts={String(place + 1)} onClick={() => void say(option)}>
               {option}
-            </button>
+            </Button>
           ))}
           <span class="buttons typed">
             <input
@@ -149,7 +139,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
               aria-keyshortcuts="r"
               placeholder={options.length > 0 ? 'Or type your answer' : 'Your answer'}
               value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
+              onInput={onText(setText)}
             />
             <button type="submit" class="primary" disabled={text.trim() === ''}>
               Answer

@@ -6,11 +6,11 @@ import { requests } from '../../api/requests.ts';
 import type { EndedTurn } from '../../model/thread/blocks.ts';
 import { adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
-import { jumpTo } from '../../state/jump.ts';
 import { writeTo } from '../../state/keys.ts';
-import { linkTo } from '../../state/route.ts';
+import { jumpTo, linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
+import { Button, LinkButton } from '../parts/controls.tsx';
 import { Avatar } from '../parts/parts.tsx';
 
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
@@ -73,15 +73,14 @@ export function ContinueButton({ conversation, agent, outcome, code, shortcut, o
           }),
     );
   return (
-    <button
-      type="button"
+    <Button
       class={failsOf(agent, code) === null ? undefined : 'quiet'}
       aria-keyshortcuts={shortcut}
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
     >
       {isLimited ? 'Resume' : 'Try again'}
-    </button>
+    </Button>
   );
 }
 
@@ -96,9 +95,7 @@ function NextTurn({ agent, index }: Pick<ActionsProps, 'agent' | 'index'>) {
   return (
     <p class="advice">
       {nameOf(agent)} began another turn:{' '}
-      <button type="button" class="link" onClick={() => jumpTo(first.index)}>
-        entry {first.index}
-      </button>
+      <LinkButton onClick={() => jumpTo(first.index)}>entry {first.index}</LinkButton>
     </p>
   );
 }
@@ -138,28 +135,20 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
       <FailureAdvice {...{ agent, code }} />
       {fails === null && again}
       {others.length > 0 && fails !== 'conversation' && (
-        <button type="button" aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
+        <Button aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
           Ask another agent
-        </button>
+        </Button>
       )}
-      {reason && (
-        <button type="button" onClick={() => jumpTo(reason.index)}>
-          Open the reason
-        </button>
-      )}
+      {reason && <Button onClick={() => jumpTo(reason.index)}>Open the reason</Button>}
       {fails !== null && again}
       {isChoosing && (
         <div class="buttons choice">
           {others.map(({ slug }) => (
-            <button
-              key={slug}
-              type="button"
-              onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}
-            >
+            <Button key={slug} onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}>
               <Avatar id={slug} size="small" />
               {nameOf(slug)}
               {absentAgents.value.has(slug) && ' (not connected)'}
-            </button>
+            </Button>
           ))}
         </div>
       )}

@@ -1,24 +1,25 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity } from '../../model/answers.ts';
-import { count, duration } from '../../model/format.ts';
+import { clockTime, count, duration, fullTime } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
-import type { Thinking } from '../../model/thread/thread.ts';
-import { type Unread, unreadBy } from '../../model/thread/unread.ts';
-import { nameOf, nameOfAuthor, useThread } from '../../state/conversation.ts';
+import { type Thinking, type Unread, unreadBy } from '../../model/thread/thread.ts';
+import { nameOf, nameOfAuthor, opened, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
-import { me, nameOfMe } from '../../state/session.ts';
+import { linkTo, type Panel } from '../../state/route.ts';
+import { isOperator, me, nameOfMe } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
+import { CopyButton, LinkButton } from '../parts/controls.tsx';
+import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { CallRow } from './call-row.tsx';
-import { EntryTime, MessageActions } from './entry-meta.tsx';
 import { FailureText } from './failure-view.tsx';
 
 /**
@@ -69,9 +70,9 @@ function LongText(props: MarkdownProps) {
     <>
       <Markdown {...props} text={shown} />
       {hidden > 0 && (
-        <button type="button" class="link" onClick={() => setMost(most * 2)}>
+        <LinkButton onClick={() => setMost(most * 2)}>
           Show more ({count(hidden)} characters are hidden)
-        </button>
+        </LinkButton>
       )}
     </>
   );
@@ -226,7 +227,7 @@ function UnreadBy({ entry }: { readonly entry: MessageEntry }) {
 
 /** The words of an agent that works and shows no text yet: that it works, or why its model is called again. */
 function Working({ agent, since }: { readonly agent: string; readonly since: string }) {
-  const now = useSeconds();
+  const now = useNow(1_000);
   const activity = activityOf(useConversation(), agent);
   if (activity?.for === 'program') return <span class="muted">waits: its program is not connected</span>;
   return (
@@ -252,11 +253,56 @@ function workText(activity: Activity | undefined, since: string, now: number): s
 /** A turn that takes longer shows for how long. */
 const LONG_MS = 5_000;
 
-function useSeconds(): number {
-  const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  return now;
+/** When an entry was appended, and its index, which is its link. */
+export function EntryTime({ index, at }: { readonly index: number; readonly at: string }) {
+  return (
+    <>
+      <time dateTime={at} title={fullTime(at)}>
+        {clockTime(at)}
+      </time>
+      <a
+        class="number"
+        href={linkTo.entry(opened.value?.id ?? '', index)}
+        aria-label={`Entry ${index}`}
+        title={`Entry ${index}`}
+      >
+        {index}
+      </a>
+    </>
+  );
+}
+
+interface ActionsProps {
+  readonly index: number;
+  readonly author: string;
+  readonly text: string;
+  readonly isAnswer: boolean;
+}
+
+/** What can be done with a message. */
+function MessageActions({ index, author, text, isAnswer }: ActionsProps) {
+  const id = opened.value?.id ?? '';
+  const link = (kind: Panel['kind']) => linkTo.panel(id, { kind, index });
+  const address = () => new URL(linkTo.entry(id, index), location.href).href;
+  return (
+    <span class="actions">
+      {text !== '' && <CopyButton text={() => text} label={`Copy entry ${index}`} word="copy" />}
+      <CopyButton text={address} label={`Copy the link to entry ${index}`} word="link" />
+      {isOperator.value && (
+        <a href={link('fork')} aria-label={`Fork from entry ${index}`} title="Fork from here">
+          fork
+        </a>
+      )}
+      {isAnswer && (
+        <a
+          class="why"
+          href={link('why')}
+          aria-label={`Why did ${author} say that?`}
+          title="Why did it say that? (Enter)"
+        >
+          why?
+        </a>
+      )}
+    </span>
+  );
 }

@@ -14,10 +14,10 @@ import {
   thinking,
   useThread,
 } from '../../state/conversation.ts';
-import { jumpTo, pointed } from '../../state/jump.ts';
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
-import { route } from '../../state/route.ts';
-import { useVirtualList } from '../parts/virtual-list.ts';
+import { jumpTo, pointed, route } from '../../state/route.ts';
+import { Button } from '../parts/controls.tsx';
+import { useVirtualList } from '../parts/hooks.ts';
 import { BlockView, type Shown } from './block-view.tsx';
 
 /** Within this distance of the end, the view follows new entries. */
@@ -95,10 +95,10 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
         </div>
       </div>
       {isBehind.value && (
-        <button type="button" class="newest" onClick={catchUp}>
+        <Button class="newest" onClick={catchUp}>
           {news || 'Newest'}
           <span aria-hidden="true"> ↓</span>
-        </button>
+        </Button>
       )}
       <p class="unseen" role="status">
         {news && `${news} below`}
@@ -165,11 +165,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     return () => clearTimeout(timer);
   }, [isWhole]);
   useEffect(() => {
-    const place = scroller.current;
-    for (const name of MOVES) place?.addEventListener(name, move, { passive: true });
-    return () => {
-      for (const name of MOVES) place?.removeEventListener(name, move);
-    };
+    for (const name of MOVES) scroller.current?.addEventListener(name, move, { passive: true });
   }, []);
   useSignalEffect(() => {
     const place = selected.value;

@@ -1,9 +1,11 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { ComponentProps } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
 import { count, duration, money } from '../../model/format.ts';
 import type { Thread } from '../../model/thread/thread.ts';
 import {
-  GrowingLanes,
   type Lanes,
+  lanesOf,
+  lanesUntil,
   NOTHING_SPENT,
   PEOPLE,
   type Span,
@@ -13,8 +15,9 @@ import {
 import { LANE, TOP } from '../../model/timeline/shapes.ts';
 import { timeScale } from '../../model/timeline/time-scale.ts';
 import { connection, useThread } from '../../state/conversation.ts';
-import { Avatar, Name } from '../parts/parts.tsx';
-import { describe, LanePicture } from './scroller.tsx';
+import { useNow } from '../parts/hooks.ts';
+import { Avatar, hued, Name, Table } from '../parts/parts.tsx';
+import { describe, LanePicture } from './picture.tsx';
 
 const GROWS_EVERY_MS = 250;
 
@@ -75,26 +78,23 @@ export function Timeline() {
           />
         </label>
       </div>
-      <SpendingTable lanes={lanes} />
+      <Table
+        caption="Usage by agent"
+        columns={COLUMNS}
+        rows={[...lanes.spending]}
+        sum={[...lanes.spending.values()].reduce(spentTogether, NOTHING_SPENT)}
+      />
     </section>
   );
 }
 
 /** The lanes until the last entry, or until now while an agent works. */
 function useLanes(thread: Thread | undefined): Lanes {
-  const growing = useMemo(() => new GrowingLanes(), [thread]);
-  growing.addNew(thread?.entries ?? []);
-  const isGrowing = growing.isWorking && connection.value.kind === 'live';
-  const [now, setNow] = useState(0);
-  useEffect(() => {
-    if (!isGrowing) return;
-    const tick = () => document.visibilityState === 'visible' && setNow(Date.now());
-    tick();
-    const timer = setInterval(tick, GROWS_EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isGrowing]);
-  const until = isGrowing ? now : 0;
-  return useMemo(() => growing.until(until), [growing, thread?.entries.length, until]);
+  const entries = thread?.entries ?? [];
+  const lanes = useMemo(() => lanesOf(entries), [thread, entries.length]);
+  const isGrowing = lanes.isWorking && connection.value.kind === 'live';
+  const now = useNow(isGrowing ? GROWS_EVERY_MS : null);
+  return useMemo(() => (isGrowing ? lanesUntil(lanes, now) : lanes), [lanes, isGrowing, now]);
 }
 
 function Hint() {
@@ -109,23 +109,36 @@ function Hint() {
   );
 }
 
+/** The kinds with their height in a swatch; null: a line. */
+const LEGEND: readonly (readonly [kind: string, word: string, height: number | null])[] = [
+  ['post', 'message of a person', 10],
+  ['turn', 'turn', 10],
+  ['turn failed', 'failed turn', 8],
+  ['call', 'model call', 8],
+  ['tool', 'tool', 6],
+  ['wait', 'waits', 4],
+  ['approval', 'waits for a person', 6],
+  ['handoff', 'handoff', null],
+  ['delegation', 'delegation', null],
+];
+
 function Legend() {
-  const words: readonly (readonly [string, string])[] = [
-    ['post', 'message of a person'],
-    ['turn', 'turn'],
-    ['failed', 'failed turn'],
-    ['call', 'model call'],
-    ['tool', 'tool'],
-    ['wait', 'waits'],
-    ['approval', 'waits for a person'],
-    ['handoff', 'handoff'],
-    ['delegation', 'delegation'],
-  ];
   return (
     <ul class="legend">
-      {words.map(([kind, word]) => (
+      {LEGEND.map(([kind, word, height]) => (
         <li key={kind}>
-          <span class={`swatch ${kind}`} aria-hidden="true" />
+          <svg {...hued('', `swatch passage-line ${kind}`)} viewBox="0 0 14 10" aria-hidden="true">
+            {height === null ? (
+              <path class="line" d="M0 5H14" />
+            ) : (
+              <rect
+                class={`span ${kind}`}
+                y={5 - height / 2}
+                width={kind === 'post' ? 3 : 14}
+                height={height}
+              />
+            )}
+          </svg>
           {word}
         </li>
       ))}
@@ -133,7 +146,7 @@ function Legend() {
   );
 }
 
-const COLUMNS: readonly (readonly [heading: string, cell: (spent: Spending) => string])[] = [
+const COLUMNS: ComponentProps<typeof Table<Spending>>['columns'] = [
   ['Calls', ({ calls }) => count(calls)],
   ['Tokens in', ({ inputTokens }) => count(inputTokens)],
   ['out', ({ outputTokens }) => count(outputTokens)],
@@ -141,37 +154,3 @@ const COLUMNS: readonly (readonly [heading: string, cell: (spent: Spending) => s
   ['Model', ({ modelMs }) => duration(modelMs)],
   ['Tools', ({ toolMs }) => duration(toolMs)],
 ];
-
-function SpendingTable({ lanes }: { readonly lanes: Lanes }) {
-  const cells = (spent: Spending) => COLUMNS.map(([heading, cell]) => <td key={heading}>{cell(spent)}</td>);
-  return (
-    <table class="spending">
-      <caption>Usage by agent</caption>
-      <thead>
-        <tr>
-          {['Agent', ...COLUMNS.map(([heading]) => heading)].map((heading) => (
-            <th key={heading} scope="col">
-              {heading}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {[...lanes.spending].map(([slug, spent]) => (
-          <tr key={slug}>
-            <th scope="row">
-              <Name id={slug} />
-            </th>
-            {cells(spent)}
-          </tr>
-        ))}
-      </tbody>
-      <tfoot>
-        <tr>
-          <th scope="row">All</th>
-          {cells([...lanes.spending.values()].reduce(spentTogether, NOTHING_SPENT))}
-        </tr>
-      </tfoot>
-    </table>
-  );
-}

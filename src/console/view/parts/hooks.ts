@@ -7,6 +7,47 @@ import {
   Virtualizer,
 } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { heading } from '../../state/inbox.ts';
+
+/** The answer to a request, and why there is none; both null while it is awaited. */
+export function useRequest<T>(ask: () => Promise<T>, inputs: readonly unknown[]) {
+  const [answer, setAnswer] = useState<T | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  useEffect(() => {
+    let isOver = false;
+    ask().then(
+      (given) => !isOver && setAnswer(() => given),
+      (error: Error) => !isOver && setFault(error.message),
+    );
+    return () => {
+      isOver = true;
+    };
+  }, inputs);
+  return { answer, fault };
+}
+
+/** The time, as it goes by. Null: it stands still. */
+export function useNow(everyMs: number | null): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (everyMs === null) return;
+    const tick = () => document.visibilityState === 'visible' && setNow(Date.now());
+    tick();
+    const timer = setInterval(tick, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
+
+/** Puts it into the title of the page while the component is shown. */
+export function useHeading(text: string): void {
+  useEffect(() => {
+    heading.value = text;
+    return () => {
+      heading.value = '';
+    };
+  }, [text]);
+}
 
 /** Renders only what is visible, so that a long list costs as much as a short one. */
 export function useVirtualList(options: {

@@ -1,36 +1,105 @@
 import type { ReadonlySignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { contentOf, type InboxContent, type InboxItem, isDecision } from '../../model/list/inbox.ts';
-import { KIND_LABELS } from '../../state/alerts.ts';
-import { nameOf } from '../../state/conversation.ts';
-import { dismiss, inbox, leaveOut, readEntry } from '../../state/inbox.ts';
-import { showEntry } from '../../state/jump.ts';
-import { InConversation, moveTexts } from '../../state/kept.ts';
-import { linkTo } from '../../state/route.ts';
-import { isOperator, mayApprove, mayPost } from '../../state/session.ts';
-import { Avatar, Name, When } from '../parts/parts.tsx';
-import { ApprovalCard } from '../thread/approval-card.tsx';
-import { QuestionCard } from '../thread/call-row.tsx';
-import { ContinueButton, FailureAdvice, FailureText } from '../thread/failure-view.tsx';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { contentOf, type InboxContent, type InboxItem, isDecision } from '../model/list/inbox.ts';
+import { nameOf } from '../state/conversation.ts';
+import { isListed } from '../state/conversations.ts';
+import {
+  type Alert,
+  chooseAlert,
+  chosenAlerts,
+  dismiss,
+  hasNotifications,
+  inbox,
+  isNotificationRefused,
+  KIND_LABELS,
+  leaveOut,
+  readEntry,
+} from '../state/inbox.ts';
+import { InConversation, moveTexts } from '../state/kept.ts';
+import { linkTo, showEntry } from '../state/route.ts';
+import { isOperator, mayApprove, mayPost } from '../state/session.ts';
+import { QuietButton } from './parts/controls.tsx';
+import { useRequest } from './parts/hooks.ts';
+import { Avatar, BackLink, Name, When } from './parts/parts.tsx';
+import { ApprovalCard } from './thread/approval-card.tsx';
+import { QuestionCard } from './thread/call-row.tsx';
+import { ContinueButton, FailureAdvice, FailureText } from './thread/failure-view.tsx';
 
-interface EntryProps {
-  readonly item: InboxItem;
+/** Answered ones make room for the others. */
+const MOST_SHOWN = 30;
+
+export function InboxPage() {
+  const items = inbox.value;
+  const ended = items.filter((item) => !isDecision(item));
+  const more = items.length - MOST_SHOWN;
+  return (
+    <main class="page inbox" aria-busy={!isListed.value}>
+      <header class="head">
+        <BackLink />
+        <h2 tabIndex={-1}>Inbox</h2>
+        <AlertChoice alert="notification" label="Notify me" />
+        <AlertChoice alert="sound" label="Sound" />
+      </header>
+      <div class="inbox-body">
+        {isNotificationRefused.value && (
+          <p class="muted" role="status">
+            The browser refuses notifications of this page. Allow them in its settings for this address.
+          </p>
+        )}
+        {isListed.value && items.length === 0 && (
+          <div class="empty">
+            <p>Nothing needs you.</p>
+            <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
+          </div>
+        )}
+        <ul aria-label="What needs you">
+          {items.slice(0, MOST_SHOWN).map((item) => (
+            <InboxEntry key={item.key} item={item} />
+          ))}
+        </ul>
+        {more > 0 && <p class="muted">{more} more: they appear when these are answered.</p>}
+        {ended.length > 1 && (
+          <p>
+            <QuietButton onClick={() => dismiss(ended)}>
+              Dismiss all {ended.length} failures and limits
+            </QuietButton>
+          </p>
+        )}
+        {items.length > 0 && (
+          <p class="muted inbox-keys">
+            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then <kbd>a</kbd> approve · <kbd>d</kbd> deny ·{' '}
+            <kbd>1</kbd>… an option · <kbd>r</kbd> answer or retry · <kbd>x</kbd> dismiss · <kbd>Enter</kbd>{' '}
+            open
+          </p>
+        )}
+      </div>
+    </main>
+  );
+}
+
+function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: string }) {
+  if (alert === 'notification' && !hasNotifications) return null;
+  return (
+    <label class="alert-choice">
+      <input
+        type="checkbox"
+        checked={chosenAlerts.value.has(alert)}
+        onChange={({ currentTarget }) => {
+          const isOn = currentTarget.checked;
+          currentTarget.checked = chosenAlerts.value.has(alert); // until the browser has agreed
+          void chooseAlert(alert, isOn);
+        }}
+      />
+      {label}
+    </label>
+  );
 }
 
 /** One thing that needs a person, with its answers. */
-export function InboxEntry({ item }: EntryProps) {
+function InboxEntry({ item }: { readonly item: InboxItem }) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const [content, setContent] = useState<InboxContent | null>(null);
+  const { answer: content } = useRequest(async () => contentOf(item, await readEntry(item)), [item.key]);
   const article = useRef<HTMLElement>(null);
-  useEffect(() => {
-    let isOver = false;
-    void readEntry(item).then((entry) => {
-      if (!isOver) setContent(contentOf(item, entry));
-    });
-    return () => {
-      isOver = true;
-    };
-  }, [item.key]);
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   useLayoutEffect(
@@ -82,9 +151,7 @@ export function InboxEntry({ item }: EntryProps) {
           <p class="muted">Your token may not answer this.</p>
         )}
         {!isDecision(item) && (
-          <button
-            type="button"
-            class="quiet"
+          <QuietButton
             aria-keyshortcuts="x"
             onClick={() => {
               leave();
@@ -92,7 +159,7 @@ export function InboxEntry({ item }: EntryProps) {
             }}
           >
             Dismiss
-          </button>
+          </QuietButton>
         )}
       </article>
     </li>
@@ -109,7 +176,8 @@ const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
 
 const mayAnswer = ({ kind }: InboxItem): boolean => RIGHTS[kind].value;
 
-interface ContentProps extends EntryProps {
+interface ContentProps {
+  readonly item: InboxItem;
   readonly content: InboxContent;
   readonly onDone: () => void;
 }

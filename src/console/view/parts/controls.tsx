@@ -1,0 +1,260 @@
+import type { ComponentChildren, ComponentProps } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { RequestError } from '../../api/requests.ts';
+import { nameFault, sign, signature } from '../../state/session.ts';
+
+/** Buttons, forms and menus of all pages. */
+
+type ButtonProps = ComponentProps<'button'>;
+
+export const Button = (props: ButtonProps) => <button type="button" {...props} />;
+
+export const QuietButton = (props: ButtonProps) => <Button class="quiet" {...props} />;
+
+/** A button that looks like a link. */
+export const LinkButton = (props: ButtonProps) => <Button class="link" {...props} />;
+
+/** Calls back with the text when a person changes it. */
+export const onText =
+  (change: (text: string) => void) =>
+  ({ currentTarget }: { readonly currentTarget: { readonly value: string } }): void =>
+    change(currentTarget.value);
+
+/** Submits in the page. */
+export const onSubmit =
+  (submit: () => unknown) =>
+  (event: Event): void => {
+    event.preventDefault();
+    submit();
+  };
+
+/** Copies a text; says so for two seconds. */
+export function CopyButton({
+  text,
+  label,
+  word = label,
+}: {
+  readonly text: () => string;
+  readonly label: string;
+  readonly word?: string;
+}) {
+  const [isDone, setDone] = useState(false);
+  const copy = async () => {
+    await toClipboard(text());
+    setDone(true);
+    setTimeout(() => setDone(false), 2_000);
+  };
+  return (
+    <LinkButton aria-label={label} title={label} onClick={() => void copy()}>
+      {isDone ? 'copied' : word}
+    </LinkButton>
+  );
+}
+
+/** Over plain HTTP from another machine, browsers offer no clipboard: then the selection is copied. */
+export async function toClipboard(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  document.execCommand('copy');
+  field.remove();
+}
+
+interface SelectProps {
+  readonly label?: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string, title?: string])[];
+  readonly onChoose: (value: string) => void;
+  /** Shows `value` until that changes. */
+  readonly isControlled?: boolean;
+}
+
+export function Select({ label, value, options, onChoose, isControlled }: SelectProps) {
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={({ currentTarget }) => {
+        const chosen = currentTarget.value;
+        if (isControlled) currentTarget.value = value;
+        onChoose(chosen);
+      }}
+    >
+      {options.map(([name, text, title]) => (
+        <option key={name} value={name} title={title}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface PanelFormProps {
+  readonly class: string;
+  /** The words on the button. */
+  readonly action: string;
+  readonly isDisabled: boolean;
+  /** A rejection is shown above the button. */
+  readonly onSubmit: () => Promise<void>;
+  readonly children: ComponentChildren;
+}
+
+/** A form whose button is disabled while the request runs, and that shows a refusal with its hint. */
+export function PanelForm({ class: look, action, isDisabled, onSubmit: send, children }: PanelFormProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<Error | null>(null);
+  const submit = () => {
+    setBusy(true);
+    setRefused(null);
+    send().catch((error: Error) => {
+      setRefused(error);
+      setBusy(false);
+    });
+  };
+  return (
+    <form class={look} onSubmit={onSubmit(submit)}>
+      {children}
+      {refused && (
+        <p class="fault" role="alert">
+          {refused.message}
+          {refused instanceof RequestError && refused.hint && <span class="muted">{refused.hint}</span>}
+        </p>
+      )}
+      <p>
+        <button type="submit" class="primary" disabled={isBusy || isDisabled}>
+          {action}
+        </button>
+      </p>
+    </form>
+  );
+}
+
+interface NameFieldProps {
+  /** The id that a label names; else `label` names the field. */
+  readonly id?: string;
+  readonly label?: string;
+  readonly placeholder: string;
+  readonly onEnter?: () => void;
+}
+
+/** The person's name on messages. A name that the daemon would refuse is marked at once; `NameFault` says why. */
+export function NameField({ id, label, placeholder, onEnter }: NameFieldProps) {
+  return (
+    <input
+      id={id}
+      class="signature"
+      aria-label={label}
+      aria-invalid={nameFault.value !== null}
+      aria-describedby={nameFault.value === null ? undefined : 'name-fault'}
+      placeholder={placeholder}
+      maxLength={60}
+      value={signature.value}
+      onInput={onText(sign)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || event.isComposing || !onEnter) return;
+        event.preventDefault(); // it would post the message
+        onEnter();
+      }}
+    />
+  );
+}
+
+export function NameFault() {
+  return (
+    <span class="fault" id="name-fault" role="status">
+      {nameFault}
+    </span>
+  );
+}
+
+interface MenuProps {
+  readonly class: string;
+  readonly summary: ComponentChildren;
+  /** `then` closes the menu before an action. */
+  readonly children: (then: (action?: () => unknown) => () => void) => ComponentChildren;
+  readonly onClose?: () => void;
+}
+
+/** Opens below its summary. It is closed by Esc, and when another element gets the focus. */
+export function Menu({ class: look, summary, children, onClose }: MenuProps) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => menu.current?.removeAttribute('open');
+  useEffect(() => {
+    const ended = new AbortController();
+    const leave = ({ target }: Event) => {
+      if (!menu.current?.contains(target as Node)) close();
+    };
+    for (const type of ['pointerdown', 'focusin'])
+      document.addEventListener(type, leave, { signal: ended.signal });
+    return () => ended.abort();
+  }, []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || !menu.current?.open) return;
+    close();
+    menu.current.querySelector('summary')?.focus();
+    event.stopPropagation();
+  };
+  const then = (action?: () => unknown) => () => {
+    close();
+    action?.();
+  };
+  return (
+    <details
+      class={look}
+      ref={menu}
+      onToggle={({ currentTarget }) => !currentTarget.open && onClose?.()}
+      onKeyDown={onKeyDown}
+    >
+      {summary}
+      <div class="menu-list">{children(then)}</div>
+    </details>
+  );
+}
+
+interface DialogProps {
+  readonly class: string;
+  readonly label: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren | ((close: () => void) => ComponentChildren);
+}
+
+/** Modal while it is rendered. */
+export function Dialog({ class: look, label, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const close = () => dialog.current?.close();
+  useLayoutEffect(() => {
+    dialog.current?.showModal(); // only now: it focuses the field that it contains
+    return close;
+  }, []);
+  return (
+    <dialog ref={dialog} class={look} aria-label={label} onClose={onClose}>
+      {typeof children === 'function' ? children(close) : children}
+    </dialog>
+  );
+}
+
+/** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
+export function Confirm({
+  action,
+  onConfirm,
+  onCancel,
+}: {
+  readonly action: string;
+  readonly onConfirm: () => void;
+  readonly onCancel: () => void;
+}) {
+  const cancel = useRef<HTMLButtonElement>(null);
+  useEffect(() => cancel.current?.focus(), []);
+  return (
+    <>
+      <Button class="danger" onClick={onConfirm}>
+        {action}
+      </Button>
+      <button type="button" ref={cancel} onClick={onCancel}>
+        Cancel
+      </button>
+    </>
+  );
+}

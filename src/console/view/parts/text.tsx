@@ -1,0 +1,53 @@
+import type { ComponentChildren } from 'preact';
+import { escapeHidden } from '../../../kernel/hidden.ts';
+import type { MarkedLine } from '../../model/changed-words.ts';
+import { withoutAnsi } from '../../model/format.ts';
+
+/** Texts that are shown as they are. */
+
+/** A text that scrolls: the keyboard reaches it. */
+export function Scrolled({ class: look, children }: { class?: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+    <pre class={look} tabIndex={0}>
+      {children}
+    </pre>
+  );
+}
+
+const ESCAPES = /((?:\\u[0-9a-f]{4})+)/;
+
+/** A text in full. Hidden characters are marked escapes, so that they differ from a written backslash. */
+export function VisibleText({ text, isOutput = false }: { text: string; isOutput?: boolean }) {
+  const shown = isOutput ? withoutAnsi(text) : text;
+  // Only what escaping adds is marked: the text is split at its own characters first.
+  const parts = shown.split(/([^\n\t\x20-\x7e]+)/).flatMap((part, n) => {
+    if (n % 2 === 0) return [part];
+    return escapeHidden(part)
+      .split(ESCAPES)
+      .map((piece, m) => (m % 2 === 1 ? <mark class="hidden-character">{piece}</mark> : piece));
+  });
+  return <>{parts}</>;
+}
+
+const LABELS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
+const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
+
+/** The lines of a diff, each with its changed part marked. */
+export function Lines({ lines }: { readonly lines: readonly MarkedLine[] }) {
+  return lines.map(({ op, text, mark: [from, to] = [0, 0] }, place) => {
+    const Tag = TAGS[op];
+    return (
+      <Tag key={place} class={`line ${op}`}>
+        <span class="unseen">{LABELS[op]}</span>
+        <VisibleText text={text.slice(0, from)} />
+        {from < to && (
+          <mark>
+            <VisibleText text={text.slice(from, to)} />
+          </mark>
+        )}
+        <VisibleText text={text.slice(to)} />
+      </Tag>
+    );
+  });
+}
