@@ -1,6 +1,6 @@
 import { delimiter, join } from 'node:path';
 import { type Host, systemHost } from '../src/bus/nats/managed/host.ts';
-import { installPackage } from '../src/bus/nats/managed/install/install.ts';
+import { installPackage } from '../src/bus/nats/managed/install.ts';
 
 /**
  * The browser of the system, for the tests of the console. The one without windows comes first: it takes half of the

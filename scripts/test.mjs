@@ -7,8 +7,12 @@ const { add, countCheck, summaryLine } = await import('./test-report.ts');
 /** The tests start real servers. A missing nats-server is installed if that needs no password; otherwise the command is printed. */
 async function findNatsServer() {
   try {
-    const { ensureNatsServer } = await import('../src/bus/nats/managed/index.ts');
-    await ensureNatsServer(process.env, (_level, message) => console.error(message));
+    const { locateNatsServer } = await import('../src/bus/nats/managed/index.ts');
+    await locateNatsServer({
+      env: process.env,
+      log: (_level, message) => console.error(message),
+      mayInstall: true,
+    });
     return 0;
   } catch (error) {
     console.error(error.message);

@@ -5,9 +5,9 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
-import { takeLock } from '../../src/bus/nats/managed/lock.ts';
-import { processExists } from '../../src/bus/nats/managed/process.ts';
+import { takeLock } from '../../src/bus/nats/managed/process.ts';
 import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
+import { isAlive } from '../support/mcp-tools.ts';
 
 /** Obstacles for a managed server, and the messages for its user. */
 
@@ -121,7 +121,7 @@ describe('a start that cannot succeed', () => {
       code: 'NATS_SERVER_NOT_READY',
       message: expect.stringContaining('500 ms'),
     });
-    expect(processExists(Number(await readFile(join(stage.root, 'pid'), 'utf8')))).toBe(false);
+    expect(isAlive(Number(await readFile(join(stage.root, 'pid'), 'utf8')))).toBe(false);
     expect(await stage.lockIsFree()).toBe(true);
   });
 
@@ -188,6 +188,6 @@ describe('files that are stale or half written', () => {
     const server = await stage.start();
     expect(server.adopted).toBe(false);
     await server.stop();
-    expect(processExists(stranger.pid!)).toBe(true);
+    expect(isAlive(stranger.pid!)).toBe(true);
   });
 });

@@ -18,7 +18,6 @@ describe('a managed nats-server', () => {
     const server = await stage.start();
     expect(server.url).toMatch(/^nats:\/\/127\.0\.0\.1:2\d{4}$/);
     expect(server.adopted).toBe(false);
-    expect(server.durability).toBe(server.version.startsWith('2.9.') ? 'periodic' : 'always');
     const connection = await stage.open(server);
     expect(connection.info?.max_payload).toBe(1024 * 1024);
     expect(connection.info?.version).toBe(server.version);
@@ -96,8 +95,8 @@ describe('a managed nats-server', () => {
 
   test('the managed server reports what an acknowledgement guarantees', async () => {
     const server = await stage.start();
-    const promise =
-      server.durability === 'always' ? /every acknowledged message/ : /synced about once a second/;
+    const isOld = server.version.startsWith('2.9.');
+    const promise = isOld ? /synced about once a second/ : /every acknowledged message/;
     expect(stage.logged.some((line) => promise.test(line))).toBe(true);
   });
 });
@@ -147,22 +146,21 @@ describe('a managed server that crashes', () => {
     await post(connection, 'hello');
     const back = restarted(server);
     process.kill(pid, 'SIGKILL');
-    expect(await back).toEqual({ pid: server.pid, restarts: 1 });
-    expect(server.pid).not.toBe(pid);
+    await back;
     expect(server.url).toBe(url);
     await vi.waitFor(async () => expect(await firstKept(connection)).toBe('hello'), { timeout: 20_000 });
     expect(stage.logged.some((line) => line.includes(`(process ${pid}) died`))).toBe(true);
   });
 
   test('a crashed server is restarted by a daemon that only adopted it', async () => {
-    const owner = await stage.start();
+    const { child, pid } = await stage.daemon();
+    await kill(child);
     const adopter = await stage.start();
-    expect(adopter).toMatchObject({ adopted: true, pid: owner.pid });
-    const both = Promise.all([restarted(owner), restarted(adopter)]);
-    process.kill(owner.pid, 'SIGKILL');
-    await both;
-    expect(adopter.pid).toBe(owner.pid);
-    expect(await stage.runs(owner.pid)).toBe(true);
+    expect(adopter).toMatchObject({ adopted: true, pid });
+    const back = restarted(adopter);
+    process.kill(pid, 'SIGKILL');
+    await back;
+    expect(await stage.runs(adopter.pid)).toBe(true);
   });
 
   test('a restart is retried for as long as it fails', async () => {

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
@@ -13,8 +14,7 @@ import {
   type ManagedServerOptions,
   startManagedServer,
 } from '../../src/bus/nats/managed/index.ts';
-import { isLockFree } from '../../src/bus/nats/managed/lock.ts';
-import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
+import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/process.ts';
 
 /** One directory for a real managed server in a test, and everything that was started in it. */
 export interface Stage {
@@ -143,14 +143,10 @@ export async function firstKept(connection: NatsConnection): Promise<string> {
   return (await manager.streams.getMessage('KEPT', { seq: 1 })).string();
 }
 
-/** Resolves at the next restart of this server. */
-export function restarted(server: ManagedServer): Promise<unknown> {
-  return new Promise((resolve) => {
-    const forget = server.onRestart((event) => {
-      forget();
-      resolve(event);
-    });
-  });
+/** Resolves when this server runs in another process. */
+export async function restarted(server: ManagedServer): Promise<void> {
+  const { pid } = server;
+  while (server.pid === pid) await sleep(20);
 }
 
 export const portOf = (server: ManagedServer): number => Number(new URL(server.url).port);

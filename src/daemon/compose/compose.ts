@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Model } from '../../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, statusOf } from '../../bus/index.ts';
 import {
@@ -191,8 +191,8 @@ async function startServer(
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;
   const env = natsBinary ? { NATS_BIN: natsBinary } : {};
-  const located = await locateNatsServer({ env, log: say, mayInstall });
-  return startManagedServer({ directory: join(data, 'nats'), log: say, located });
+  const { path: binary, version } = await locateNatsServer({ env, log: say, mayInstall });
+  return startManagedServer({ directory: join(data, 'nats'), log: say, binary: resolve(binary), version });
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {

@@ -3,23 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
+  measureStore,
+  renderConfiguration,
+  sizeMaxFile,
+} from '../../../src/bus/nats/managed/configuration.ts';
+import {
   prepareDirectory,
   readCredentials,
   readEndpoint,
   readPidFile,
   readRecord,
-  removeLeftovers,
   type ServerFiles,
   writeCredentials,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
-import { isAtLeast, knowsSyncAlways, parseVersion } from '../../../src/bus/nats/managed/install/version.ts';
-import {
-  measureStore,
-  renderConfiguration,
-  sizeMaxFile,
-} from '../../../src/bus/nats/managed/launch/configuration.ts';
-import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/launch/server-log.ts';
+import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/launch.ts';
 
 let root: string;
 let files: ServerFiles;
@@ -55,13 +53,6 @@ describe('the directory of a managed server', () => {
     expect(await readEndpoint(files, log)).toEqual({ port: 20_001, name: 'b' });
     expect(await readdir(files.directory)).toEqual(['endpoint.json']);
     expect(warnings).toEqual([]);
-  });
-
-  test('temporary files of a killed writer are removed, and nothing else', async () => {
-    await writeDocument(files.endpoint, { port: 20_001, name: 'x' });
-    await writeFile(`${files.endpoint}.0123.tmp`, '{"po');
-    await removeLeftovers(files);
-    expect(await readdir(files.directory)).toEqual(['endpoint.json']);
   });
 
   test('credentials that others could read are closed to them, which is reported', async () => {
@@ -123,11 +114,10 @@ describe('the configuration of a managed server', () => {
       endpoint: { port: 20_001, name: 'parley-1' },
       credentials: { user: 'p"w\\', nkey: '/seed' },
       version,
-      maxPayload: 1_048_576,
       maxFile: 5_000_000_000,
     });
 
-  test('the configuration listens on loopback, with the nkey of its user and the given payload limit', () => {
+  test('the configuration listens on loopback, with the nkey of its user and a limit of payloads', () => {
     const text = render('2.9.10');
     expect(text).toContain('host: "127.0.0.1"\n');
     expect(text).toContain('port: 20001\n');
@@ -138,7 +128,7 @@ describe('the configuration of a managed server', () => {
 
   test('the configuration enables the sync of every message only on a server that supports it', () => {
     expect(render('2.9.25')).not.toContain('sync_interval');
-    expect(render('2.10.0')).toContain('sync_interval: always\n');
+    expect(render('2.10.0-beta.1')).toContain('sync_interval: always\n');
     expect(render('2.15.1')).toContain('sync_interval: always\n');
   });
 
@@ -166,23 +156,6 @@ describe('the configuration of a managed server', () => {
     expect(reserved).toBe(2000);
     expect(used).toBeGreaterThan(500);
     expect(await measureStore(join(root, 'none'))).toEqual({ used: 0, reserved: 0 });
-  });
-});
-
-describe('versions of nats-server', () => {
-  test('the version is parsed from the output of the server', () => {
-    expect(parseVersion('nats-server: v2.9.10')).toBe('2.9.10');
-    expect(parseVersion('nats-server: v2.12.0-RC.1')).toBe('2.12.0-RC.1');
-    expect(parseVersion('bash 5.2.15')).toBeNull();
-  });
-
-  test('versions are compared as numbers', () => {
-    expect(isAtLeast('2.10.0', '2.9.10')).toBe(true);
-    expect(isAtLeast('2.9.9', '2.9.10')).toBe(false);
-    expect(isAtLeast('3.0.0', '2.9.10')).toBe(true);
-    expect(isAtLeast('2.9.10', '2.9.10')).toBe(true);
-    expect(knowsSyncAlways('2.9.25')).toBe(false);
-    expect(knowsSyncAlways('2.10.0-beta.1')).toBe(true);
   });
 });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Host } from '../../../src/bus/nats/managed/host.ts';
 import { locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
-import { withoutService } from '../../../src/bus/nats/managed/install/install.ts';
+import { withoutService } from '../../../src/bus/nats/managed/install.ts';
 
 const APT = '/usr/bin/apt-get';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CommandResult, Host } from '../../../src/bus/nats/managed/host.ts';
-import { ensureNatsServer, locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
+import { locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
 /** A simulated machine: `binaries` maps a path to the output of its `--version`. */
@@ -125,7 +125,9 @@ describe('finding a nats-server', () => {
   });
 
   test('a missing NATS_BIN is reported on the real machine, too', async () => {
-    const error = await failure(ensureNatsServer({ NATS_BIN: '/nowhere/nats-server' }));
+    const error = await failure(
+      locateNatsServer({ env: { NATS_BIN: '/nowhere/nats-server' }, log: () => undefined }),
+    );
     expect(error.code).toBe('NATS_SERVER_UNUSABLE');
     expect(error.message).toContain('/nowhere/nats-server');
   });

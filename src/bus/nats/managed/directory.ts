@@ -1,8 +1,17 @@
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, readFile, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { nkeys } from 'nats';
-import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { z } from 'zod';
+import {
+  errnoOf,
+  fieldFault,
+  fullDiskError,
+  messageOf,
+  ParleyError,
+  parseJson,
+  syncDirectory,
+  writePrivateFile,
+} from '../../../kernel/index.ts';
 import type { ManagedLog } from './host.ts';
 
 /**
@@ -41,18 +50,17 @@ export interface Credentials {
   readonly nkey: string;
 }
 
-export interface Endpoint {
-  readonly port: number;
-  /** The server's name in its greeting, which distinguishes it from another server on the same port. */
-  readonly name: string;
-}
+const pidSchema = z.coerce.number().int().min(2);
+/** The name, in the server's greeting, distinguishes it from another server on the same port. */
+const endpointSchema = z.object({
+  port: z.int().min(1).max(65_535),
+  name: z.string().regex(/^[\w-]+$/),
+});
+/** `startedAt`: ISO 8601. */
+const recordSchema = endpointSchema.extend({ pid: pidSchema, version: z.string(), startedAt: z.string() });
 
-export interface ServerRecord extends Endpoint {
-  readonly pid: number;
-  readonly version: string;
-  /** ISO 8601. */
-  readonly startedAt: string;
-}
+export type Endpoint = Readonly<z.output<typeof endpointSchema>>;
+export type ServerRecord = Readonly<z.output<typeof recordSchema>>;
 
 /** Creates the directory if it is missing. Throws `NATS_DIRECTORY_UNWRITABLE`. */
 export async function prepareDirectory(path: string): Promise<ServerFiles> {
@@ -60,9 +68,7 @@ export async function prepareDirectory(path: string): Promise<ServerFiles> {
     await mkdir(path, { recursive: true, mode: 0o700 });
     // The real path, because the server's process is identified by the path of its configuration.
     const directory = await realpath(path);
-    const probe = join(directory, `.writable.${randomBytes(6).toString('hex')}.tmp`);
-    await (await open(probe, 'wx', 0o600)).close();
-    await rm(probe, { force: true }); // another daemon that launches a server may have removed it
+    await access(directory, constants.W_OK);
     return filesIn(directory);
   } catch (thrown) {
     const error = fullDiskError(thrown, 'NATS_DISK_FULL', `the disk of ${resolve(path)}`);
@@ -91,33 +97,13 @@ function filesIn(directory: string): ServerFiles {
 }
 
 /** MANAGED-DIRECTORY-1, MANAGED-DIRECTORY-2. Call it while holding the lock. */
-export async function writeWhole(path: string, content: string): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-  const file = await open(temporary, 'wx', 0o600);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
-  const folder = await open(dirname(path), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+export async function writeText(path: string, content: string): Promise<void> {
+  await writePrivateFile(path, content);
+  await syncDirectory(dirname(path));
 }
 
 export function writeDocument(path: string, document: object): Promise<void> {
-  return writeWhole(path, `${JSON.stringify(document, null, 2)}\n`);
-}
-
-/** Removes temporary files of a killed writer. Call it while holding the lock. */
-export async function removeLeftovers(files: ServerFiles): Promise<void> {
-  for (const name of await readdir(files.directory)) {
-    if (name.endsWith('.tmp')) await rm(join(files.directory, name), { force: true });
-  }
+  return writeText(path, `${JSON.stringify(document, null, 2)}\n`);
 }
 
 /** Null when missing or invalid (MANAGED-DIRECTORY-3). */
@@ -130,82 +116,52 @@ export async function readCredentials(files: ServerFiles, log: ManagedLog): Prom
   } catch {
     return damaged(files.seed, log, 'it does not contain the seed of an nkey');
   }
-  await tighten(files.seed, log);
+  if (((await stat(files.seed)).mode & 0o077) !== 0) {
+    await chmod(files.seed, 0o600);
+    log('warn', `${files.seed} was readable by other users; its permissions are now 0600`);
+  }
   return { user, nkey: files.seed };
 }
 
 /** MANAGED-DIRECTORY-2. Call it while holding the lock. */
 export async function writeCredentials(files: ServerFiles): Promise<Credentials> {
   const pair = nkeys.createUser();
-  await writeWhole(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
+  await writeText(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
   return { user: pair.getPublicKey(), nkey: files.seed };
 }
 
-export async function readEndpoint(files: ServerFiles, log: ManagedLog): Promise<Endpoint | null> {
-  const found = await readDocument(files.endpoint, log);
-  return (
-    found && (endpointOf(found) ?? damaged(files.endpoint, log, '"port" must be 1 to 65535, "name" a text'))
-  );
+export function readEndpoint(files: ServerFiles, log: ManagedLog): Promise<Endpoint | null> {
+  return readDocument(files.endpoint, endpointSchema, log);
 }
 
-export async function readRecord(files: ServerFiles, log: ManagedLog): Promise<ServerRecord | null> {
-  const found = await readDocument(files.record, log);
-  if (!found) return null;
-  const endpoint = endpointOf(found);
-  const { pid, version, startedAt } = found;
-  if (!endpoint || !isPid(pid) || typeof version !== 'string' || typeof startedAt !== 'string') {
-    return damaged(files.record, log, 'port, name, pid, version or startedAt is missing');
-  }
-  return { ...endpoint, pid, version, startedAt };
+export function readRecord(files: ServerFiles, log: ManagedLog): Promise<ServerRecord | null> {
+  return readDocument(files.record, recordSchema, log);
 }
 
 /** The process id from the server's own file; null when it is missing or incomplete. */
 export async function readPidFile(files: ServerFiles): Promise<number | null> {
-  try {
-    const pid = Number((await readFile(files.pidFile, 'utf8')).trim());
-    return isPid(pid) ? pid : null;
-  } catch {
-    return null;
-  }
-}
-
-function endpointOf(found: Record<string, unknown>): Endpoint | null {
-  const { port, name } = found;
-  const valid = typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= 65_535;
-  return valid && typeof name === 'string' && /^[\w-]+$/.test(name) ? { port, name } : null;
-}
-
-function isPid(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value > 1;
+  const text = await readFile(files.pidFile, 'utf8').catch(() => '');
+  return pidSchema.safeParse(text).data ?? null;
 }
 
 async function readText(path: string, log: ManagedLog): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : damaged(path, log, messageOf(error));
+    return errnoOf(error) === 'ENOENT' ? null : damaged(path, log, messageOf(error));
   }
 }
 
-async function readDocument(path: string, log: ManagedLog): Promise<Record<string, unknown> | null> {
+async function readDocument<T>(path: string, schema: z.ZodType<T>, log: ManagedLog): Promise<T | null> {
   const text = await readText(path, log);
   if (text === null) return null;
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === 'object' && parsed !== null) return { ...parsed };
-    return damaged(path, log, 'not a JSON object');
-  } catch (error) {
-    return damaged(path, log, messageOf(error));
-  }
+  const document = parseJson(text);
+  const { data, error } = schema.safeParse(document);
+  const [issue] = error?.issues ?? [];
+  return data ?? damaged(path, log, issue ? fieldFault(issue, document) : 'not understood');
 }
 
 function damaged(path: string, log: ManagedLog, why: string): null {
   log('warn', `${path} cannot be used: ${why}`);
   return null;
-}
-
-async function tighten(path: string, log: ManagedLog): Promise<void> {
-  if (((await stat(path)).mode & 0o077) === 0) return;
-  await chmod(path, 0o600);
-  log('warn', `${path} was readable by other users; its permissions are now 0600`);
 }

@@ -1,18 +1,17 @@
 /**
  * A nats-server that runs as a child of the daemon, on a directory and a loopback port of its own.
  *
- * host.ts        the operations on the machine (tests replace it); context.ts: the input of every step
- * directory.ts   the files of one server; lock.ts: prevents two servers on one directory
- * process.ts     identifies the server's process; port.ts chooses a port
- * install/       installs a nats-server, reads its version
- * launch/        finds the program, starts or adopts a server, supervises, restarts and ends it
+ * install.ts        finds a nats-server, or installs one
+ * host.ts           the operations on the machine (tests replace it)
+ * directory.ts      the files of one server; configuration.ts: the one that it reads
+ * process.ts        the lock that prevents two servers on one directory, and the process of a server
+ * launch.ts         starts or adopts a server
+ * supervisor.ts     restarts and ends it; sync-loop.ts: syncs the files of an old one
  *
  * A process gets a signal only if it is verified to be this server.
  */
 
 export type { ManagedLog } from './host.ts';
-
-export { ensureNatsServer, locateNatsServer } from './launch/locate.ts';
-export type { ManagedServer } from './launch/supervisor.ts';
-export { type ManagedServerOptions, startManagedServer } from './launch/supervisor.ts';
-export { choosePort } from './port.ts';
+export { locateNatsServer } from './install.ts';
+export { choosePort } from './launch.ts';
+export { type ManagedServer, type ManagedServerOptions, startManagedServer } from './supervisor.ts';

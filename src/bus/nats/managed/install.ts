@@ -1,13 +1,105 @@
-import type { CommandResult, Host } from '../host.ts';
+import { delimiter, join } from 'node:path';
+import { cut, isAtLeast, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { type CommandResult, type Host, type ManagedLog, systemHost } from './host.ts';
 
 /**
- * Installs a missing program with the system's package manager: a nats-server, or a browser for the tests.
+ * Finds the nats-server to run, and installs one when there is none. `installPackage` also installs a browser for the tests.
  *
+ * LOCATE-1 The file in NATS_BIN is used or refused, never replaced by another.
+ * LOCATE-2 A file that cannot be run or is too old is skipped and logged.
  * INSTALL-1 Only without a password: as root, or where `sudo -n true` succeeds.
  * INSTALL-2 On a terminal the person is asked. Without one it is installed, after a notice, only if the caller allows that (`--install`).
  * INSTALL-3 When it cannot or may not install, the outcome has one command for this system that a person can type.
  * INSTALL-4 The service of the package is not started: Parley runs the server itself.
  */
+
+export interface LocateOptions {
+  /** NATS_BIN and PATH are read. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: ManagedLog;
+  readonly host?: Host;
+  /** Tells a person about an installation; default: a line on stderr. */
+  readonly announce?: (line: string) => void;
+  /** Whether a missing server is installed: true, also without a terminal; undefined, if a person agrees; false, never. */
+  readonly mayInstall?: boolean | undefined;
+}
+
+/** A nats-server on this machine. */
+export interface LocatedServer {
+  readonly path: string;
+  /** Without the `v`: `2.10.27`. */
+  readonly version: string;
+}
+
+/** Folders that are often missing in PATH: Debian's for a normal user, brew's for a service. */
+const USUAL_FOLDERS = [
+  '/usr/sbin',
+  '/usr/local/bin',
+  '/usr/local/sbin',
+  '/usr/bin',
+  '/opt/homebrew/bin',
+  '/home/linuxbrew/.linuxbrew/bin',
+];
+
+/** The oldest supported server (Debian 12). */
+const OLDEST_VERSION = [2, 9, 10];
+const VERSION_TIMEOUT_MS = 10_000;
+
+/** Throws `NATS_SERVER_UNUSABLE` (for NATS_BIN) or `NATS_SERVER_MISSING` (with the command to type). */
+export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
+  const host = options.host ?? systemHost();
+  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host);
+  const found = await search(options, host);
+  if (found) return found;
+  const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
+  const say = (line: string): void => {
+    options.log('info', line);
+    announce(line);
+  };
+  const outcome = await installPackage(NATS_SERVER, host, say, options.mayInstall);
+  if (outcome.kind === 'impossible') throw missing(outcome.why, outcome.instruction);
+  const installed = await search(options, host);
+  if (installed) return installed;
+  throw missing(
+    'the package was installed, but none of the usual folders has a usable nats-server',
+    'set NATS_BIN to the binary',
+  );
+}
+
+async function search(options: LocateOptions, host: Host): Promise<LocatedServer | null> {
+  const onPath = (options.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
+  for (const folder of new Set([...onPath, ...USUAL_FOLDERS])) {
+    const path = join(folder, 'nats-server');
+    if (!(await host.isExecutable(path))) continue;
+    try {
+      return await inspectBinary(path, host);
+    } catch (error) {
+      options.log('warn', `skipped: ${messageOf(error)}`);
+    }
+  }
+  return null;
+}
+
+function missing(why: string, instruction: string): ParleyError {
+  return new ParleyError('NATS_SERVER_MISSING', `parley needs a nats-server: ${why}`, { hint: instruction });
+}
+
+/** Runs the binary once. Throws `NATS_SERVER_UNUSABLE` when it is not a nats-server, or too old. */
+export async function inspectBinary(path: string, host: Host): Promise<LocatedServer> {
+  const oldest = OLDEST_VERSION.join('.');
+  const unusable = (what: string) =>
+    new ParleyError('NATS_SERVER_UNUSABLE', `${path} ${what}`, {
+      hint: `set NATS_BIN to a nats-server of version ${oldest} or newer, or unset NATS_BIN so that parley searches for one`,
+    });
+  const result = await host.run(path, ['--version'], VERSION_TIMEOUT_MS);
+  if (result.kind === 'failed') throw unusable(`cannot be run: ${result.reason}`);
+  const version = /nats-server\D*?v?(\d+\.\d+\.\d+\S*)/i.exec(result.output)?.[1];
+  if (result.code !== 0 || version === undefined)
+    throw unusable(`is not a nats-server: \`--version\` says ${JSON.stringify(cut(result.output, 200))}`);
+  if (!isAtLeast(version, OLDEST_VERSION))
+    throw unusable(`is version ${version}, which is too old: ${oldest} or newer is required`);
+  return { path, version };
+}
 
 export type InstallOutcome =
   | { readonly kind: 'installed' }
@@ -43,15 +135,7 @@ const UPDATE_TIMEOUT_MS = 180_000;
 const INSTALL_TIMEOUT_MS = 420_000;
 const SUDO_TIMEOUT_MS = 10_000;
 
-/** `mayInstall`: true, also without a terminal; undefined, only if a person at the terminal agrees; false, never. */
-export function installNatsServer(
-  host: Host,
-  say: (line: string) => void,
-  mayInstall: boolean | undefined,
-): Promise<InstallOutcome> {
-  return installPackage(NATS_SERVER, host, say, mayInstall);
-}
-
+/** `mayInstall`: as in `LocateOptions`. */
 export async function installPackage(
   wanted: Wanted,
   host: Host,
@@ -89,16 +173,8 @@ async function installWithApt(
   say: (line: string) => void,
 ): Promise<InstallOutcome> {
   const apt = (args: readonly string[], timeoutMs: number, before: readonly string[] = []) => {
-    const words = [
-      ...privileges,
-      'env',
-      'DEBIAN_FRONTEND=noninteractive',
-      ...before,
-      APT_GET,
-      ...WAIT_FOR_LOCK,
-      ...args,
-    ];
-    return host.run(words[0] ?? 'env', words.slice(1), timeoutMs);
+    const [command = '', ...words] = [...privileges, 'env', 'DEBIAN_FRONTEND=noninteractive', ...before];
+    return host.run(command, [...words, APT_GET, ...WAIT_FOR_LOCK, ...args], timeoutMs);
   };
   const updated = await apt([...REPORT_ALL, 'update'], UPDATE_TIMEOUT_MS);
   // One broken package source must not prevent the installation.
@@ -112,9 +188,8 @@ async function installWithApt(
       `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`,
     );
   }
-  say(
-    `${wanted.name} is installed${wanted.service === undefined ? '' : '; the service of the package is not started'}`,
-  );
+  const aside = wanted.service === undefined ? '' : '; the service of the package is not started';
+  say(`${wanted.name} is installed${aside}`);
   return { kind: 'installed' };
 }
 

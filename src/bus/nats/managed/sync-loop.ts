@@ -1,7 +1,7 @@
-import { open, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../../../kernel/index.ts';
-import type { ManagedLog } from '../host.ts';
+import { messageOf, syncDirectory } from '../../../kernel/index.ts';
+import type { ManagedLog } from './host.ts';
 
 /**
  * Syncs the files of a server that cannot do so itself (before 2.10).
@@ -21,36 +21,31 @@ export interface SyncLoopOptions {
   readonly store: string;
   readonly log: ManagedLog;
   readonly everyMs: number;
-  /** Replaced in tests. */
+  /** Replaced in tests; the default also syncs files. */
   readonly sync?: (path: string) => Promise<void>;
 }
 
-export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
-  const sync = options.sync ?? syncPath;
+export function startSyncLoop({ store, log, everyMs, sync = syncDirectory }: SyncLoopOptions): SyncLoop {
   let synced = new Map<string, string>();
   let failing = false;
-  let running: Promise<void> | null = null;
+  let last = Promise.resolve();
   let timer: NodeJS.Timeout | null = null;
 
   const passOnce = async (): Promise<void> => {
     try {
-      synced = await syncChanged(options.store, synced, sync);
+      synced = await syncChanged(store, synced, sync);
       failing = false;
     } catch (error) {
-      if (!failing) options.log('warn', `cannot sync ${options.store}: ${messageOf(error)}`);
+      if (!failing) log('warn', `cannot sync ${store}: ${messageOf(error)}`);
       failing = true;
     }
   };
   const pass = (): Promise<void> => {
-    // The current pass may have read older contents, so the caller gets a pass that starts after it (SYNC-LOOP-1).
-    const mine: Promise<void> = (running ?? Promise.resolve()).then(passOnce).finally(() => {
-      if (running === mine) running = null;
-    });
-    running = mine;
-    return mine;
+    last = last.then(passOnce); // the current pass may have read older contents (SYNC-LOOP-1)
+    return last;
   };
   const schedule = (): void => {
-    timer = setTimeout(() => void pass().then(() => timer && schedule()), options.everyMs).unref();
+    timer = setTimeout(() => void pass().then(() => timer && schedule()), everyMs).unref();
   };
   schedule();
   return {
@@ -92,13 +87,4 @@ function unlessGone<T>(instead: T): (error: unknown) => T {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return instead;
     throw error;
   };
-}
-
-async function syncPath(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }

@@ -1,18 +1,11 @@
 import { rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FULL_DISK_BYTES, messageOf, ParleyError } from '../../../../kernel/index.ts';
-import type { RunningServer, ServerContext } from '../context.ts';
-import { prepareDirectory } from '../directory.ts';
-import { type Host, type ManagedLog, systemHost } from '../host.ts';
-import { knowsSyncAlways, type LocatedServer } from '../install/version.ts';
-import { isLockFree, takeLock } from '../lock.ts';
-import { findServerProcess, isServerProcess, seemsToRun, signalProcess } from '../process.ts';
-import { bringUp } from './bring-up.ts';
-import { DEFAULT_MAX_PAYLOAD } from './configuration.ts';
-import { locateNatsServer } from './locate.ts';
-import { urlOf } from './probe.ts';
-import { pruneRotatedLogs } from './server-log.ts';
+import { FULL_DISK_BYTES, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { canSyncAlways } from './configuration.ts';
+import { prepareDirectory } from './directory.ts';
+import { type Host, type ManagedLog, systemHost } from './host.ts';
+import { bringUp, pruneRotatedLogs, type RunningServer, type ServerContext, urlOf } from './launch.ts';
+import { findServerProcess, isLockFree, isServerProcess, signalProcess, takeLock } from './process.ts';
 import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 
 /**
@@ -27,15 +20,6 @@ import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
  *    JetStream request any more, and 2.15.1 refuses every post.
  */
 
-/** `always`: an acknowledged message is on disk. `periodic`: about a second later, while a daemon runs. */
-export type Durability = 'always' | 'periodic';
-
-export interface RestartEvent {
-  readonly pid: number;
-  /** Restarts since this process started or adopted the server. */
-  readonly restarts: number;
-}
-
 export interface ManagedServer {
   /** `nats://127.0.0.1:<port>`, without credentials; constant for this directory. */
   readonly url: string;
@@ -46,9 +30,6 @@ export interface ManagedServer {
   /** Another process had started it. */
   readonly adopted: boolean;
   readonly pid: number;
-  readonly durability: Durability;
-  /** Calls back after each restart; returns a function that removes the listener. */
-  onRestart(listener: (event: RestartEvent) => void): () => void;
   /** Ends the server; resolves when its directory is free. Calls share one promise. */
   stop(): Promise<void>;
 }
@@ -77,7 +58,6 @@ class SupervisedServer implements ManagedServer {
   readonly #context: ServerContext;
   /** The controller of the context's signal. */
   readonly #stopping: AbortController;
-  readonly #listeners = new Set<(event: RestartEvent) => void>();
   #server: RunningServer;
   #state: State;
   #syncLoop: SyncLoop | null = null;
@@ -110,14 +90,6 @@ class SupervisedServer implements ManagedServer {
   get pid(): number {
     return this.#server.pid;
   }
-  get durability(): Durability {
-    return durabilityOf(this.#server);
-  }
-
-  onRestart(listener: (event: RestartEvent) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  }
 
   stop(): Promise<void> {
     if (this.#state.kind === 'stopping') return this.#state.done;
@@ -131,13 +103,11 @@ class SupervisedServer implements ManagedServer {
     this.#server = server;
     this.#upSince = performance.now();
     void server.exited?.then(() => this.#poll()); // sooner than the next poll of the lock
-    if (this.durability === 'periodic') {
-      const { files, log } = this.#context;
-      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS });
-    } else {
-      void this.#syncLoop?.stop();
-      this.#syncLoop = null;
-    }
+    void this.#syncLoop?.stop();
+    const { files, log } = this.#context;
+    this.#syncLoop = canSyncAlways(server.version)
+      ? null
+      : startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS });
   }
 
   #watch(): State {
@@ -148,19 +118,17 @@ class SupervisedServer implements ManagedServer {
     const before = this.#state;
     if (before.kind !== 'watching') return;
     clearTimeout(before.timer);
-    const { files, host, log } = this.#context;
-    const free = await isLockFree(files.lock).catch((error: unknown) => {
+    const { files, log } = this.#context;
+    const isDead = await isLockFree(files.lock).catch((error: unknown) => {
       log('warn', `cannot monitor the nats-server: ${messageOf(error)}`);
       return false;
     });
-    // The second check matters only when another daemon restarted it first: then the new server is adopted.
-    const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
     // A failure is repeated at a later poll.
     if (++this.#polls % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
     const hasRoomAgain = await this.#hasRoomAgain();
     if (this.#state !== before) return; // stopped, or another poll was faster
-    if (!dead && !hasRoomAgain) this.#state = this.#watch();
-    else this.#state = { kind: 'restarting', done: this.#restart(dead) };
+    if (!isDead && !hasRoomAgain) this.#state = this.#watch();
+    else this.#state = { kind: 'restarting', done: this.#restart(isDead) };
   }
 
   /** True once after the disk was full. */
@@ -190,15 +158,10 @@ class SupervisedServer implements ManagedServer {
         if (!signal.aborted) log('warn', `the nats-server cannot be restarted: ${messageOf(error)}`);
       }
     }
-    if (!signal.aborted) this.#announceRestart();
-  }
-
-  #announceRestart(): void {
-    const { pid } = this.#server;
-    const event: RestartEvent = { pid, restarts: ++this.#restarts };
+    if (signal.aborted) return;
     this.#state = this.#watch();
-    this.#context.log('info', `the nats-server is running again (process ${pid})`, event);
-    for (const listener of this.#listeners) listener(event);
+    const fields = { pid: this.#server.pid, restarts: ++this.#restarts };
+    log('info', `the nats-server is running again (process ${fields.pid})`, fields);
   }
 
   async #end(before: State): Promise<void> {
@@ -213,26 +176,16 @@ class SupervisedServer implements ManagedServer {
   }
 }
 
-function durabilityOf(server: Pick<RunningServer, 'version'>): Durability {
-  return knowsSyncAlways(server.version) ? 'always' : 'periodic';
-}
-
 const PAUSE_MS = 25;
 
-interface EndPatience {
-  /** From SIGTERM to SIGKILL. */
-  readonly gracefulMs: number;
-  /** From SIGKILL to giving up. */
-  readonly forcedMs: number;
-}
-const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
+/** From SIGTERM to SIGKILL, and from there to giving up. */
+const END_PATIENCE = { gracefulMs: 5_000, forcedMs: 5_000 };
 
 /**
  * Ends the server of the directory, first gracefully, then by SIGKILL; resolves when its lock is free. Only a process that was
- * just verified to be this server gets a signal. A server that another daemon starts meanwhile is left running.
- * Throws `NATS_SERVER_STUCK`.
+ * just verified to be this server gets a signal. Throws `NATS_SERVER_STUCK`.
  */
-export async function endServer(context: ServerContext, patience: EndPatience = END_PATIENCE): Promise<void> {
+export async function endServer(context: ServerContext, patience = END_PATIENCE): Promise<void> {
   const { files, host, log } = context;
   const started = performance.now();
   let target: number | null = null;
@@ -248,12 +201,9 @@ export async function endServer(context: ServerContext, patience: EndPatience = 
     if (target === null) {
       target = await findServerProcess(files, host, log);
       if (target !== null) signalProcess(target, 'SIGTERM');
-    } else if (!(await isServerProcess(target, files.configuration, host))) {
-      // It has ended. If the lock is still held, another daemon has started a server.
-      const other = await findServerProcess(files, host, log);
-      if (other !== null && other !== target) return;
     } else if (!forced && elapsed > patience.gracefulMs) {
       forced = true;
+      if (!(await isServerProcess(target, files.configuration, host))) continue;
       log('warn', `the nats-server (process ${target}) did not stop in time; killing it`, { pid: target });
       signalProcess(target, 'SIGKILL');
     }
@@ -276,12 +226,10 @@ export interface ManagedServerOptions {
   /** The server's own directory; created if it is missing. */
   readonly directory: string;
   readonly log: ManagedLog;
-  /** Path of the nats-server. */
-  readonly binary?: string;
-  /** What `locateNatsServer` found; default, without `binary`: what it finds in the usual places. */
-  readonly located?: LocatedServer;
-  /** Bytes; default 1 MiB. */
-  readonly maxPayload?: number;
+  /** Absolute path of the nats-server. */
+  readonly binary: string;
+  /** Its version, if it was just read. */
+  readonly version?: string;
   /** Limit for an empty server to answer; default 15 s. */
   readonly startTimeoutMs?: number;
   readonly host?: Host;
@@ -292,48 +240,36 @@ const START_TIMEOUT_MS = 15_000;
 /**
  * Adopts the server that runs on this directory, or starts a new one.
  * Throws `ParleyError`: `NATS_DIRECTORY_UNWRITABLE`, `NATS_DIRECTORY_IN_USE`, `NATS_PORT_IN_USE`,
- * `NATS_SERVER_MISSING`, `NATS_SERVER_UNUSABLE`, `NATS_SERVER_FAILED`, `NATS_SERVER_NOT_READY`, `NATS_NO_FREE_PORT`.
+ * `NATS_SERVER_UNUSABLE`, `NATS_SERVER_FAILED`, `NATS_SERVER_NOT_READY`, `NATS_NO_FREE_PORT`.
  */
-export async function startManagedServer(options: ManagedServerOptions): Promise<ManagedServer> {
-  const { log } = options;
-  const host = options.host ?? systemHost();
-  const files = await prepareDirectory(options.directory);
+export async function startManagedServer({
+  directory,
+  version,
+  ...options
+}: ManagedServerOptions): Promise<ManagedServer> {
   const stopping = new AbortController();
-  const located = options.binary
-    ? { path: resolve(options.binary) }
-    : (options.located ?? (await locateNatsServer({ env: {}, log, host })));
   const context: ServerContext = {
-    files,
-    host,
-    log,
-    binary: located.path,
-    maxPayload: options.maxPayload ?? DEFAULT_MAX_PAYLOAD,
-    startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
+    ...{ host: systemHost(), startTimeoutMs: START_TIMEOUT_MS, ...options },
+    files: await prepareDirectory(directory),
     signal: stopping.signal,
   };
-  const version = 'version' in located ? located.version : undefined;
   const server = await bringUp({ ...context, version });
-  logServer(log, server);
+  logServer(context.log, server);
   return new SupervisedServer(context, server, stopping);
 }
 
-function logServer(log: ManagedLog, server: RunningServer): void {
-  const durability = durabilityOf(server);
-  const verb = server.adopted ? 'adopted the running' : 'started a';
-  log('info', `${verb} nats-server ${server.version} at ${urlOf(server.endpoint)} (process ${server.pid})`, {
-    pid: server.pid,
-    version: server.version,
-    adopted: server.adopted,
-    durability,
-  });
-  if (durability === 'always') {
-    log('info', 'every acknowledged message is on disk (sync_interval: always)');
-    return;
-  }
-  log(
-    'warn',
-    `nats-server ${server.version} cannot sync each message: its files are synced about once a second while this ` +
-      'daemon runs. A killed process loses nothing; a power loss can lose the last two seconds of acknowledged messages, ' +
-      'or the last two minutes if no daemon was running. Use nats-server 2.10 or newer to avoid this.',
-  );
+function logServer(log: ManagedLog, { endpoint, pid, version, adopted }: RunningServer): void {
+  const isAlways = canSyncAlways(version);
+  const verb = adopted ? 'adopted the running' : 'started a';
+  const durability = isAlways ? 'always' : 'periodic';
+  const fields = { pid, version, adopted, durability };
+  log('info', `${verb} nats-server ${version} at ${urlOf(endpoint)} (process ${pid})`, fields);
+  if (isAlways) log('info', 'every acknowledged message is on disk (sync_interval: always)');
+  else
+    log(
+      'warn',
+      `nats-server ${version} cannot sync each message: its files are synced about once a second while this ` +
+        'daemon runs. A killed process loses nothing; a power loss can lose the last two seconds of acknowledged messages, ' +
+        'or the last two minutes if no daemon was running. Use nats-server 2.10 or newer to avoid this.',
+    );
 }

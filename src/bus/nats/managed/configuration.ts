@@ -1,9 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Credentials, Endpoint, ServerFiles } from '../directory.ts';
-import type { Host } from '../host.ts';
-import { knowsSyncAlways } from '../install/version.ts';
-import { LOOPBACK } from '../port.ts';
+import { isAtLeast, isRecord, parseJson } from '../../../kernel/index.ts';
+import type { Credentials, Endpoint, ServerFiles } from './directory.ts';
 
 /**
  * The configuration of the managed server.
@@ -20,15 +18,20 @@ export interface ConfigurationInput {
   readonly credentials: Credentials;
   readonly version: string;
   /** Bytes. */
-  readonly maxPayload: number;
-  /** Bytes. */
   readonly maxFile: number;
 }
 
+/** The only address of the managed server. */
+export const LOOPBACK = '127.0.0.1';
+
 const MEBIBYTE = 1024 * 1024;
-export const DEFAULT_MAX_PAYLOAD = MEBIBYTE;
 const MAX_MEMORY = 256 * MEBIBYTE;
 const LOG_SIZE_LIMIT = 10 * MEBIBYTE;
+
+/** Since 2.10 a server can sync each message (`sync_interval: always`). */
+export function canSyncAlways(version: string): boolean {
+  return isAtLeast(version, [2, 10]);
+}
 
 export function renderConfiguration(input: ConfigurationInput): string {
   const { files, endpoint, credentials } = input;
@@ -38,7 +41,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
     `host: ${quote(LOOPBACK)}`,
     `port: ${endpoint.port}`,
     `authorization { users: [{ nkey: ${quote(credentials.user)} }] }`,
-    `max_payload: ${input.maxPayload}`,
+    `max_payload: ${MEBIBYTE}`,
     // Disconnects a dead client after 10 s, one that reads too slowly after 5 s.
     'ping_interval: "5s"',
     'ping_max: 2',
@@ -50,7 +53,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
     `  store_dir: ${quote(files.directory)}`,
     `  max_mem: ${MAX_MEMORY}`,
     `  max_file: ${input.maxFile}`,
-    ...(knowsSyncAlways(input.version) ? ['  sync_interval: always'] : []),
+    ...(canSyncAlways(input.version) ? ['  sync_interval: always'] : []),
     '}',
   ];
   return `${lines.join('\n')}\n`;
@@ -68,15 +71,7 @@ const LEAST_MAX_FILE = 512 * MEBIBYTE;
 
 /** The limit of all streams together, in bytes. `free`: the free bytes of the disk. */
 export function sizeMaxFile(free: number, used: number, reserved: number): number {
-  return Math.floor(
-    Math.max((free + used) * SHARE_OF_DISK, reserved + LEAST_MAX_FILE, used + LEAST_MAX_FILE),
-  );
-}
-
-export async function maxFileFor(files: ServerFiles, host: Host): Promise<{ maxFile: number; free: number }> {
-  const free = await host.freeBytes(files.directory);
-  const stored = await measureStore(files.store);
-  return { maxFile: sizeMaxFile(free, stored.used, stored.reserved), free };
+  return Math.floor(Math.max((free + used) * SHARE_OF_DISK, Math.max(reserved, used) + LEAST_MAX_FILE));
 }
 
 /** The bytes on disk, and the sum that the streams reserve (`max_bytes` in `meta.inf`). */
@@ -95,10 +90,7 @@ export async function measureStore(store: string): Promise<{ used: number; reser
 }
 
 async function reservedBy(path: string): Promise<number> {
-  try {
-    const { max_bytes: maxBytes } = JSON.parse(await readFile(path, 'utf8')) as { max_bytes?: unknown };
-    return typeof maxBytes === 'number' && maxBytes > 0 ? maxBytes : 0;
-  } catch {
-    return 0; // incomplete: the server cannot recover that stream either
-  }
+  const meta = parseJson(await readFile(path, 'utf8').catch(() => ''));
+  // Incomplete: the server cannot recover that stream either.
+  return isRecord(meta) && typeof meta.max_bytes === 'number' ? Math.max(meta.max_bytes, 0) : 0;
 }
