@@ -1,7 +1,9 @@
 import { z } from 'zod';
-import { hireBudgetSchema, modeSchema } from '../conversation/index.ts';
+import { hireBudgetSchema, modeSchema, NAME_PATTERN } from '../conversation/index.ts';
+import { hasVisible } from '../kernel/index.ts';
+import { slugShape } from './post.ts';
 
-/** Answers of the request API that several verbs share or that are long; `contract.ts` has the table. */
+/** The messages of the request API that several verbs share or that are long; `contract.ts` has the table. */
 
 /** Fields of an answer. The type names these alone, the schema lets others pass (CONTRACT-1). */
 export function fields<S extends z.ZodRawShape>(shape: S): z.ZodObject<S> {
@@ -66,7 +68,7 @@ export const activity = fields({
     ),
 });
 
-const summary = {
+const inList = {
   id: z.string(),
   title: z.string().nullable(),
   archived: z.boolean().optional().describe('Absent where the list is older than this field'),
@@ -88,7 +90,7 @@ export const spent = fields({
 export const page = fields({
   conversations: list(
     fields({
-      ...summary,
+      ...inList,
       /** ISO 8601. */
       updatedAt: z.string(),
       activeAt: z
@@ -147,7 +149,7 @@ const hired = fields({
 });
 
 export const detail = fields({
-  ...summary,
+  ...inList,
   /** Null outside mode run. */
   run: fields({
     runId: z.string(),
@@ -290,3 +292,248 @@ export const agents = fields({
   /** The slug of the agent that answers if no other rule decides. */
   default: agent.optional(),
 });
+
+/** The verb `search`: words in the messages of all conversations. */
+
+/** Messages of one answer, by default and at most. */
+export const FOUND = 20;
+const MOST_FOUND = 100;
+
+const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
+  error: 'expected a time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z',
+});
+
+export const searchRequest = z.strictObject({
+  q: z.string().max(1_000).refine(hasVisible, { error: 'expected at least one word' }),
+  conversation: z.string().regex(NAME_PATTERN).optional(),
+  /** Author of the message: the slug of an agent; the id or the name of a person. */
+  agent: z.string().optional(),
+  person: z.string().optional(),
+  /** The phase at the message. */
+  phase: z.string().optional(),
+  /** Messages from `after` on and before `before`. */
+  after: time.optional(),
+  before: time.optional(),
+  limit: z.int().positive().max(MOST_FOUND).optional(),
+});
+
+export const searchAnswer = fields({
+  /** Best first. */
+  hits: list(
+    fields({
+      conversation: z.string(),
+      title: z.string().nullable(),
+      index,
+      at: z.string().describe('ISO 8601'),
+      author: fields({ kind: z.enum(['person', 'agent', 'system']), id: z.string(), name: z.string() }),
+      phase: z.string().nullable(),
+      score: z.number().describe('Higher is better'),
+      snippet: z.string(),
+      marks: list(z.tuple([z.int(), z.int()])).describe('Start and end of each found word in `snippet`'),
+    }),
+  ),
+  pending: count.describe('Conversations whose newest messages are not in the index yet; search again soon'),
+  incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
+});
+
+/** The answer of the verb `status`: what runs, waits or failed, and what the daemons are connected to. */
+
+/** Rows of each group, by default and at most. */
+export const STATUS_ROWS = 20;
+export const MOST_STATUS_ROWS = 200;
+
+/** The first rows, and how many there are in all. */
+const group = fields({
+  count,
+  first: list(activity.extend({ conversation: z.string(), title: z.string().nullable() })),
+});
+
+const server = fields({
+  server: z.string(),
+  state: z.enum(['connecting', 'ready', 'failed']),
+  leftOut: list(z.string())
+    .optional()
+    .describe('Tools that cannot be offered to models, each with the reason'),
+  error: z.string().optional().describe('Why it failed'),
+});
+
+const calls = {
+  calls: count.describe('Since the daemon started, retries included in each'),
+  failed: count,
+  answeredAt: z.string().optional().describe('The newest answer; ISO 8601'),
+  failure: fields({ at: z.string(), code: z.string() }).optional().describe('The newest failure'),
+};
+
+const model = fields({
+  model: z.string().describe('Its key in `models`'),
+  ...calls,
+  seconds: fields({ mean: z.number(), p95: z.number().describe('Estimated from the histogram of /metrics') })
+    .optional()
+    .describe('Of answered calls'),
+  firstTokenSeconds: z.number().optional().describe('Mean time until the first part of an answer'),
+});
+export type ModelStatus = z.output<typeof model>;
+
+const program = fields({ agent, ...calls });
+export type ProgramStatus = z.output<typeof program>;
+
+const daemon = fields({
+  daemon: z.string().nullable().describe('Its id among daemons that share logs; null: they are not shared'),
+  version: z.string().optional(),
+  pid: z.int().optional(),
+  startedAt: z.string().optional().describe('ISO 8601'),
+  store: z.string().optional(),
+  data: z.string().optional().describe('The data directory'),
+  nats: z.string().optional(),
+  http: z.string().nullable().optional(),
+  servers: list(server).optional().describe('Its MCP servers'),
+  models: list(model).optional().describe('Absent without HTTP, for which calls are counted'),
+  programs: list(program)
+    .optional()
+    .describe('How it called the agents in other processes; absent as `models`'),
+  owns: fields({ count, first: list(z.string()) })
+    .optional()
+    .describe('The conversations that it has in memory and works on'),
+  error: z.string().optional().describe('Why the other fields are missing'),
+});
+
+const groups = {
+  conversations: count,
+  /** Longest first. */
+  running: group,
+  waiting: group,
+  /** Newest first. */
+  limited: group,
+  stopped: group,
+  failed: group,
+};
+
+export const status = fields({
+  at: z.string().describe('ISO 8601'),
+  ...groups,
+  deadLetters: count.nullable().describe('Null: the server did not answer'),
+  queue: fields({ posts: count, oldestAt: z.string().nullable() })
+    .nullable()
+    .describe('Posts that are not in a log yet; null: the server did not answer'),
+  daemons: list(daemon),
+  agents: list(
+    fields({
+      agent,
+      connected: z.boolean(),
+      absent: z.enum(['fail', 'wait']).describe('What a turn does while the program is not connected'),
+    }),
+  ).describe('Agents in other processes'),
+  spent: list(spent)
+    .optional()
+    .describe('With `days`: what model calls used in all conversations, by day and agent'),
+  incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
+});
+
+export type StatusGroups = z.output<z.ZodObject<typeof groups>>;
+
+/** The most runs of each side, for each turn. */
+const MOST_RUNS = 20;
+const MOST_TURNS = 5_000;
+
+/** In lower case: it names a file, and many file systems ignore case. */
+export const whatIfId = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, { error: 'expected 1 to 64 lower-case letters, digits, _ or -' });
+
+export const whatIfRequest = {
+  /** Generated when it is left out. The same id again starts nothing. */
+  id: whatIfId.optional(),
+  /** Default: the agent of entry `at`. */
+  agent: slugShape.optional(),
+  /** Entries of the turns to send again, or every turn of the agent. */
+  at: z.union([index, z.array(index).min(1).max(MOST_TURNS), z.literal('all')]),
+  /** `turn` (default): from the first request of the turn. `answer`: from the request that entry `at` answers. */
+  start: z.enum(['turn', 'answer']).optional(),
+  /** A key of `models`. */
+  model: z.string().min(1).optional(),
+  /** The instructions of the agent. */
+  persona: z.string().optional(),
+  /** How often the changed request is sent, and the unchanged one. Default: 1. */
+  runs: z.int().min(1).max(MOST_RUNS).optional(),
+};
+
+const call = fields({ name: z.string(), arguments: z.string() });
+
+const run = fields({
+  outcome: z
+    .enum(['answered', 'ended', 'diverged', 'failed', 'interrupted'])
+    .describe('`ended`: it made the recorded calls to the end of the turn, which has no further answer'),
+  content: z.string().nullable().describe('The text of its last answer'),
+  toolCalls: list(call).describe('The calls of its last answer, which did not run'),
+  finishReason: z.string().optional(),
+  model: z.string().optional().describe('As reported by the provider'),
+  steps: count.describe('Its model calls'),
+  used,
+  duration: z.number().describe('Milliseconds in model calls'),
+  requestHash: z.string().describe('Of its first request'),
+  code: z.string().optional(),
+  message: z.string().optional().describe('Why it failed'),
+  /** Against the recorded turn. */
+  verdict: z.enum(['same', 'different', 'diverged', 'failed', 'interrupted']),
+});
+
+const turn = fields({
+  at: index.describe('The last answer of the turn'),
+  recorded: fields({
+    content: z.string().nullable(),
+    toolCalls: list(call),
+    finishReason: z.string().optional(),
+    model: z.string().optional(),
+    steps: count,
+    used,
+    requestHash: z.string(),
+  }),
+  control: list(run).describe('Runs of the unchanged request'),
+  changed: list(run),
+  failure: fields({ code: z.string(), message: z.string() })
+    .optional()
+    .describe('Why it could not be sent again'),
+  truncated: z.literal(true).optional().describe('Its texts are cut: it did not fit an answer'),
+});
+
+const tally = fields({
+  same: count,
+  different: count,
+  diverged: count,
+  failed: count,
+  interrupted: count,
+  used,
+});
+
+const whatIf = {
+  id: z.string(),
+  conversation: z.string(),
+  agent: z.string(),
+  state: z.enum(['queued', 'running', 'done', 'interrupted', 'stopped', 'limited']),
+  /** Why it is `limited`. */
+  reason: z.string().optional(),
+  by: z.string().describe('Who started it'),
+  startedAt: z.string(),
+  endedAt: z.string().nullable(),
+  start: z.enum(['turn', 'answer']),
+  change: fields({ model: z.string().nullable(), persona: z.boolean() }),
+  runs: count.describe('Of each side, for each turn'),
+  done: count.describe('Runs that ended, of both sides'),
+  total: count,
+  turns: count,
+  control: tally,
+  changed: tally,
+};
+
+export const whatIfSummary = fields(whatIf);
+export const whatIfList = fields({ whatIfs: list(whatIfSummary) });
+export const whatIfResult = fields({
+  ...whatIf,
+  results: list(turn).describe('From the position `from` on, as many as fit'),
+  next: z.int().nullable().describe('The `from` of the next page'),
+});
+
+export type WhatIfSummary = z.output<typeof whatIfSummary>;
+export type WhatIfTurn = z.output<typeof turn>;
+export type WhatIfRun = z.output<typeof run>;
+export type WhatIfTally = z.output<typeof tally>;

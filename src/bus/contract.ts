@@ -20,15 +20,21 @@ import {
   index,
   letter,
   list,
+  MOST_STATUS_ROWS,
   page,
   posted,
   reloaded,
+  searchAnswer,
+  searchRequest,
+  status,
   tools,
+  whatIfId,
+  whatIfList,
+  whatIfRequest,
+  whatIfResult,
+  whatIfSummary,
 } from './answers.ts';
 import { postShape, slugShape } from './post.ts';
-import { searchAnswer, searchRequest } from './search.ts';
-import { MOST_STATUS_ROWS, status } from './status.ts';
-import { whatIfId, whatIfList, whatIfRequest, whatIfResult, whatIfSummary } from './what-if.ts';
 
 /**
  * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI

@@ -43,12 +43,8 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
   return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
 }
 
-export type DecodedRequest =
-  | { readonly ok: true; readonly body: unknown }
-  | { readonly ok: false; readonly refusal: Refusal };
-
-/** The JSON of a request; `{}` for an empty one. */
-export function decodeRequest(bytes: Uint8Array): DecodedRequest {
+/** The JSON of a request, or why it is refused; `{}` for an empty one. */
+export function decodeRequest(bytes: Uint8Array): ApiAnswer {
   if (bytes.length === 0) return { ok: true, body: {} };
   try {
     const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -56,9 +52,8 @@ export function decodeRequest(bytes: Uint8Array): DecodedRequest {
     const message = `the request is nested deeper than ${MAX_DEPTH} levels`;
     return { ok: false, refusal: refusal('INVALID_FIELD', message, 'flatten the request') };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) {
+    if (!(error instanceof SyntaxError))
       return { ok: false, refusal: refusal('INVALID_UTF8', 'the request is not valid UTF-8') };
-    }
     const message = `the request is not JSON: ${jsonFault(error)}`;
     return { ok: false, refusal: refusal('MALFORMED_JSON', message, 'send one JSON object') };
   }
@@ -109,37 +104,23 @@ export function logFault(log: BusLog, fault: unknown, fields: object, message: s
   } else log.error({ err: fault, ...fields }, message);
 }
 
-const STATUS: Readonly<Record<string, number>> = {
-  UNAUTHORIZED: 401,
-  FORBIDDEN: 403,
-  NOT_FOUND: 404,
-  UNKNOWN_CONVERSATION: 404,
-  UNKNOWN_ENDPOINT: 404,
-  CONFLICT: 409,
-  ID_CONFLICT: 409,
-  NOT_RETRYABLE: 409,
-  DEAD_LETTER_CUT: 409,
-  APPROVAL_ANSWERED: 409,
-  APPROVAL_EXPIRED: 409,
-  TOO_LARGE: 413,
-  INTERNAL: 500,
-  BROKER_UNAVAILABLE: 503,
-  NATS_SILENT: 504,
-  CONVERSATION_MOVED: 503,
-  TIMEOUT: 503,
-  STOPPING: 503,
-  BUS_CLOSED: 503,
-  STORE_UNAVAILABLE: 503,
-  STORE_FULL: 503,
-  LOG_UNAVAILABLE: 503,
-  LOG_WRITE_FAILED: 503,
-  SEARCH_INDEX_FAILED: 503,
-};
+const CODES: readonly (readonly [number, readonly string[]])[] = [
+  [401, ['UNAUTHORIZED']],
+  [403, ['FORBIDDEN']],
+  [404, ['NOT_FOUND', 'UNKNOWN_CONVERSATION', 'UNKNOWN_ENDPOINT']],
+  [409, ['CONFLICT', 'ID_CONFLICT', 'NOT_RETRYABLE', 'DEAD_LETTER_CUT']],
+  [409, ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED']],
+  [413, ['TOO_LARGE']],
+  [500, ['INTERNAL']],
+  [503, ['BROKER_UNAVAILABLE', 'CONVERSATION_MOVED', 'TIMEOUT', 'STOPPING', 'BUS_CLOSED']],
+  [503, ['STORE_UNAVAILABLE', 'STORE_FULL', 'LOG_UNAVAILABLE', 'LOG_WRITE_FAILED', 'SEARCH_INDEX_FAILED']],
+  [504, ['NATS_SILENT']],
+];
 
 /** The HTTP status of an error code: 400 for what the sender can correct, and for any code not listed. */
 export function statusOf(code: string): number {
-  const listed = Object.hasOwn(STATUS, code) ? STATUS[code] : undefined;
-  if (listed !== undefined) return listed;
+  const listed = CODES.find(([, codes]) => codes.includes(code));
+  if (listed) return listed[0];
   if (code.endsWith('_NOT_FOUND')) return 404;
   return code.endsWith('_CONFLICT') ? 409 : 400;
 }

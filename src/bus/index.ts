@@ -3,8 +3,7 @@
  * pure; `nats/` is the adapter, `memory/` the one for tests.
  *
  * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
- * contract.ts      request and answer of each verb of the request API; answers.ts, search.ts, status.ts, what-if.ts: the longer
- *                  ones
+ * contract.ts      request and answer of each verb of the request API; answers.ts: the longer ones
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
  * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
@@ -16,6 +15,18 @@
  * `follower.ts` alone.
  */
 
+export {
+  FOUND,
+  MOST_STATUS_ROWS,
+  type ModelStatus,
+  type ProgramStatus,
+  STATUS_ROWS,
+  type StatusGroups,
+  type WhatIfRun,
+  type WhatIfSummary,
+  type WhatIfTally,
+  type WhatIfTurn,
+} from './answers.ts';
 export {
   type AnswerOf,
   CONVERSATION_VERBS,
@@ -51,7 +62,6 @@ export {
   permissionsOf,
   type User,
 } from './permissions.ts';
-export type { BusLog } from './port.ts';
 export * from './port.ts';
 export {
   type AddressedPost,
@@ -71,15 +81,6 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
-export { FOUND } from './search.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
-export {
-  MOST_STATUS_ROWS,
-  type ModelStatus,
-  type ProgramStatus,
-  STATUS_ROWS,
-  type StatusGroups,
-} from './status.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';
-export type { WhatIfRun, WhatIfSummary, WhatIfTally, WhatIfTurn } from './what-if.ts';

@@ -47,12 +47,17 @@ interface Access {
 
 type Guest = Exclude<User, { readonly role: 'daemon' }>;
 
+/** What the daemon publishes of conversations. */
+function feedsOf(subjects: Subjects): string[] {
+  return [subjects.log(ANY), subjects.live(ANY, ANY), subjects.audit(ANY), subjects.dead(ANY, ANY)];
+}
+
 function accessOf(subjects: Subjects, user: Guest): Access {
   switch (user.role) {
     case 'operator':
       return {
         sends: [`${subjects.prefix}.api.>`, '$SRV.>'],
-        receives: [subjects.log(ANY), subjects.live(ANY, ANY), subjects.audit(ANY), subjects.dead(ANY, ANY)],
+        receives: feedsOf(subjects),
         serves: [],
       };
     case 'publisher': {
@@ -97,10 +102,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
   return {
     publish: [
       subjects.in(ANY, ANY),
-      subjects.log(ANY),
-      subjects.live(ANY, ANY),
-      subjects.audit(ANY),
-      subjects.dead(ANY, ANY),
+      ...feedsOf(subjects),
       subjects.settled,
       `${prefix}.agent.*.*`,
       `${prefix}.agent.*.*.*`,
@@ -135,16 +137,12 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
 function jetStreamOf(stream: string): string[] {
   const api = '$JS.API';
   return [
-    ...['INFO', 'CREATE', 'UPDATE', 'PURGE'].map((verb) => `${api}.STREAM.${verb}.${stream}`),
-    `${api}.STREAM.MSG.GET.${stream}`,
+    ...['INFO', 'CREATE', 'UPDATE', 'PURGE', 'MSG.GET'].map((verb) => `${api}.STREAM.${verb}.${stream}`),
     `${api}.DIRECT.GET.${stream}`,
     `${api}.DIRECT.GET.${stream}.>`,
     `${api}.CONSUMER.CREATE.${stream}`,
     `${api}.CONSUMER.CREATE.${stream}.>`,
-    `${api}.CONSUMER.DURABLE.CREATE.${stream}.*`,
-    `${api}.CONSUMER.INFO.${stream}.*`,
-    `${api}.CONSUMER.DELETE.${stream}.*`,
-    `${api}.CONSUMER.MSG.NEXT.${stream}.*`,
+    ...['DURABLE.CREATE', 'INFO', 'DELETE', 'MSG.NEXT'].map((verb) => `${api}.CONSUMER.${verb}.${stream}.*`),
     `$JS.ACK.${stream}.>`,
   ];
 }
@@ -159,12 +157,8 @@ interface Export {
   readonly isAnsweredByMany: boolean;
 }
 
-interface Import {
-  readonly kind: 'service' | 'stream';
-  readonly subject: string;
-  /** Name of the account that exports it. */
-  readonly from: string;
-}
+/** `from`: name of the account that exports it. */
+type Import = Pick<Export, 'kind' | 'subject'> & { readonly from: string };
 
 export interface Account {
   readonly name: string;
@@ -213,18 +207,16 @@ function daemonExports(subjects: Subjects): Export[] {
   return [
     ...[subjects.in(ANY, ANY), `${prefix}.api.>`, subjects.turnReply(ANY, ANY)].map(service),
     { kind: 'service', subject: '$SRV.>', isAnsweredByMany: true },
-    ...[
-      subjects.log(ANY),
-      subjects.live(ANY, ANY),
-      subjects.audit(ANY),
-      subjects.dead(ANY, ANY),
-      subjects.turnControl(ANY, ANY),
-    ].map((subject): Export => ({ kind: 'stream', subject, isAnsweredByMany: false })),
+    ...[...feedsOf(subjects), subjects.turnControl(ANY, ANY)].map(stream),
   ];
 }
 
 function service(subject: string): Export {
   return { kind: 'service', subject, isAnsweredByMany: false };
+}
+
+function stream(subject: string): Export {
+  return { kind: 'stream', subject, isAnsweredByMany: false };
 }
 
 function imported(kind: Import['kind'], from: string) {

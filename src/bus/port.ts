@@ -25,19 +25,8 @@ import type { Sharing } from './sharing.ts';
  * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
-export type {
-  Delivery,
-  DeliveryHead,
-  LackedPosts,
-  LiveChunk,
-  OldPosts,
-  Reading,
-  RefusedRuns,
-  SkippedPosts,
-  SkipUntil,
-  StreamPosition,
-  UnreadPosts,
-};
+export type * from './deliveries.ts';
+export type { LiveChunk };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {

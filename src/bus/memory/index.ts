@@ -1,8 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { ParleyError } from '../../kernel/index.ts';
+import { decodeDeadLetter, encodeDeadLetter } from '../dead-letter.ts';
+import type {
+  ApiAnswer,
+  ApiHandler,
+  ApiRequest,
+  Bus,
+  DeadLetter,
+  DeadLetters,
+  Delivery,
+  Eraser,
+} from '../port.ts';
+
 /**
  * The bus in memory: posts, dead letters and requests of one process, without a server.
  *
- *   memory-bus   the bus; `request` calls the request API as a client does
- *
  * It delivers one post at a time, in order, and never loses one. No agent in another process can connect.
  */
-export { createMemoryBus, type MemoryBus } from './memory-bus.ts';
+
+export interface MemoryBusOptions {
+  /** The wall clock. */
+  readonly now: () => number;
+  readonly maxPayload?: number;
+  /** Gets what followers of a conversation get. */
+  readonly onEntries?: Bus['publishEntries'];
+  /** Identifies the ingress stream; default: a new one. */
+  readonly stream?: string;
+}
+
+export interface MemoryBus {
+  readonly bus: Bus;
+  /** Calls the request API. */
+  request(request: ApiRequest): Promise<ApiAnswer>;
+  /** The next message of the ingress stream, which is not delivered. */
+  delivery(publisher: string, conversation: string, body: Uint8Array, more?: Partial<Delivery>): Delivery;
+  readonly letters: Map<number, DeadLetter>;
+}
+
+/** As the server's default. */
+const MAX_PAYLOAD = 1_048_576;
+
+/** The stream keeps no post after its delivery. */
+const ERASER: Eraser = {
+  leftOf: async () => [],
+  erase: async (deleted, isSettled) => ({ posts: 0, deadLetters: 0, isWhole: isSettled(deleted) }),
+  expireDeadLetters: async () => 0,
+};
+
+export function createMemoryBus({
+  now,
+  maxPayload = MAX_PAYLOAD,
+  onEntries = () => undefined,
+  stream = randomUUID(),
+}: MemoryBusOptions): MemoryBus {
+  let handler: ApiHandler | null = null;
+  let sequence = 0;
+  let lastLetter = 0;
+  const newest = new Map<string, number>();
+  const letters = new Map<number, DeadLetter>();
+
+  const delivery: MemoryBus['delivery'] = (publisher, conversation, body, more = {}) => {
+    sequence += 1;
+    newest.set(conversation, sequence);
+    const position = { stream, sequence };
+    const fallbackId = `in-${sequence}`;
+    return { position, takenAt: now(), fallbackId, publisher, conversation, body, messageId: null, ...more };
+  };
+
+  const bus: Bus = {
+    url: 'memory:',
+    maxPayload,
+    isConnected: true,
+    ingressStart: async () => ({ life: stream, old: null, lacked: null }),
+    startIngress: async (options) => options.onBegin?.(),
+    stopIngress: async () => undefined,
+    ...{ ingressLag: async () => null, unsettledUntil: async () => null },
+    lastPost: async (conversation) => ({ stream, sequence: newest.get(conversation) ?? 0 }),
+    ingressEnd: async () => ({ stream, sequence }),
+    share: () => unsupported('other daemons'),
+    publishEntries: onEntries,
+    publishLive: () => undefined,
+    publishAudit: () => undefined,
+    async publishDead({ publisher, conversation, position, body, fallbackId }, refused, id) {
+      const at = ++lastLetter;
+      const place = { sequence: at, at: new Date(now()).toISOString(), publisher, conversation };
+      const origin = { id: id || fallbackId, ingress: position };
+      letters.set(at, decodeDeadLetter(place, encodeDeadLetter(refused, body, origin, maxPayload)));
+      return at;
+    },
+    publishRefusedRuns: async () => undefined,
+    deadLetters: deadLettersOf(letters, stream),
+    eraser: ERASER,
+    claim: async () => undefined,
+    async serve(_, requestHandler) {
+      handler = requestHandler;
+    },
+    openTurn: () => unsupported('agents in other processes'),
+    isAgentConnected: async () => true,
+    close: async () => undefined,
+  };
+  const request = (asked: ApiRequest) =>
+    handler
+      ? handler(asked)
+      : Promise.reject(new ParleyError('NOT_READY', 'the daemon is starting or stopping'));
+  return { bus, request, delivery, letters };
+}
+
+function deadLettersOf(letters: Map<number, DeadLetter>, ingressStream: string): DeadLetters {
+  return {
+    ingressStream,
+    async page({ before = Number.POSITIVE_INFINITY, limit, code }) {
+      const older = [...letters.values()].reverse().filter(({ sequence }) => sequence < before);
+      const found = older.filter((letter) => code === undefined || letter.code === code);
+      const page = found.slice(0, limit);
+      return { letters: page, next: found.length > limit ? (page.at(-1)?.sequence ?? null) : null };
+    },
+    count: async () => letters.size,
+    get: async (at) => letters.get(at) ?? null,
+    async remove(at) {
+      letters.delete(at);
+    },
+  };
+}
+
+function unsupported(what: string): never {
+  throw new ParleyError('INTERNAL', `the bus in memory has no ${what}`);
+}

@@ -34,11 +34,10 @@ import { RefusedPosts } from './ingress/refused-posts.ts';
 import { lastSequence } from './ingress/stored-posts.ts';
 import type { StoreKind } from './serving/claim.ts';
 import { createFeeds, type RunningService, startService } from './serving/service.ts';
-import { isAgentConnected, openTurnLine } from './serving/turn-line.ts';
+import { isAgentConnected, NatsTurnLine } from './serving/turn-line.ts';
 import { brokerError } from './streams/broker-error.ts';
 import { NatsEraser } from './streams/eraser.ts';
-import { jetstreamManager } from './streams/jetstream-state.ts';
-import { ensureStreams, findStream, type StreamOptions } from './streams/streams.ts';
+import { ensureStreams, findStream, jetstreamManager, type StreamOptions } from './streams/streams.ts';
 
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;
@@ -229,16 +228,8 @@ class NatsBus implements Bus {
 
   openTurn(agent: string, onLive?: OnLive): TurnLine {
     const [connection, watch, { subjects }] = [this.#connection, this.#watch, this.#options];
-    const maxPayload = () => this.maxPayload;
-    return openTurnLine({
-      connection,
-      subjects,
-      watch,
-      maxPayload,
-      agent,
-      onLive,
-      closing: this.#closing.signal,
-    });
+    const [maxPayload, closing] = [() => this.maxPayload, this.#closing.signal];
+    return new NatsTurnLine({ connection, subjects, watch, maxPayload, agent, onLive, closing });
   }
 
   isAgentConnected(agent: string): Promise<boolean> {

@@ -129,7 +129,7 @@ function files<Key extends string>(
   return found;
 }
 
-/** The daemon answers to no other subjects (REPLY-SUBJECT-1 of src/bus/nats/serving/reply-subjects.ts). */
+/** The daemon answers to no other subjects (REPLY-SUBJECT-1 of src/bus/subjects.ts). */
 const INBOX_PREFIX = /^_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 
 function inboxOf(setting: SettingValue | null, problems: Problems): string | undefined {

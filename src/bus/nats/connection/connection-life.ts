@@ -1,7 +1,7 @@
 import { Events, type NatsConnection } from 'nats';
 import { messageOf, within } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
-import { CredentialMonitor } from './credential-monitor.ts';
+import { CredentialMonitor } from './credentials.ts';
 
 /** Limits the wait for a server that does not answer. */
 const CLOSE_DEADLINE_MS = 2_000;

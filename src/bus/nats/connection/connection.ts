@@ -1,9 +1,24 @@
 import { readFileSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from 'nats';
-import { errnoOf, messageOf, ParleyError, sleep, UNRESOLVED } from '../../../kernel/index.ts';
-import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
-import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
-import { type NamedServer, namedServers, ServerPool } from './servers.ts';
+import {
+  errnoOf,
+  messageOf,
+  ParleyError,
+  sleep,
+  splitUrls,
+  UNRESOLVED,
+  urlWithoutSecrets,
+} from '../../../kernel/index.ts';
+import {
+  authenticatorOf,
+  type CredentialFiles,
+  CredentialMonitor,
+  monitorCredentials,
+  refusedCredentials,
+  secretIn,
+  userJwt,
+} from './credentials.ts';
 import './client-patches.ts';
 
 /**
@@ -67,7 +82,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
     });
   }
   const pool = new ServerPool([first, ...others]);
-  const connectionOptions = await commonOptions(options, pool, refusal);
+  const connectionOptions = commonOptions(options, pool, refusal);
   for (;;) {
     const faults: ParleyError[] = [];
     for (const server of pool.servers) {
@@ -119,12 +134,13 @@ function unreachableHint({ tls, credentials }: NatsOptions): string {
   return tls ? `${NO_SERVER_HINT}; ${NO_CERTIFICATE_HINT}` : NO_SERVER_HINT;
 }
 
-async function commonOptions(
+function commonOptions(
   options: NatsOptions,
   pool: ServerPool,
   refusal: CredentialMonitor,
-): Promise<ConnectionOptions> {
-  const password = options.password ?? (await secretIn(options.passwordFile, 'password file'));
+): ConnectionOptions {
+  const { passwordFile, tokenFile } = options;
+  const password = options.password ?? (passwordFile && secretIn(passwordFile, 'password file'));
   const ofFiles = guarded(authenticatorOf(options), options, pool);
   const login = pool.authenticator({
     ...(options.user !== undefined && { user: options.user }),
@@ -132,9 +148,9 @@ async function commonOptions(
   });
   return {
     name: options.name ?? 'parley',
-    token: options.token ?? (await secretIn(options.tokenFile, 'token file')),
+    token: options.token ?? (tokenFile && secretIn(tokenFile, 'token file')),
     authenticator: ofFiles ? [ofFiles, login] : login,
-    tls: await tlsOptions(options, pool),
+    tls: tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
     noEcho: options.noEcho ?? false,
     maxReconnectAttempts: -1,
@@ -158,14 +174,14 @@ function guarded(
 }
 
 /** Reads the files here, so that an error names the wrong path. */
-async function tlsOptions({ tls }: NatsOptions, pool: ServerPool): Promise<ConnectionOptions['tls']> {
+function tlsOptions({ tls }: NatsOptions, pool: ServerPool): ConnectionOptions['tls'] {
   if (!tls) return pool.servers.some(({ url }) => /^(tls|wss):/.test(url)) ? pool.tlsOptions() : undefined;
-  const [ca, cert, key] = await Promise.all([
-    secretIn(tls.ca, 'file of certificate authorities'),
-    secretIn(tls.cert, 'certificate'),
-    secretIn(tls.key, 'key of the certificate'),
-  ]);
-  return Object.assign(pool.tlsOptions(), ca && { ca }, cert && { cert }, key && { key });
+  return Object.assign(
+    pool.tlsOptions(),
+    tls.ca && { ca: secretIn(tls.ca, 'file of certificate authorities') },
+    tls.cert && { cert: secretIn(tls.cert, 'certificate') },
+    tls.key && { key: secretIn(tls.key, 'key of the certificate') },
+  );
 }
 
 const TLS_HINT =
@@ -230,4 +246,138 @@ function linesOf(table: string): string[] {
   } catch {
     return []; // not on this system
   }
+}
+
+/**
+ * The configured servers, in their order.
+ *
+ * SERVERS-1  A server that is down at first stays in the list, so that the connection may fail over to it later. (The
+ *            client removes it, so each is dialled alone and the others are added once one is connected.)
+ * SERVERS-2  Each server gets its own login, and its certificate is compared with its own address.
+ * SERVERS-3  A server that the cluster announces is tried after the configured ones, with the first login.
+ */
+
+interface Login {
+  readonly user?: string;
+  readonly password?: string;
+}
+
+interface NamedServer {
+  /** Without user and password. */
+  readonly url: string;
+  /** The login in its URL, or else in the first URL that has one. */
+  readonly login: Login;
+}
+
+const SCHEME = /^[A-Za-z]+:\/\//;
+function namedServers(url: string | readonly string[]): NamedServer[] {
+  const urls = splitUrls(url);
+  const logins = urls.map(loginIn);
+  const shared = logins.find((login) => login !== null) ?? {};
+  return urls.map((one, at) => ({ url: urlWithoutSecrets(one), login: logins[at] ?? shared }));
+}
+
+function loginIn(url: string): Login | null {
+  const match = /^[A-Za-z]+:\/\/([^@/]*)@/.exec(url);
+  if (!match) return null;
+  const [user, password] = (match[1] ?? '').split(':').map(decoded);
+  return { ...(user && { user }), ...(password !== undefined && { password }) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The part of the client's private server list that is used here. */
+interface Pool {
+  addServer(url: string): void;
+  getServers(): { readonly src: string; tlsName: string }[];
+  getCurrentServer(): { readonly src: string; readonly hostname: string };
+}
+
+interface Transport {
+  readonly socket?: { destroy(): void };
+}
+
+interface Protocol {
+  readonly servers: Pool;
+  /** A new one for each attempt. */
+  readonly transport: Transport;
+}
+
+/** The servers of one connection. */
+class ServerPool {
+  readonly servers: readonly NamedServer[];
+  #dialled: NamedServer;
+  #pool: Pool | null = null;
+  #transport: (() => Transport) | null = null;
+
+  constructor(servers: readonly [NamedServer, ...NamedServer[]]) {
+    this.servers = servers;
+    this.#dialled = servers[0];
+  }
+
+  dials(server: NamedServer): void {
+    this.#dialled = server;
+  }
+
+  connected(connection: NatsConnection): void {
+    // `nats` has no public access to its pool.
+    const { protocol } = connection as unknown as { readonly protocol: Protocol };
+    const pool = protocol.servers;
+    this.#transport = () => protocol.transport;
+    const first = this.servers.indexOf(this.#dialled);
+    for (const { url } of [...this.servers.slice(first + 1), ...this.servers.slice(0, first)]) {
+      pool.addServer(url);
+      const added = pool.getServers().at(-1);
+      if (added) added.tlsName = ''; // SERVERS-2: not the name of the connected server
+    }
+    this.#pool = pool;
+  }
+
+  /** Ends the current attempt to reconnect; false: there was no connection yet. */
+  hangUp(): boolean {
+    this.#transport?.().socket?.destroy();
+    return this.#transport !== null;
+  }
+
+  /** SERVERS-2. `common` overrides the login of every server. */
+  authenticator(common: Login): Authenticator {
+    return () => {
+      const user = common.user ?? this.#login.user;
+      return user === undefined ? undefined : { user, pass: common.password ?? this.#login.password };
+    };
+  }
+
+  /**
+   * SERVERS-2: if the URL has an IP address, the certificate is compared with that; the client would use `localhost`.
+   * The client reads `host` for each handshake and passes it to Node's TLS.
+   */
+  tlsOptions(): NonNullable<ConnectionOptions['tls']> {
+    const host = () => this.#host;
+    const options = {
+      get host() {
+        return host();
+      },
+    };
+    return options as NonNullable<ConnectionOptions['tls']>;
+  }
+
+  get #login(): Login {
+    const src = this.#pool?.getCurrentServer().src ?? this.#dialled.url;
+    return (this.servers.find(({ url }) => url === src) ?? this.servers[0])?.login ?? {};
+  }
+
+  get #host(): string | undefined {
+    const host = this.#pool?.getCurrentServer().hostname ?? hostOf(this.#dialled.url);
+    return isIP(host) === 0 ? undefined : host;
+  }
+}
+
+function hostOf(url: string): string {
+  return /^\[?([^\]/]+?)\]?(?::\d+)?\/?$/.exec(url.replace(SCHEME, ''))?.[1] ?? '';
 }

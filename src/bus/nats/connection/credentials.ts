@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { type Authenticator, credsAuthenticator, nkeyAuthenticator } from 'nats';
+import {
+  type Authenticator,
+  credsAuthenticator,
+  ErrorCode,
+  Events,
+  type NatsConnection,
+  nkeyAuthenticator,
+  type Status,
+} from 'nats';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 
 /**
- * Reads credentials from files.
+ * Credentials from files, and their refusal by a server.
  *
  * CREDENTIALS-1 A credentials or seed file is read for each connection, so that the next connection uses renewed contents.
  * CREDENTIALS-2 An unusable file is refused by name before the first connection. Later the last usable contents are used,
@@ -37,7 +44,7 @@ function renewing(read: () => Authenticator): Authenticator {
 }
 
 function readCredentials(path: string): Authenticator {
-  const text = readNow(path, 'credentials file');
+  const text = secretIn(path, 'credentials file');
   return usable(credsAuthenticator(Buffer.from(`${text}\n`)), () => {
     return new ParleyError(
       'NATS_CREDENTIALS_INVALID',
@@ -48,7 +55,7 @@ function readCredentials(path: string): Authenticator {
 }
 
 function readSeed(path: string): Authenticator {
-  const text = readNow(path, 'nkey seed file');
+  const text = secretIn(path, 'nkey seed file');
   return usable(nkeyAuthenticator(new Uint8Array(Buffer.from(text))), () => {
     return new ParleyError(
       'NATS_CREDENTIALS_INVALID',
@@ -88,32 +95,73 @@ export function expiredAt(path: string, now: number): Date | null {
   }
 }
 
-/** The contents of a file, without the line break at its end. */
-export async function secretIn(path: string | undefined, what: string): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    return (await readFile(path, 'utf8')).trim();
-  } catch (error) {
-    throw unreadable(path, what, error);
-  }
-}
-
-/** Synchronous, because the client asks for credentials during its handshake. */
-function readNow(path: string, what: string): string {
+/** The contents of a file, without the line break at its end. Synchronous: the client asks for credentials during its handshake. */
+export function secretIn(path: string, what: string): string {
   try {
     return readFileSync(path, 'utf8').trim();
-  } catch (error) {
-    throw unreadable(path, what, error);
+  } catch (cause) {
+    throw new ParleyError(
+      'NATS_CREDENTIALS_UNREADABLE',
+      `cannot read the ${what} ${path}: ${messageOf(cause)}`,
+      { hint: 'give the path of a readable file', cause },
+    );
   }
 }
 
-function unreadable(path: string, what: string, cause: unknown): ParleyError {
-  return new ParleyError(
-    'NATS_CREDENTIALS_UNREADABLE',
-    `cannot read the ${what} ${path}: ${messageOf(cause)}`,
-    {
-      hint: 'give the path of a readable file',
+const REFUSALS: ReadonlySet<unknown> = new Set([
+  ErrorCode.AuthorizationViolation,
+  ErrorCode.AuthenticationExpired,
+  ErrorCode.AccountExpired,
+]);
+
+/** Detects from the status events of a connection whether the server refuses the credentials on reconnect. */
+export class CredentialMonitor {
+  #isDown = false;
+  #isRefused = false;
+
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  /** True if this event is the first refusal. */
+  take({ type, data }: Pick<Status, 'type' | 'data'>): boolean {
+    const before = this.#isRefused;
+    if (type === Events.Disconnect) this.#isDown = true;
+    else if (type === Events.Reconnect) {
+      this.#isDown = false;
+      this.#isRefused = false;
+    } else if (type === Events.Error && this.#isDown && REFUSALS.has(data)) this.#isRefused = true;
+    return this.#isRefused && !before;
+  }
+}
+
+/** Passes the status events of a connection to `refusal` until it closes. */
+export function monitorCredentials(connection: NatsConnection, refusal: CredentialMonitor): void {
+  void (async () => {
+    for await (const status of connection.status()) refusal.take(status);
+  })();
+}
+
+/** `shown`: the URL without secrets. */
+export function refusedCredentials(
+  shown: string,
+  { credentials }: { readonly credentials?: string },
+  cause: unknown,
+): ParleyError {
+  const refused = (reason: string, hint: string) =>
+    new ParleyError('NATS_UNAUTHORIZED', `the server at ${shown} refused the credentials${reason}`, {
+      hint,
       cause,
-    },
-  );
+    });
+  if (credentials === undefined) return refused('', 'check user, password, token, nkey or credentials file');
+  const expired = expiredAt(credentials, Date.now());
+  return expired
+    ? refused(
+        `: the user JWT in ${credentials} expired at ${expired.toISOString()}`,
+        'have it issued again, into the same file',
+      )
+    : refused(
+        ` in ${credentials}`,
+        'the user may be revoked, or its account expired or unknown: the log of the server has the reason',
+      );
 }

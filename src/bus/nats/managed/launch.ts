@@ -81,14 +81,16 @@ export async function bringUp(given: ServerContext): Promise<RunningServer> {
 }
 
 function directoryInUse({ directory, lock }: ServerFiles, { why, pid }: NotAdopted): ParleyError {
-  const message = `${directory} is locked by another process, and its nats-server cannot be adopted: ${why}`;
-  const stop =
-    pid === null
-      ? `find the process that holds ${lock} (lsof ${lock}) and stop it, or`
-      : `stop it (kill ${pid}) and start again, or`;
-  return new ParleyError('NATS_DIRECTORY_IN_USE', message, {
-    hint: `${stop} choose another directory with --data`,
-  });
+  return new ParleyError(
+    'NATS_DIRECTORY_IN_USE',
+    `${directory} is locked by another process, and its nats-server cannot be adopted: ${why}`,
+    {
+      hint:
+        pid === null
+          ? `find the process that holds ${lock} (lsof ${lock}) and stop it, or choose another directory with --data`
+          : `stop it (kill ${pid}) and start again, or choose another directory with --data`,
+    },
+  );
 }
 
 /** A wait reads the same files repeatedly; each problem is logged once. */
@@ -336,12 +338,10 @@ async function untilReady(
   if (signal.aborted) throw new ParleyError('NATS_SERVER_STOPPED', 'the nats-server is being stopped');
   const tail = await tailOfLog(files, spawned.logFrom);
   if (how !== null && /address already in use/i.test(tail)) throw portInUse(files, endpoint);
-  const [code, what] =
-    how === null
-      ? ['NATS_SERVER_NOT_READY', `was not ready after ${timeoutMs} ms (${why})`]
-      : ['NATS_SERVER_FAILED', `ended before it was ready (${how})`];
+  const what =
+    how === null ? `was not ready after ${timeoutMs} ms (${why})` : `ended before it was ready (${how})`;
   throw new ParleyError(
-    code,
+    how === null ? 'NATS_SERVER_NOT_READY' : 'NATS_SERVER_FAILED',
     `the nats-server of ${files.directory} ${what}; its output:\n${tail || '(none)'}`,
     { hint: `read its log ${files.log} and its configuration ${files.configuration}` },
   );

@@ -43,7 +43,7 @@ export function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migra
   return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
 }
 
-export interface ClaimOptions {
+interface ClaimOptions {
   readonly connection: NatsConnection;
   readonly subjects: Subjects;
   readonly log: BusLog;
@@ -69,14 +69,8 @@ function canShareWith(other: Other, presence: Presence): boolean {
   return other.store === 'jetstream' && presence.store === 'jetstream';
 }
 
-interface Other {
-  readonly id: string;
-  readonly host: string | undefined;
-  readonly pid: string | undefined;
-  readonly store: string | undefined;
-  readonly work: string | undefined;
-  readonly state: string | undefined;
-}
+/** The metadata that another daemon reports. */
+type Other = { readonly id: string } & { readonly [field in keyof Presence]?: string };
 
 async function findOthers({ connection, subjects, log }: ClaimOptions, own: string): Promise<Other[]> {
   const others: Other[] = [];
@@ -85,10 +79,7 @@ async function findOthers({ connection, subjects, log }: ClaimOptions, own: stri
     const asked = connection.services.client({ strategy: RequestStrategy.Timer, maxWait: ANSWER_TIMEOUT_MS });
     for await (const { id, metadata } of await asked.info(subjects.service)) {
       isAnswered = true;
-      if (id !== own && metadata?.prefix === subjects.prefix) {
-        const { host, pid, store, work, state } = metadata;
-        others.push({ id, host, pid, store, work, state });
-      }
+      if (id !== own && metadata?.prefix === subjects.prefix) others.push({ ...metadata, id });
     }
   } catch (error) {
     if (error instanceof NatsError && error.code === ErrorCode.NoResponders) return [];

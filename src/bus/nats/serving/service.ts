@@ -1,5 +1,5 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
-import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
+import { NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
 import { refusal, VERSION } from '../../../kernel/index.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
 import {
@@ -10,10 +10,9 @@ import {
   packEntries,
   refusalOfFault,
 } from '../../envelopes.ts';
-import type { ApiAnswer, ApiHandler, BusLog, LiveChunk } from '../../port.ts';
-import { ANY, type Subjects } from '../../subjects.ts';
+import type { ApiAnswer, ApiHandler, Bus, BusLog } from '../../port.ts';
+import { ANY, mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
-import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 
 /**
  * The request API as a NATS micro service.
@@ -68,7 +67,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   presence.state = 'starting';
   const service = await adding;
   const running = new Set<Promise<void>>();
-  reportEnd(service, log);
+  void service.stopped.then((error) => {
+    if (error) log.error({ err: error }, 'the request API ended; restart the daemon');
+  });
   await connection.flush(); // CLAIM-1
   return {
     claim: () => claim(options, service, presence),
@@ -102,11 +103,11 @@ function addEndpoints(
         if (message.reply && !mayAnswerTo(message.reply))
           return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY);
         const received = { endpoint, publisher, conversation, message };
-        const leave = endpoint === 'answer' && publisher !== null ? enter(answering, publisher) : null;
-        const decider = leave === 'full' ? refuseCrowd : handler;
+        const isCrowded = endpoint === 'answer' && changed(answering, publisher, 1) > MOST_ANSWERS;
+        const decider = isCrowded ? refuseCrowd : handler;
         const work: Promise<void> = answer(options, decider, received).finally(() => {
           running.delete(work);
-          if (typeof leave === 'function') leave();
+          if (endpoint === 'answer') changed(answering, publisher, -1);
         });
         running.add(work);
       },
@@ -119,16 +120,13 @@ function addEndpoints(
   }
 }
 
-/** SERVICE-5. The returned function ends it. */
-function enter(answering: Map<string, number>, publisher: string): (() => void) | 'full' {
-  const count = answering.get(publisher) ?? 0;
-  if (count >= MOST_ANSWERS) return 'full';
-  answering.set(publisher, count + 1);
-  return () => {
-    const left = (answering.get(publisher) ?? 1) - 1;
-    if (left > 0) answering.set(publisher, left);
-    else answering.delete(publisher);
-  };
+/** SERVICE-5. The answers of this publisher in progress; 0 for an operator's. */
+function changed(answering: Map<string, number>, publisher: string | null, by: number): number {
+  if (publisher === null) return 0;
+  const count = (answering.get(publisher) ?? 0) + by;
+  if (count > 0) answering.set(publisher, count);
+  else answering.delete(publisher);
+  return count;
 }
 
 const refuseCrowd: ApiHandler = async ({ publisher }) => ({
@@ -140,12 +138,6 @@ const refuseCrowd: ApiHandler = async ({ publisher }) => ({
     1,
   ),
 });
-
-function reportEnd(service: Service, log: BusLog): void {
-  void service.stopped.then((error) => {
-    if (error) log.error({ err: error }, 'the request API ended; restart the daemon');
-  });
-}
 
 interface Received {
   readonly endpoint: string;
@@ -210,10 +202,7 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
  * The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. What is
  * published in one turn of the event loop is written together: each write to a socket takes as long as several publishes.
  */
-export interface Feeds {
-  publishEntries(conversation: string, entries: readonly Entry[]): void;
-  publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
-  publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
+export interface Feeds extends Pick<Bus, 'publishEntries' | 'publishLive' | 'publishAudit'> {
   /** Before the connection is closed. */
   flush(): void;
 }
@@ -261,15 +250,8 @@ export async function reserveSubjects(
   log: BusLog,
 ): Promise<{ release(): Promise<void> }> {
   const maxPayload = () => connection.info?.max_payload ?? 0;
-  const service = await startService({
-    connection,
-    subjects,
-    log,
-    version: VERSION,
-    maxPayload,
-    store: 'file',
-    work: 'migration',
-  });
+  const presence = { version: VERSION, store: 'file', work: 'migration' } as const;
+  const service = await startService({ connection, subjects, log, maxPayload, ...presence });
   try {
     await service.claim();
   } catch (error) {

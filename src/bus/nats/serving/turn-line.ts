@@ -1,18 +1,8 @@
-import {
-  ErrorCode,
-  headers,
-  type Msg,
-  type MsgHdrs,
-  type NatsConnection,
-  NatsError,
-  nuid,
-  type Subscription,
-} from 'nats';
+import { ErrorCode, headers, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
 import type { LiveChunk, OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import { decodeAcceptance, decodeAgentMessage, decodeChunk, type OfferBody } from '../../remote-turns.ts';
-import type { Subjects } from '../../subjects.ts';
+import { mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
-import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 
 /**
  * Offers one turn to an agent in another process.
@@ -46,10 +36,6 @@ const RECEIVED = encoder.encode('{"received":true}');
 
 type Listener = (event: OfferEvent) => void;
 
-export function openTurnLine(options: TurnLineOptions): TurnLine {
-  return new NatsTurnLine(options);
-}
-
 /** Not an offer, so it starts no turn: an agent refuses it, and an older agent may not answer. */
 const PING = encoder.encode('{"type":"ping"}');
 const PING_MS = 250;
@@ -64,7 +50,7 @@ export async function isAgentConnected(connection: NatsConnection, subject: stri
   }
 }
 
-class NatsTurnLine implements TurnLine {
+export class NatsTurnLine implements TurnLine {
   readonly #options: TurnLineOptions;
   readonly #reply: string;
   readonly #live: string;
@@ -83,10 +69,7 @@ class NatsTurnLine implements TurnLine {
   }
 
   async offer(
-    body: OfferBody,
-    timeoutMs: number,
-    onEvent: Listener,
-    traceparent?: string,
+    ...[body, timeoutMs, onEvent, traceparent]: Parameters<TurnLine['offer']>
   ): Promise<OfferOutcome> {
     const { connection, subjects, agent, watch, closing } = this.#options;
     const followers = subjects.live(body.conversation, agent);
@@ -98,10 +81,11 @@ class NatsTurnLine implements TurnLine {
     this.#offered = body;
     try {
       this.#listen(followers, body, onEvent);
-      const traced = traceparent === undefined ? {} : { headers: traceHeaders(traceparent) };
+      const trace = traceparent === undefined ? {} : { headers: headers() };
+      if (traceparent !== undefined) trace.headers?.set('traceparent', traceparent);
       const answer = await connection.request(subjects.turn(agent), payload, {
         timeout: timeoutMs,
-        ...traced,
+        ...trace,
       });
       const decoded = decodeAcceptance(answer.data);
       if (!decoded) return { kind: 'refused', reason: 'its answer is not valid' };
@@ -189,12 +173,6 @@ class NatsTurnLine implements TurnLine {
       // The connection is closed or draining, or the agent named an invalid subject.
     }
   }
-}
-
-function traceHeaders(traceparent: string): MsgHdrs {
-  const made = headers();
-  made.set('traceparent', traceparent);
-  return made;
 }
 
 function encode(body: object): Uint8Array {
