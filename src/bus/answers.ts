@@ -38,7 +38,7 @@ export const posted = fields({
 });
 
 /** What one agent does or waits for. */
-export const activity = fields({
+const activity = fields({
   agent,
   status: z.enum(['running', 'waiting', 'limited', 'stopped', 'failed']),
   since: z.string().nullable().describe('ISO 8601'),
@@ -78,7 +78,7 @@ const inList = {
   length: index,
 };
 
-export const spent = fields({
+const spent = fields({
   day: z.string().describe('YYYY-MM-DD, UTC'),
   agent,
   calls: count.describe('Of its model'),
@@ -126,7 +126,7 @@ export const page = fields({
   incomplete: list(z.string()).optional(),
 });
 
-export const used = fields({
+const used = fields({
   calls: count,
   inputTokens: z.number(),
   cachedInputTokens: z.number(),

@@ -85,7 +85,7 @@ export function userJwt(path: string): string {
 }
 
 /** When the user JWT of a credentials file expired; null if it did not, or has no expiry. */
-export function expiredAt(path: string, now: number): Date | null {
+function expiredAt(path: string, now: number): Date | null {
   try {
     const [, claims = ''] = userJwt(path).split('.');
     const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp?: unknown };
