@@ -1,5 +1,5 @@
 import { access, chmod, constants, mkdir, readFile, realpath, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { nkeys } from 'nats';
 import { z } from 'zod';
 import {
@@ -9,8 +9,7 @@ import {
   messageOf,
   ParleyError,
   parseJson,
-  syncDirectory,
-  writePrivateFile,
+  replaceFile,
 } from '../../../kernel/index.ts';
 import type { ManagedLog } from './host.ts';
 
@@ -96,14 +95,9 @@ function filesIn(directory: string): ServerFiles {
   };
 }
 
-/** MANAGED-DIRECTORY-1, MANAGED-DIRECTORY-2. Call it while holding the lock. */
-export async function writeText(path: string, content: string): Promise<void> {
-  await writePrivateFile(path, content);
-  await syncDirectory(dirname(path));
-}
-
+/** Call it while holding the lock. */
 export function writeDocument(path: string, document: object): Promise<void> {
-  return writeText(path, `${JSON.stringify(document, null, 2)}\n`);
+  return replaceFile(path, `${JSON.stringify(document, null, 2)}\n`);
 }
 
 /** Null when missing or invalid (MANAGED-DIRECTORY-3). */
@@ -126,7 +120,7 @@ export async function readCredentials(files: ServerFiles, log: ManagedLog): Prom
 /** MANAGED-DIRECTORY-2. Call it while holding the lock. */
 export async function writeCredentials(files: ServerFiles): Promise<Credentials> {
   const pair = nkeys.createUser();
-  await writeText(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
+  await replaceFile(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
   return { user: pair.getPublicKey(), nkey: files.seed };
 }
 

@@ -5,7 +5,7 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fullDiskError, messageOf, openPrivate, ParleyError } from '../../../kernel/index.ts';
+import { fullDiskError, messageOf, openPrivate, ParleyError, replaceFile } from '../../../kernel/index.ts';
 import { openNats } from '../connection/connection.ts';
 import { LOOPBACK, measureStore, renderConfiguration, sizeMaxFile } from './configuration.ts';
 import {
@@ -18,7 +18,6 @@ import {
   type ServerRecord,
   writeCredentials,
   writeDocument,
-  writeText,
 } from './directory.ts';
 import type { Host, ManagedLog } from './host.ts';
 import { inspectBinary } from './install.ts';
@@ -200,7 +199,7 @@ async function prepare(context: ServerContext): Promise<Prepared> {
     log('warn', `only ${Math.floor(free / 1024 / 1024)} MiB are free on the disk of ${files.directory}`);
   const { used, reserved } = await measureStore(files.store);
   const maxFile = sizeMaxFile(free, used, reserved);
-  await writeText(
+  await replaceFile(
     files.configuration,
     renderConfiguration({ files, endpoint, credentials, version, maxFile }),
   );
