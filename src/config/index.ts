@@ -4,22 +4,23 @@
  *   schema/      what may be written and what results: schema, model-file, parameters (of requests), http-file, tools-file
  *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
  *                profiles (differences between providers), schema-keys, secret
- *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), front-matter (of agents),
- *                substitution (`${NAME}`), dotenv (`.env`), check (schema to problems)
- *   resolve/     builds the result: load (all of it), agents, models, parameters, tools, workflows, prompts, nats-users;
- *                on-demand loads these when first used
- *   problems/    what is wrong, for a person: problems, key-paths, environment
+ *   files/       reads files: read-file (front matter too), yaml-file (positions, `${NAME}`), config-file (`parley.yaml`),
+ *                dotenv (`.env`), check (schema to problems)
+ *   resolve/     builds the result: load (all of it), agents, models, tools, workflows, nats-users. They are loaded when first used:
+ *                most commands only talk to a daemon, and loading the YAML parser takes longer than the command itself
+ *   problems.ts  what is wrong, for a person, and paths of keys
  *
  * Reads no `process.env`: callers pass the environment. Other folders import this index only.
  */
-export { splitFrontMatter } from './files/front-matter.ts';
-export { type Environment, variable } from './problems/environment.ts';
-export { didYouMean, Problems, show } from './problems/problems.ts';
+import type { LoadOptions } from './resolve/load.ts';
+import type { NatsUsers } from './resolve/nats-users.ts';
+import type { Config } from './schema/config.ts';
+
+export { splitFrontMatter } from './files/read-file.ts';
+export { didYouMean, Problems, show } from './problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export { OPENAI_URL } from './resolve/models.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
-export { editorSchemas, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
-export { SHIPPED_CONFIG } from './resolve/prompts.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {
   AgentConfig,
@@ -27,21 +28,43 @@ export type {
   Config,
   McpServerConfig,
   ModelConfig,
-  PolicyRule,
   RequestParameters,
   RetentionConfig,
-  TracesConfig,
 } from './schema/config.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
 export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
-export { type ConfigFlags, flagOf, SETTINGS } from './schema/setting-sources.ts';
+export { type ConfigFlags, type Environment, flagOf, SETTINGS, variable } from './schema/setting-sources.ts';
 export {
   FAULT_VARIABLES,
   type HttpToken,
   namesServer,
   resolveDaemonAddress,
   SETTING_VARIABLES,
+  SHIPPED_CONFIG,
   withoutCredentials,
 } from './schema/settings.ts';
+
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  return (await import('./resolve/load.ts')).loadConfig(options);
+}
+
+/** The JSON Schemas of the files of a configuration for editors, by the name of the file in `config/` that stores each. */
+export async function editorSchemas(): Promise<Readonly<Record<string, Record<string, unknown>>>> {
+  const [{ editorSchema }, { agentFileSchema, configFileSchema }, { completeWorkflowSchema }] =
+    await Promise.all([
+      import('./schema/schema-keys.ts'),
+      import('./schema/schema.ts'),
+      import('./resolve/workflows.ts'),
+    ]);
+  return {
+    'parley.schema.json': editorSchema('parley.yaml', configFileSchema),
+    'agent.schema.json': editorSchema('the front matter of agents/<slug>.md', agentFileSchema),
+    'workflow.schema.json': editorSchema('workflows/<id>.yaml', completeWorkflowSchema),
+  };
+}
+
+export async function loadNatsUsers(file: string): Promise<NatsUsers> {
+  return (await import('./resolve/nats-users.ts')).loadNatsUsers(file);
+}

@@ -10,42 +10,16 @@ export interface LinkedAbort {
   unlink(): void;
 }
 
-interface Followers {
-  readonly controllers: Set<AbortController>;
-  readonly abortAll: () => void;
-}
-
-/** By parent, which has one listener for all of them: a signal searches its listeners when one is added or removed. */
-const followersOf = new WeakMap<AbortSignal, Followers>();
-
 export function linkedAbort(parent: AbortSignal): LinkedAbort {
   const controller = new AbortController();
-  if (parent.aborted) controller.abort(parent.reason);
-  else follow(parent, controller);
+  const abort = () => controller.abort(parent.reason);
+  if (parent.aborted) abort();
+  else parent.addEventListener('abort', abort, { once: true });
   return {
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
-    unlink: () => unfollow(parent, controller),
+    unlink: () => parent.removeEventListener('abort', abort),
   };
-}
-
-function follow(parent: AbortSignal, controller: AbortController): void {
-  const known = followersOf.get(parent);
-  if (known) return void known.controllers.add(controller);
-  const controllers = new Set([controller]);
-  const abortAll = () => {
-    followersOf.delete(parent);
-    for (const one of controllers) one.abort(parent.reason);
-  };
-  followersOf.set(parent, { controllers, abortAll });
-  parent.addEventListener('abort', abortAll, { once: true });
-}
-
-function unfollow(parent: AbortSignal, controller: AbortController): void {
-  const known = followersOf.get(parent);
-  if (!known?.controllers.delete(controller) || known.controllers.size > 0) return;
-  followersOf.delete(parent);
-  parent.removeEventListener('abort', known.abortAll);
 }
 
 /** Resolves after `ms`, or as soon as the signal aborts. Clears its timer. */
@@ -75,17 +49,18 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T | null>
 /** The result, or the reason of the signal as an error. The work itself goes on. */
 export async function abortable<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
   if (!signal) return work;
-  const link = linkedAbort(signal);
+  const over = new AbortController();
   try {
     return await Promise.race([
       work,
       new Promise<never>((_, reject) => {
         if (signal.aborted) reject(signal.reason);
-        link.signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        const options = { once: true, signal: over.signal };
+        signal.addEventListener('abort', () => reject(signal.reason), options);
       }),
     ]);
   } finally {
-    link.unlink();
+    over.abort();
   }
 }
 

@@ -14,82 +14,21 @@
  *   one-time-code             proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
  */
-export { abortable, type LinkedAbort, linkedAbort, Releasers, sleep, within } from './abort.ts';
-export { asError, errnoOf, messageOf, ParleyError, type Refusal, refusal, UNRESOLVED } from './errors.ts';
-export {
-  FULL_DISK_BYTES,
-  freeBytes,
-  fullDiskError,
-  LOW_DISK_BYTES,
-  makeDirectory,
-  openPrivate,
-  orNullIfMissing,
-  replaceFile,
-  syncDirectory,
-  UNLINKED,
-} from './files.ts';
-export {
-  canonicalArguments,
-  escapeHidden,
-  inOneLine,
-  visibleArguments,
-  visibleCall,
-  visibleText,
-} from './hidden.ts';
-export { type HideValues, hideInside, hideValues } from './hide-values.ts';
-export { createIdSource, type NewId } from './ids.ts';
-export {
-  infinityAt,
-  isJson,
-  isRecord,
-  isShallow,
-  type JsonRecord,
-  jsonFault,
-  MAX_DEPTH,
-  parseJson,
-  readArguments,
-  stringOf,
-} from './json.ts';
-export { type LinearPattern, linearPattern } from './linear-pattern.ts';
-export type { Log } from './log.ts';
-export { coalesce, Mailbox } from './mailbox.ts';
-export { isBareServer, refuseOtherPrefix, splitUrls, urlWithoutSecrets } from './nats-names.ts';
-export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
-export {
-  closeData,
-  findForeign,
-  findForeignData,
-  findOpen,
-  findOpenData,
-  findReplaceable,
-  WRITING_BY_ALL,
-  WRITING_BY_OTHERS,
-} from './open-to-others.ts';
-export { PACKAGE, VERSION } from './package.ts';
-export { expectationOf, fieldFault, shown, valueAt } from './schema-fault.ts';
-export {
-  cut,
-  decodeUtf8,
-  foldCase,
-  foldPath,
-  hasLoneSurrogate,
-  hasVisible,
-  nearest,
-  wellFormed,
-} from './text.ts';
-export {
-  type Clock,
-  DURATION_FORM,
-  DURATION_PATTERN,
-  durationOf,
-  inTime,
-  isAtLeast,
-  isOverdue,
-  isTimeout,
-  MAX_TIMER_MS,
-  monotonicClock,
-  systemClock,
-  systemTimers,
-  type Timers,
-} from './time.ts';
-export { parseTraceparent, TRACEPARENT, type TraceContext, traceparentOf } from './traceparent.ts';
+export * from './abort.ts';
+export * from './errors.ts';
+export * from './files.ts';
+export * from './hidden.ts';
+export * from './hide-values.ts';
+export * from './ids.ts';
+export * from './json.ts';
+export * from './linear-pattern.ts';
+export * from './log.ts';
+export * from './mailbox.ts';
+export * from './nats-names.ts';
+export * from './one-time-code.ts';
+export * from './open-to-others.ts';
+export * from './package.ts';
+export * from './schema-fault.ts';
+export * from './text.ts';
+export * from './time.ts';
+export * from './traceparent.ts';

@@ -77,16 +77,11 @@ async function factsOf(path: string): Promise<Stats | null> {
   return facts === null || facts.isSymbolicLink() || process.platform === 'win32' ? null : facts;
 }
 
-export interface OpenData {
-  /** Open files of Parley; also the directory, if it contains nothing else. */
-  readonly own: readonly string[];
-  /** The directory is open and contains other files too: only a person may change its mode. */
-  readonly isShared: boolean;
-  /** Other users may replace files in it. */
-  readonly isWritable: boolean;
-}
-
-export async function findOpenData(directory: string): Promise<OpenData> {
+/**
+ * `own`: open files of Parley; also the directory, if it contains nothing else. `isShared`: the directory is open and contains other
+ * files too, so only a person may change its mode. `isWritable`: other users may replace files in it.
+ */
+export async function findOpenData(directory: string) {
   const root = await realpath(directory).catch(() => directory);
   const names = await readdir(root).catch(() => []);
   const own: string[] = [];

@@ -95,12 +95,7 @@ function runOnce<Result>(work: () => Result, timeoutMs: number): Result {
 
 /** The error is of the other context, so it is not an `instanceof Error` here. */
 export function isTimeout(error: unknown): boolean {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    'code' in error &&
-    error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-  );
+  return (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }
 
 const OVERDUE_MS = 7 * 86_400_000;

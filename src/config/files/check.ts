@@ -1,7 +1,16 @@
 import type { z } from 'zod';
 import { expectationOf, nearest } from '../../kernel/index.ts';
-import { getAt, overlap, removeAt, setAt } from '../problems/key-paths.ts';
-import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import {
+  didYouMean,
+  getAt,
+  type KeyPath,
+  keyText,
+  overlap,
+  type Problems,
+  removeAt,
+  setAt,
+  show,
+} from '../problems.ts';
 import { knownKeys } from '../schema/schema-keys.ts';
 
 /**

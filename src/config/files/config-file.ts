@@ -1,14 +1,19 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Environment, variable } from '../problems/environment.ts';
-import { isSame, overlap, removeAt, setAt } from '../problems/key-paths.ts';
-import { type KeyPath, keyText, type Problems } from '../problems/problems.ts';
+import { isSame, type KeyPath, keyText, overlap, type Problems, removeAt, setAt } from '../problems.ts';
 import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
+import { type Environment, variable } from '../schema/setting-sources.ts';
 import { type Checkable, check } from './check.ts';
 import { readIfThere } from './read-file.ts';
-import { missingVariable, type Substitution, substitute } from './substitution.ts';
-import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
+import {
+  isMapping,
+  missingVariable,
+  parseMapping,
+  type Substitution,
+  substitute,
+  type YamlSource,
+} from './yaml-file.ts';
 
 /** Reads `parley.yaml`, applies variables of the environment, and checks the result against the schema. */
 

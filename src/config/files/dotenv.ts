@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { decodeUtf8, errnoOf, messageOf } from '../../kernel/index.ts';
-import type { Environment } from '../problems/environment.ts';
-import type { Problems } from '../problems/problems.ts';
+import type { Problems } from '../problems.ts';
+import type { Environment } from '../schema/setting-sources.ts';
 
 /**
  * Reads `.env` in the configuration folder, and in the working directory if the configuration folder is directly in it.

@@ -1,7 +1,7 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeUtf8, errnoOf, messageOf } from '../../kernel/index.ts';
-import type { Problems } from '../problems/problems.ts';
+import type { Problems } from '../problems.ts';
 
 /** The text of a file; null: it is missing, or unreadable and reported. */
 export async function readIfThere(file: string, problems: Problems): Promise<string | null> {
@@ -62,4 +62,14 @@ async function requireTarget(link: string, problems: Problems): Promise<void> {
     if (errnoOf(error) !== 'ENOENT') return; // the reader reports it
     problems.add({ source: link, seen: 'a broken link', expected: 'a readable file' });
   });
+}
+
+/** Splits `agents/<slug>.md`: keys between two lines of `---`, then the persona. Without keys all is persona. Null: the keys never end. */
+export function splitFrontMatter(text: string): { frontMatter: string; persona: string } | null {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (lines[0]?.trimEnd() !== '---') return { frontMatter: '', persona: lines.join('\n').trim() };
+  const end = lines.findIndex((line, place) => place > 0 && line.trimEnd() === '---');
+  if (end === -1) return null;
+  const [frontMatter, persona] = [lines.slice(1, end), lines.slice(end + 1)];
+  return { frontMatter: frontMatter.join('\n'), persona: persona.join('\n').trim() };
 }

@@ -8,16 +8,19 @@ import {
   SYSTEM_AUTHOR,
 } from '../../conversation/index.ts';
 import { type Checkable, check } from '../files/check.ts';
-import { splitFrontMatter } from '../files/front-matter.ts';
-import { listFiles, readIfThere } from '../files/read-file.ts';
-import { missingVariable, type Substitution, substitute } from '../files/substitution.ts';
-import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
-import type { Environment } from '../problems/environment.ts';
-import { isSame, overlap, removeAt } from '../problems/key-paths.ts';
-import { type KeyPath, type Problems, show } from '../problems/problems.ts';
+import { listFiles, readIfThere, splitFrontMatter } from '../files/read-file.ts';
+import {
+  missingVariable,
+  parseMapping,
+  type Substitution,
+  substitute,
+  type YamlSource,
+} from '../files/yaml-file.ts';
+import { isSame, type KeyPath, overlap, type Problems, removeAt, show } from '../problems.ts';
 import type { AgentConfig } from '../schema/config.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
-import { resolveParameters } from './parameters.ts';
+import type { Environment } from '../schema/setting-sources.ts';
+import { resolveParameters } from './models.ts';
 
 /** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
 

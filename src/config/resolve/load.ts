@@ -1,18 +1,19 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
 import { durationOf, errnoOf, nearest } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
-import { type Environment, variable } from '../problems/environment.ts';
-import { type KeyPath, Problems } from '../problems/problems.ts';
-import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
+import { listFiles, readIfThere } from '../files/read-file.ts';
+import { type KeyPath, Problems } from '../problems.ts';
+import type { AgentConfig, Config, PromptTexts, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import { secretNatsFiles } from '../schema/nats-server.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import { Secret } from '../schema/secret.ts';
 import type { ConfigFlags } from '../schema/setting-sources.ts';
+import { type Environment, variable } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
   DEFAULT_CONFIG,
@@ -20,14 +21,13 @@ import {
   IGNORED_IN_FILES,
   resolveSettings,
   resolveTelemetry,
+  resolveTraces,
   SETTING_VARIABLES,
+  SHIPPED_CONFIG,
 } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
-import { digestScripts, resolveModels } from './models.ts';
-import { checkAgentParameters } from './parameters.ts';
-import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
+import { checkAgentParameters, digestScripts, resolveModels } from './models.ts';
 import { checkRules, PASSED_ON, resolveTools, unknownTool } from './tools.ts';
-import { resolveTraces } from './traces.ts';
 import { loadWorkflows } from './workflows.ts';
 
 /**
@@ -281,4 +281,29 @@ export function freeze<T>(value: T): T {
   if (prototype !== Object.prototype && prototype !== Array.prototype) return value;
   for (const inner of Object.values(value)) freeze(inner);
   return Object.freeze(value);
+}
+
+const PROMPTS = { baseChat: 'chat.md', baseRun: 'run.md', toolPolicy: 'tools.md' } as const satisfies Record<
+  keyof PromptTexts,
+  string
+>;
+
+/** Reads `prompts/*.md`; a missing prompt is taken from the shipped folder. */
+async function loadPrompts(directory: string, problems: Problems, notices: string[]): Promise<PromptTexts> {
+  const known: readonly string[] = Object.values(PROMPTS);
+  for (const name of await listFiles(join(directory, 'prompts'), '.md', problems, notices)) {
+    if (!known.includes(name)) {
+      notices.push(`${join(directory, 'prompts', name)} is not read: the prompts are ${known.join(', ')}`);
+    }
+  }
+  const read = async (name: string) => {
+    const own = await readIfThere(join(directory, 'prompts', name), problems);
+    const text = own ?? (await readIfThere(join(SHIPPED_CONFIG, 'prompts', name), problems));
+    return (text ?? '').replaceAll('\r\n', '\n').trim();
+  };
+  return {
+    baseChat: await read(PROMPTS.baseChat),
+    baseRun: await read(PROMPTS.baseRun),
+    toolPolicy: await read(PROMPTS.toolPolicy),
+  };
 }

@@ -1,8 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Environment, variable } from '../problems/environment.ts';
-import { type KeyPath, type Problems, show } from '../problems/problems.ts';
-import type { ModelConfig, PriceConfig, SessionSetting } from '../schema/config.ts';
+import { type KeyPath, type Problems, show } from '../problems.ts';
+import type {
+  AgentConfig,
+  ModelConfig,
+  PriceConfig,
+  RequestParameters,
+  SessionSetting,
+} from '../schema/config.ts';
 import {
   DEFAULT_FIRST_TOKEN_SECONDS,
   DEFAULT_IDLE_SECONDS,
@@ -11,10 +16,11 @@ import {
   type ModelFile,
   modelFileSchema,
 } from '../schema/model-file.ts';
+import { type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
 import { resolveProfile } from '../schema/profiles.ts';
 import type { LimitsConfig } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
-import { resolveParameters } from './parameters.ts';
+import { type Environment, variable } from '../schema/setting-sources.ts';
 
 /**
  * Resolves the table of models.
@@ -189,4 +195,51 @@ function checkPrice({ provider, price }: ModelConfig, name: string, input: Model
     expected: `a price, because limits.usdPerConversation is ${limit} and agents use this model`,
     hint: 'set inputPerMillion and outputPerMillion (0 for a free model), or limit tokensPerConversation instead',
   });
+}
+
+/** The given parameters, names of headers in lower case, values of headers hidden (PARAMETERS-2). */
+export function resolveParameters(given: ParameterKeys): RequestParameters {
+  const names = Object.keys(parameterKeys) as (keyof ParameterKeys)[];
+  const own = names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]);
+  const { headers, ...others }: ParameterKeys = Object.fromEntries(own);
+  if (headers === undefined) return others;
+  const hidden = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), new Secret(value)]);
+  return { ...others, headers: Object.fromEntries(hidden) };
+}
+
+/** An agent, and where the keys of its file are. */
+interface LocatedAgent {
+  readonly config: AgentConfig;
+  locate(path: KeyPath): string;
+  isReported(path: KeyPath): boolean;
+}
+
+/** What an agent's parameters must not be, given its model. */
+export function checkAgentParameters(
+  { config, locate, isReported }: LocatedAgent,
+  model: ModelConfig | undefined,
+  problems: Problems,
+): void {
+  const { parameters } = config;
+  const refuse = (below: KeyPath, seen: string, expected: string, hint?: string) => {
+    const path = ['parameters', ...below];
+    if (isReported(path)) return;
+    problems.add({ source: locate(path), key: path, seen, expected, ...(hint ? { hint } : {}) });
+  };
+  if (config.runtime === 'bus') {
+    for (const key of Object.keys(parameters).filter((one) => one !== 'maxOutputTokens')) {
+      const hint = 'remove it: the program of the agent makes its own requests';
+      refuse([key], 'a value', 'none for an agent with runtime: bus', hint);
+    }
+  }
+  if (!model) return;
+  const { maxOutputTokens: longest } = parameters;
+  if (longest !== undefined && longest >= model.contextTokens) {
+    const expected = `less than contextTokens of the model ${config.model} (${model.contextTokens})`;
+    refuse(['maxOutputTokens'], String(longest), expected);
+  }
+  const session = model.session ? { [model.session.kind]: model.session.name } : {};
+  for (const path of sessionClashes(parameters, session)) {
+    refuse(path, 'the name that the model uses for its session', 'another name');
+  }
 }

@@ -4,7 +4,7 @@ import { NAME_PATTERN, SLUG_PATTERN } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { parseMapping } from '../files/yaml-file.ts';
-import { Problems } from '../problems/problems.ts';
+import { Problems } from '../problems.ts';
 import { freeze } from './load.ts';
 
 /** The users of a nats-server by tenant, from which `parley nats-config` generates the server's configuration. */
@@ -79,7 +79,7 @@ export async function loadNatsUsers(file: string): Promise<NatsUsers> {
   });
   problems.throwIfAny();
   const { data, locate } = parseMapping(file, text, problems);
-  const input = { data: asRecord(data), locate, origin: () => undefined, reported: [] };
+  const input = { data, locate, origin: () => undefined, reported: [] };
   const users = check(natsUsersSchema, input, problems);
   if (Object.keys(users.tenants).length === 0)
     problems.add({ source: file, key: 'tenants', expected: 'at least one tenant with its users' });
@@ -102,8 +102,4 @@ function checkNames(users: NatsUsers, file: string, problems: Problems): void {
       seen.add(known);
     }
   }
-}
-
-function asRecord(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -2,11 +2,11 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { nearest } from '../../kernel/index.ts';
 import { listFiles } from '../files/read-file.ts';
-import type { Environment } from '../problems/environment.ts';
-import { type KeyPath, type Problems, show } from '../problems/problems.ts';
+import { type KeyPath, type Problems, show } from '../problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
+import type { Environment } from '../schema/setting-sources.ts';
 import type { McpServerFile } from '../schema/tools-file.ts';
 
 /** The tools of Parley itself; all others are of MCP servers, of files in `tools/` or of the program that contains the daemon. */

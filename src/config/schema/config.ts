@@ -3,9 +3,9 @@ import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
 import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
-import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
+import type { ConfigFile, ContextConfig, RemoteAgentsConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
-import type { DaemonSettings } from './settings.ts';
+import type { DaemonSettings, TracesConfig } from './settings.ts';
 
 /** A loaded configuration: every default resolved, every path absolute, frozen. */
 
@@ -94,31 +94,17 @@ export type McpServerConfig = {
     }
 );
 
-export interface PolicyRule {
-  /** Absent: every agent. */
-  readonly agent?: string;
-  readonly tool: string;
-  /** By argument: the source of a regular expression (flag `u`). */
-  readonly match?: Readonly<Record<string, string>>;
-  readonly allow: boolean;
-}
-
-export interface ToolsConfig {
+export interface ToolsConfig
+  extends Readonly<Pick<ConfigFile['tools'], 'risk' | 'policy' | 'unhidden' | 'protected'>> {
   /** Absolute path of a folder that exists. */
   readonly project: string;
   /** The part of the daemon's environment that commands and MCP servers get. Contains no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
-  readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
-  readonly policy: readonly PolicyRule[];
-  /** Programs of tools run also where the data directory cannot be hidden from them. */
-  readonly unhidden: boolean;
   /** `tools/*.ts` of the configuration's folder: the absolute path of each, by the name of its tool. */
   readonly files: Readonly<Record<string, string>>;
   /** The digest of all files in that folder, those that the tools import included. */
   readonly filesDigest: string;
-  /** Names of further files and folders that are always risky to write. */
-  readonly protected: readonly string[];
 }
 
 export interface PromptTexts {
@@ -142,21 +128,13 @@ export interface RetentionConfig {
   readonly deadLetters: number | null;
 }
 
-export interface TracesConfig {
-  /** The address of the collector, with its path. */
-  readonly url: string;
-  readonly headers: Readonly<Record<string, Secret>>;
-  /** The name of this service in traces. */
-  readonly service: string;
-  /** Spans contain texts of the conversation. */
-  readonly content: boolean;
-}
-
-export interface Config {
+export interface Config
+  extends Readonly<
+    Pick<ConfigFile, 'subjectPrefix' | 'context' | 'limits' | 'retry' | 'ingress' | 'shutdown' | 'sharing'>
+  > {
   /** Absolute. */
   readonly directory: string;
   readonly defaultAgent: string;
-  readonly subjectPrefix: string;
   readonly models: Readonly<Record<string, ModelConfig>>;
   /** Digests of the scripts of the models, by path: a reload names an edited one. */
   readonly scripts: Readonly<Record<string, string>>;
@@ -164,19 +142,11 @@ export interface Config {
   readonly agents: readonly AgentConfig[];
   readonly roster: Roster;
   readonly phases: PhaseTable;
-  readonly context: ContextConfig;
-  readonly limits: LimitsConfig;
-  readonly retry: RetryConfig;
   readonly tools: ToolsConfig;
   readonly approvals: ApprovalsConfig;
   readonly publishers: PublishersConfig;
-  /** Limit for all waiting posts together. */
-  readonly ingress: { readonly maxBytes: number };
   /** Milliseconds; null: nothing is deleted because of its age. */
   readonly retention: RetentionConfig;
-  readonly shutdown: { readonly graceMs: number };
-  /** For daemons that share logs. */
-  readonly sharing: { readonly silenceMs: number };
   /** The replicas of each stream and bucket in a cluster; null: existing ones are unchanged, new ones get 1. */
   readonly replicas: number | null;
   /** For agents with `runtime: bus`. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { isBareServer, splitUrls } from '../../kernel/index.ts';
-import { type Problems, show } from '../problems/problems.ts';
+import { type Problems, show } from '../problems.ts';
 import { Secret } from './secret.ts';
 import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue } from './setting-sources.ts';
 

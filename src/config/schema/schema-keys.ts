@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type Environment, variableOf } from '../problems/environment.ts';
 import { modelFileSchema } from './model-file.ts';
 import { configFileSchema } from './schema.ts';
+import { type Environment, variableOf } from './setting-sources.ts';
 import { FAULT_VARIABLES, SETTING_VARIABLES } from './settings.ts';
 
 /** The keys of `parley.yaml`, read from its schema. */

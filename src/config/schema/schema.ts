@@ -94,7 +94,6 @@ const retry = z
     maxMs: z.number().positive().default(30_000).describe('The longest pause'),
   })
   .refine((value) => value.maxMs >= value.baseMs, { path: ['maxMs'], error: 'at least baseMs' });
-export type RetryConfig = Readonly<z.infer<typeof retry>>;
 
 const milliseconds = count.max(MAX_TIMER_MS);
 

@@ -1,7 +1,21 @@
-import { type Environment, variable, variableOf } from '../problems/environment.ts';
 import type { NatsFile } from './http-file.ts';
 
-/** The value of a setting: from its flag, its variable, or `nats` of `parley.yaml`, in this order. */
+/** The value of a setting: from its flag, its variable, or `nats` of `parley.yaml`, in this order. Callers pass the environment. */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** An empty variable counts as unset. */
+export function variable(env: Environment, name: string): string | undefined {
+  const value = env[name];
+  return value === '' ? undefined : value;
+}
+
+/** `PARLEY_` and the path of a key in capitals, without repeated words: `context.contextMaxChars` → `PARLEY_CONTEXT_MAX_CHARS`. */
+export function variableOf(path: readonly string[]): string {
+  const words = path.flatMap((part) => part.replaceAll(/([a-z])([A-Z])/g, '$1_$2').split(/[_-]/));
+  const upper = words.map((word) => word.toUpperCase());
+  return ['PARLEY', ...upper.filter((word, place) => word !== upper[place - 1])].join('_');
+}
 
 /** The flag `--nats-user` is `natsUser`, its variable `PARLEY_NATS_USER`. */
 export const SETTINGS = [

@@ -1,17 +1,21 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { PACKAGE } from '../../kernel/index.ts';
 import { withDotenv } from '../files/dotenv.ts';
-import { type Environment, variable, variableOf } from '../problems/environment.ts';
-import { type Problem, Problems, show } from '../problems/problems.ts';
+import { type Problem, Problems, show } from '../problems.ts';
 import type { HttpFile } from './http-file.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
+import type { TelemetryFile } from './schema.ts';
 import { Secret } from './secret.ts';
 import {
   type ConfigFlags,
+  type Environment,
   SETTINGS,
   type SettingsInput,
   type SettingValue,
   settingValue,
   settingVariable,
+  variable,
+  variableOf,
 } from './setting-sources.ts';
 
 /**
@@ -21,7 +25,10 @@ import {
 
 type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
-interface HttpSetting {
+interface HttpSetting
+  extends Readonly<
+    Pick<HttpFile, 'hosts' | 'origins' | 'requestsPerSecond' | 'readers' | 'readersPerCaller'>
+  > {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -32,14 +39,8 @@ interface HttpSetting {
   readonly isGuarded: boolean;
   /** The publisher of the daemon's own token; null: any publisher. */
   readonly operator: string | null;
-  readonly hosts: readonly string[];
-  readonly origins: readonly string[];
   /** The address for other machines, without a trailing slash; null: none. */
   readonly publicUrl: string | null;
-  readonly requestsPerSecond: number;
-  /** Concurrent event streams and waiting requests: in total, and of one caller. */
-  readonly readers: number;
-  readonly readersPerCaller: number;
 }
 
 export interface HttpToken {
@@ -94,6 +95,8 @@ export const IGNORED_IN_FILES: readonly string[] = [
 
 /** In the working directory. */
 export const DEFAULT_CONFIG = 'config';
+/** The shipped configuration folder. */
+export const SHIPPED_CONFIG: string = join(PACKAGE, 'config');
 const DEFAULT_DATA = 'data';
 const DEFAULT_HTTP = '127.0.0.1:7420';
 
@@ -110,7 +113,7 @@ export function resolveSettings(
         ? { kind: 'managed' }
         : natsServer(nats, 'managed, or a URL such as nats://127.0.0.1:4222', input, problems),
     natsBinary: natsBinary(input),
-    store: store(settingValue(input, 'store'), problems),
+    store: oneOf(settingValue(input, 'store'), ['file', 'jetstream'], problems),
     http: http(input, httpFile, problems),
   };
 }
@@ -123,24 +126,64 @@ function natsBinary({ env, workingDirectory }: SettingsInput): string | null {
 }
 
 export function resolveTelemetry(env: Environment, problems: Problems): 'console' | 'off' {
-  const text = variable(env, TELEMETRY_VARIABLE) ?? 'off';
-  if (text === 'console' || text === 'off') return text;
-  problems.add({
-    source: `environment ${TELEMETRY_VARIABLE}`,
-    seen: show(text),
-    expected: 'one of console, off',
-  });
-  return 'off';
+  const text = variable(env, TELEMETRY_VARIABLE);
+  const setting = text === undefined ? null : { text, source: `environment ${TELEMETRY_VARIABLE}` };
+  return oneOf(setting, ['off', 'console'], problems);
 }
 
-/** Where a command finds a running daemon: at `nats`, else at the address that `up` saved in `data`. */
-interface DaemonAddress {
-  readonly nats: NatsServer | null;
-  readonly data: string;
-  /** Null: not set in the environment. */
-  readonly subjectPrefix: string | null;
-  /** PARLEY_NATS_USER */
-  readonly user: string | null;
+/** The first value is the default. */
+function oneOf<const Value extends string>(
+  setting: SettingValue | null,
+  values: readonly [Value, ...Value[]],
+  problems: Problems,
+): Value {
+  const found = values.find((value) => value === setting?.text);
+  if (setting && !found) {
+    const expected = `one of ${values.toSorted().join(', ')}`;
+    problems.add({ source: setting.source, seen: show(setting.text), expected });
+  }
+  return found ?? values[0];
+}
+
+/** The path of traces below an endpoint. */
+const PATH = '/v1/traces';
+const WHOLE = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
+const BASE = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+
+export interface TracesConfig {
+  /** The address of the collector, with its path. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, Secret>>;
+  /** The name of this service in traces. */
+  readonly service: string;
+  /** Spans contain texts of the conversation. */
+  readonly content: boolean;
+}
+
+/** Where traces are sent: the standard variables of OpenTelemetry, then `telemetry`. Null: nowhere. */
+export function resolveTraces(
+  { otlp: { endpoint, headers }, content }: TelemetryFile,
+  env: Environment,
+  problems: Problems,
+): TracesConfig | null {
+  if (variable(env, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return null;
+  const base = address(env, BASE, problems) ?? endpoint;
+  const url = address(env, WHOLE, problems) ?? (base === null ? null : `${base.replace(/\/+$/, '')}${PATH}`);
+  if (url === null) return null;
+  return {
+    url,
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, new Secret(value)])),
+    service: variable(env, 'OTEL_SERVICE_NAME') ?? 'parleyd',
+    content,
+  };
+}
+
+function address(env: Environment, name: string, problems: Problems): string | null {
+  const text = variable(env, name);
+  if (text === undefined || (/^https?:\/\//.test(text) && URL.canParse(text))) return text ?? null;
+  const expected = 'a URL that begins with http:// or https://';
+  problems.add({ source: `environment ${name}`, seen: show(text), expected });
+  return null;
 }
 
 /**
@@ -162,13 +205,14 @@ export function namesServer(env: Environment, flags: ConfigFlags): boolean {
   return flags.nats !== undefined || variable(env, settingVariable('nats')) !== undefined;
 }
 
+/** Where a command finds a running daemon: at `nats`, else at the address that `up` saved in `data`. */
 export function resolveDaemonAddress(options: {
   readonly env: Environment;
   readonly flags?: ConfigFlags;
   readonly workingDirectory?: string;
   /** The server in the `connection.json` of the data directory. */
   readonly found?: string;
-}): DaemonAddress {
+}) {
   const problems = new Problems();
   const workingDirectory = options.workingDirectory ?? process.cwd();
   const directory = resolve(workingDirectory, variable(options.env, CONFIG_VARIABLE) ?? DEFAULT_CONFIG);
@@ -192,24 +236,19 @@ export function resolveDaemonAddress(options: {
     isByClientUrl && found === undefined
       ? { text: clientUrl, source: `environment ${CLIENT_URL_VARIABLE}` }
       : settingValue(input, 'nats');
-  const address: DaemonAddress = {
+  const address = {
     nats:
       own === null || own.text === 'managed'
         ? null
         : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
     data: resolve(workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
+    /** Null: not set in the environment. */
     subjectPrefix: variable(env, variableOf(['subjectPrefix'])) ?? null,
+    /** PARLEY_NATS_USER */
     user: variable(env, settingVariable('natsUser')) ?? null,
   };
   problems.throwIfAny();
   return address;
-}
-
-function store(setting: SettingValue | null, problems: Problems): 'file' | 'jetstream' {
-  if (setting === null || setting.text === 'file') return 'file';
-  if (setting.text === 'jetstream') return 'jetstream';
-  problems.add({ source: setting.source, seen: show(setting.text), expected: 'one of file, jetstream' });
-  return 'file';
 }
 
 /** In place of a token: requests need none, unless one is configured elsewhere. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
 import { assembleOnce } from '../../../src/agents/requests/requests.ts';
-import type { Config, PolicyRule } from '../../../src/config/index.ts';
+import type { Config } from '../../../src/config/index.ts';
 import {
   availableTools,
   createRoster,
@@ -100,7 +100,7 @@ const rule = fc.record(
   { requiredKeys: ['tool', 'allow'] },
 );
 const settings = fc.record({
-  policy: fc.array(rule as fc.Arbitrary<PolicyRule>, { maxLength: 6 }),
+  policy: fc.array(rule as fc.Arbitrary<Config['tools']['policy'][number]>, { maxLength: 6 }),
   risk: fc.dictionary(fc.constantFrom<string>(...NAMES), fc.constantFrom('safe' as const, 'risky' as const)),
 });
 
