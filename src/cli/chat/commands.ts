@@ -3,7 +3,8 @@ import { hasVisible } from '../../kernel/index.ts';
 export type ChatLine =
   | { readonly kind: 'message'; readonly text: string }
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'help' | 'agents' | 'quit' }
+  | { readonly kind: 'help' | 'agents' }
+  | { readonly kind: 'quit' }
   | { readonly kind: 'phase'; readonly phase: string }
   | { readonly kind: 'mode'; readonly mode: string; readonly agent?: string }
   | { readonly kind: 'explain'; readonly agent: string }
@@ -40,31 +41,27 @@ export function parseChatLine(line: string): ChatLine {
     case 'exit':
       return { kind: 'quit' };
     case 'phase':
-      return first
-        ? { kind: 'phase', phase: first }
-        : { kind: 'wrong', say: '/phase needs the name of a phase' };
+      return first ? { kind: 'phase', phase: first } : wrong('/phase needs the name of a phase');
     case 'mode':
-      if (!first) return { kind: 'wrong', say: '/mode needs chat, agent or run' };
+      if (!first) return wrong('/mode needs chat, agent or run');
       return { kind: 'mode', mode: first, ...(second ? { agent: second } : {}) };
     case 'explain':
-      return first
-        ? { kind: 'explain', agent: first }
-        : { kind: 'wrong', say: '/explain needs the slug of an agent' };
+      return first ? { kind: 'explain', agent: first } : wrong('/explain needs the slug of an agent');
     case 'approve':
     case 'deny':
       return { kind: 'decide', answer: command, words: [first, second, ...rest].filter(isWord) };
     case 'answer':
-      return first
-        ? { kind: 'answer', text: text.replace(/^\S+\s+/, '') }
-        : { kind: 'wrong', say: '/answer needs a text' };
+      if (!first) return wrong('/answer needs a text');
+      return { kind: 'answer', text: text.replace(/^\S+\s+/, '') };
     case 'run':
-      return first && second
-        ? { kind: 'run', workflow: first, text: text.replace(/^\S+\s+\S+\s+/, '') }
-        : { kind: 'wrong', say: '/run needs a workflow and its input' };
+      if (!first || !second) return wrong('/run needs a workflow and its input');
+      return { kind: 'run', workflow: first, text: text.replace(/^\S+\s+\S+\s+/, '') };
     default:
-      return { kind: 'wrong', say: `unknown command /${command}: /help lists all commands` };
+      return wrong(`unknown command /${command}: /help lists all commands`);
   }
 }
+
+const wrong = (say: string): ChatLine => ({ kind: 'wrong', say });
 
 function isWord(word: string | undefined): word is string {
   return word !== undefined;

@@ -98,7 +98,7 @@ export class ChatSession {
       else if (line.kind === 'run') await this.#post(line.text, { workflow: line.workflow });
       else if (line.kind === 'answer') await this.#answer(line.text);
       else if (line.kind === 'decide') await this.#decide(line);
-      else await this.#execute(line);
+      else if (line.kind !== 'nothing') this.#options.print(`${await this.#execute(line)}\n`);
     } catch (error) {
       if (!this.#outbox.hasLeft) this.fail(error);
     }
@@ -157,30 +157,24 @@ export class ChatSession {
     return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
-  /** Executes a `/` command. */
+  /** Executes a `/` command; returns what to print. */
   async #execute(
-    line: Exclude<ChatLine, { kind: 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
-  ): Promise<void> {
-    const { conversation, actor, print } = this.#options;
+    line: Exclude<ChatLine, { kind: 'nothing' | 'message' | 'quit' | 'decide' | 'answer' | 'run' }>,
+  ): Promise<string> {
+    const { conversation, actor } = this.#options;
     const { palette } = this.#context;
     const client = this.#client;
     switch (line.kind) {
-      case 'nothing':
-        return;
       case 'help':
-        return print(`${CHAT_HELP}\n`);
+        return CHAT_HELP;
       case 'agents':
-        return print(`${renderAgents((await client.request('agents', {})).agents, palette)}\n`);
+        return renderAgents((await client.request('agents', {})).agents, palette);
       case 'phase':
-        return print(
-          `${renderState(await client.request('phase', { conversation, phase: line.phase, ...actor }))}\n`,
-        );
+        return renderState(await client.request('phase', { conversation, phase: line.phase, ...actor }));
       case 'mode':
-        return print(`${renderState(await this.#enterMode(line))}\n`);
+        return renderState(await this.#enterMode(line));
       case 'explain':
-        return print(
-          `${renderView(await client.request('view', { conversation, agent: line.agent }), palette)}\n`,
-        );
+        return renderView(await client.request('view', { conversation, agent: line.agent }), palette);
       case 'wrong':
         throw new ParleyError('USAGE', line.say);
     }

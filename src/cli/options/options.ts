@@ -49,15 +49,15 @@ export function addGlobalOptions(program: Command): void {
   }
 }
 
-/** A parser that accepts what fits. */
-const parser =
+/** A parser that accepts what fits: `read` returns null for anything else. */
+export const parser =
   <T>(read: (value: string) => T | null, expected: string) =>
   (value: string): T => {
     const found = read(value);
     if (found !== null) return found;
     throw new InvalidArgumentError(expected);
   };
-const matching = (pattern: RegExp, expected: string) =>
+export const matching = (pattern: RegExp, expected: string) =>
   parser((value) => (pattern.test(value) ? value : null), expected);
 const numberMatching = (pattern: RegExp, expected: string) =>
   parser((value) => (pattern.test(value) ? Number(value) : null), expected);

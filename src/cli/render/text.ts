@@ -53,10 +53,7 @@ export function firstLine(text: string, length: number): string {
 /** Local time, `20:39:00`. */
 export function clockTime(iso: string): string {
   const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return '--:--:--';
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => String(part).padStart(2, '0'))
-    .join(':');
+  return Number.isNaN(date.getTime()) ? '--:--:--' : date.toTimeString().slice(0, 8);
 }
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

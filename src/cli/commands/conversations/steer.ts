@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { Argument, type Command } from 'commander';
 import { type ConversationDetail, MODES, type Mode, ParleyError } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { asking } from '../../find-daemon.ts';
 import { isOfConversation } from '../../follow/post-and-wait.ts';
-import { conversationId, entryIndex, listOf, ofConversation } from '../../options/options.ts';
+import { conversationId, entryIndex, listOf, ofConversation, parser } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions, addPublisherOption } from '../../options/publisher.ts';
 import { renderState } from '../../render/state.ts';
 
@@ -167,8 +167,7 @@ export async function personaIn(file: string): Promise<string> {
   }
 }
 
-function amount(value: string): number {
+const amount = parser((value) => {
   const number = Number(value);
-  if (Number.isFinite(number) && number > 0) return number;
-  throw new InvalidArgumentError('Give a number above 0.');
-}
+  return Number.isFinite(number) && number > 0 ? number : null;
+}, 'Give a number above 0.');

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import {
   type ParleyClient,
   ParleyError,
@@ -11,7 +11,7 @@ import { splitFrontMatter } from '../../../config/index.ts';
 import { createIdSource, sleep } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { entryIndex, ofConversation } from '../../options/options.ts';
+import { entryIndex, ofConversation, parser } from '../../options/options.ts';
 import { actorOf, addPublisherOption } from '../../options/publisher.ts';
 import { createSpinner, untilSignal } from '../../output/terminal.ts';
 import { renderWhatIf, renderWhatIfState, renderWhatIfs } from '../../render/what-if.ts';
@@ -31,8 +31,6 @@ interface WhatIfOptions {
 }
 
 const POLL_MS = 300;
-/** Between two lines of progress where there is no terminal. */
-const LINE_EVERY_MS = 10_000;
 
 export function addWhatIf(program: Command, act: Act): void {
   const about = 'send the request of past turns again with another model or persona, and compare the answers';
@@ -114,18 +112,12 @@ interface Asked {
 /** Shows the progress until the what-if has ended. A signal ends the wait, not the what-if. */
 async function waitFor(context: Context, client: ParleyClient, asked: Asked): Promise<void> {
   const spinner = createSpinner(context.io);
-  let notedAt = performance.now();
   await untilSignal(context.io, async (signal) => {
     for (;;) {
       const summary = await client.request('what-if-result', { ...asked, limit: 0 });
       if (!isOpen(summary)) return;
       if (signal.aborted) throw leftRunning(context, asked);
-      const text = renderWhatIfState(summary);
-      spinner.show(text);
-      if (context.io.stderr.isTTY !== true && performance.now() - notedAt > LINE_EVERY_MS) {
-        context.note(text);
-        notedAt = performance.now();
-      }
+      spinner.show(renderWhatIfState(summary));
       await sleep(POLL_MS, signal);
     }
   }).finally(spinner.hide);
@@ -163,8 +155,7 @@ function indexes(value: string): number | number[] | 'all' {
   return first !== undefined && others.length === 0 ? first : [first ?? 0, ...others];
 }
 
-function runs(value: string): number {
+const runs = parser((value) => {
   const count = Number(value);
-  if (Number.isInteger(count) && count >= 1 && count <= 20) return count;
-  throw new InvalidArgumentError('Give a whole number from 1 to 20.');
-}
+  return Number.isInteger(count) && count >= 1 && count <= 20 ? count : null;
+}, 'Give a whole number from 1 to 20.');

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { ParleyError } from '../../../client/index.ts';
+import { type Command, Option } from 'commander';
+import { ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
 import type { ExportFormat, FsckReport } from '../../../daemon/index.ts';
 import { escapeHidden } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
-import { conversationId, ofConversation } from '../../options/options.ts';
+import { conversationId, matching, ofConversation } from '../../options/options.ts';
 import { confirms } from '../../output/terminal.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
 
@@ -143,10 +143,7 @@ async function mayRun(context: Context, work: readonly string[], yes: boolean): 
   });
 }
 
-function agentSlug(value: string): string {
-  if (/^[a-z0-9][a-z0-9-]{0,63}$/.test(value)) return value;
-  throw new InvalidArgumentError('Give the slug of an agent: a-z, 0-9 and hyphens.');
-}
+const agentSlug = matching(SLUG_PATTERN, 'Give the slug of an agent: a-z, 0-9 and hyphens.');
 
 export function addNatsConfig(program: Command, act: Act): void {
   program
