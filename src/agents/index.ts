@@ -13,9 +13,10 @@
  *
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the definition only (L6).
  */
+
+export type { Retry, RetryPolicy } from './calls/call.ts';
 export { type CallContext, callModel } from './calls/call.ts';
 export { type LiveDelta, LiveText } from './calls/live-text.ts';
-export type { Retry, RetryPolicy } from './calls/retry.ts';
 export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
 export {
   type Definition,

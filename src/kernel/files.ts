@@ -119,3 +119,15 @@ async function openTemporary(path: string): Promise<FileHandle> {
     return await open(path, 'wx', MODE);
   }
 }
+
+/** Up to `length` bytes from `position`; fewer only at the end of the file. */
+export async function readFrom(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const { bytesRead } = await file.read(bytes, filled, length - filled, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return bytes.subarray(0, filled);
+}

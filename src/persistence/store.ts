@@ -54,7 +54,7 @@ class Store implements ConversationStore {
   readonly shared: SharedLogs | null;
   readonly #storage: Storage;
   readonly #documents: Documents;
-  readonly #position: LatestPosition;
+  readonly #position: ReturnType<typeof latestPosition>;
   readonly #open = new Map<string, Promise<OpenedLog>>();
   readonly #deleting = new Map<string, Promise<Removed>>();
   /** Conversations whose newest request was to mark them (STORE-3). */
@@ -78,7 +78,7 @@ class Store implements ConversationStore {
       remove: () => documents.remove('backup'),
     };
     this.shared = storage.shared && { ...storage.shared, ...sharedRecordsIn(documents) };
-    this.#position = new LatestPosition(documents);
+    this.#position = latestPosition(documents);
   }
 
   fault(): ParleyError | null {
@@ -269,43 +269,34 @@ class Store implements ConversationStore {
 const SAVE_INTERVAL_MS = 200;
 
 /** How far the ingress stream was read (STORE-4). The first position in a life of the stream is durable at once. */
-class LatestPosition {
-  readonly #documents: Documents;
-  readonly #closing = new AbortController();
-  readonly #save: () => Promise<void>;
-  #newest: IngressPosition | null = null;
-  #saved: IngressPosition | null = null;
-  #saving: Promise<void> = Promise.resolve();
-
-  constructor(documents: Documents) {
-    this.#documents = documents;
-    this.#save = coalesce(async () => {
-      await sleep(SAVE_INTERVAL_MS, this.#closing.signal);
-      const newest = this.#newest;
-      if (newest === this.#saved) return;
-      await documents.put('ingress', newest, 'derived');
-      this.#saved = newest;
-    });
-  }
-
-  async get(): Promise<IngressPosition | null> {
-    return this.#newest ?? ((await this.#documents.get('ingress')) as IngressPosition | null);
-  }
-
-  async set({ stream, sequence }: IngressPosition): Promise<void> {
-    const position = { stream, sequence };
-    const isOfNewStream = this.#newest?.stream !== stream;
-    this.#newest = position;
-    this.#saving = this.#save();
-    if (!isOfNewStream) return;
-    const isNew = (known: unknown) => (known as IngressPosition | null)?.stream !== stream;
-    await this.#documents.change('ingress', (known) => (isNew(known) ? position : null)); // another daemon may be further
-  }
-
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#saving;
-  }
+function latestPosition(documents: Documents) {
+  const closing = new AbortController();
+  let newest: IngressPosition | null = null;
+  let saved: IngressPosition | null = null;
+  let saving: Promise<void> = Promise.resolve();
+  const save = coalesce(async () => {
+    await sleep(SAVE_INTERVAL_MS, closing.signal);
+    const position = newest;
+    if (position === saved) return;
+    await documents.put('ingress', position, 'derived');
+    saved = position;
+  });
+  return {
+    get: async () => newest ?? ((await documents.get('ingress')) as IngressPosition | null),
+    async set({ stream, sequence }: IngressPosition): Promise<void> {
+      const position = { stream, sequence };
+      const isOfNewStream = newest?.stream !== stream;
+      newest = position;
+      saving = save();
+      if (!isOfNewStream) return;
+      const isNew = (known: unknown) => (known as IngressPosition | null)?.stream !== stream;
+      await documents.change('ingress', (known) => (isNew(known) ? position : null)); // another daemon may be further
+    },
+    async close(): Promise<void> {
+      closing.abort();
+      await saving;
+    },
+  };
 }
 
 function toolRecordsIn(documents: Documents, audit: AuditLog): ToolRecords {

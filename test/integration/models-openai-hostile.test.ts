@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { callAt, failureOf } from './models-openai-support.ts';
 
@@ -50,22 +49,5 @@ describe('a provider that breaks HTTP', () => {
       'HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
     );
     expect(failureOf((await callAt(url)).outcome)).toMatchObject({ code: 'NETWORK_ERROR', retryable: true });
-  });
-
-  it('a compressed answer is an error that names the compression', async () => {
-    const url = await providerOf('HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n', gzipSync(ANSWER));
-    const failure = failureOf((await callAt(url)).outcome);
-    expect(failure).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });
-    expect(failure.message).toContain('compressed its answer');
-  });
-
-  it('the compressed text of an error is left out', async () => {
-    const url = await providerOf(
-      'HTTP/1.1 404 No\r\nContent-Encoding: gzip\r\n\r\n',
-      gzipSync('no such model'),
-    );
-    expect(failureOf((await callAt(url)).outcome).message).toBe(
-      'The provider answered 404. Check baseURL and model.',
-    );
   });
 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
-import { enclosing, hideFolder } from '../../src/tools/hide-folder.ts';
+import { enclosing, hideFolder } from '../../src/tools/processes.ts';
 
 /** The programs run for real. Tests that need namespaces are skipped visibly on a system without them. */
 
@@ -118,7 +118,7 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
 it.runIf(isRoot)(
   'a system that does not allow it is reported, and no program is started there unless the operator accepts it',
   () => {
-    const module = new URL('../../src/tools/hide-folder.ts', import.meta.url).href;
+    const module = new URL('../../src/tools/processes.ts', import.meta.url).href;
     const script = `import(${JSON.stringify(module)}).then(async ({ hideFolder }) => {
     const program = { command: 'true', args: [] };
     const { fault, enclose } = await hideFolder('.');

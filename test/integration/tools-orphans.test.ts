@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { groupLives } from '../../src/tools/builtin/shell.ts';
-import { OrphanWatch } from '../../src/tools/orphan-watch.ts';
+import { OrphanWatch } from '../../src/tools/processes.ts';
 import { inYard } from '../unit/tools/support.ts';
 
 /** L12 records what happened. No process may continue once its daemon is gone. */

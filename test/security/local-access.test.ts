@@ -5,7 +5,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
-import { hideFolder } from '../../src/tools/hide-folder.ts';
+import { hideFolder } from '../../src/tools/processes.ts';
 import {
   type FakeProvider,
   followUntil,

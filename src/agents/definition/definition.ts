@@ -113,7 +113,8 @@ export function sourcesOf(
   { hash, agent, parts }: Definition,
   headers?: AgentSetup['profile']['headers'],
 ): RequestSources {
-  const read = <T>(name: string, schema: z.ZodType<T>): T => readPart(hash, name, parts.get(name), schema);
+  const read = <T>(name: string, schema: z.ZodType<T>): T =>
+    readText(hash, `part ${name}`, parts.get(name), schema);
   const all = <T>(prefix: string, schema: z.ZodType<T>): T[] =>
     [...parts.keys()].filter((name) => name.startsWith(prefix)).map((name) => read(name, schema));
   const card: AgentCard = read('agent', agentSchema);
@@ -146,18 +147,21 @@ const FORBIDDEN: ToolAvailability = { rules: [], otherwise: 'forbidden' };
 const UNKNOWN_CARD = { phases: [], modes: [], runtime: 'local', tools: [] } as const;
 
 /** The value as it was parsed: a schema's own output would have its keys in another order (DEFINITION-2). */
-function readPart<T>(hash: string, name: string, text: string | undefined, schema: z.ZodType<T>): T {
-  if (text === undefined) throw damaged(hash, `it has no part ${name}`);
+function readText<T>(hash: string, what: string, text: string | undefined, schema: z.ZodType<T>): T {
+  if (text === undefined) throw damaged(hash, `it has no ${what}`);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw damaged(hash, `its part ${name} is not JSON: ${messageOf(cause)}`, cause);
+    throw damaged(hash, `its ${what} is not JSON: ${messageOf(cause)}`, cause);
   }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return value as T;
-  const [issue] = parsed.error.issues;
-  throw damaged(hash, `its part ${name} is not valid: ${issue?.path.join('.')}: ${issue?.message}`);
+  const { error } = schema.safeParse(value);
+  if (!error) return value as T;
+  const { format } = Object(value) as { readonly format?: unknown };
+  if (typeof format === 'number' && format > 1)
+    throw damaged(hash, `its format ${format} is newer than this version of Parley`);
+  const [issue] = error.issues;
+  throw damaged(hash, `its ${what} is not valid: ${issue?.path.join('.')}: ${issue?.message}`);
 }
 
 /** The texts to store, by hash: the parts and the manifest. */
@@ -180,7 +184,7 @@ export async function readDefinition(
   get: (hash: string) => Promise<string | null>,
 ): Promise<Definition> {
   const manifest = await storedText(hash, hash, get);
-  const { agent, parts: named } = manifestIn(hash, manifest);
+  const { agent, parts: named } = readText(hash, 'manifest', manifest, manifestSchema);
   const names = Object.entries(named);
   const texts = await Promise.all(names.map(([, part]) => storedText(hash, part, get)));
   const parts = new Map(names.map(([name], at) => [name, texts[at] ?? '']));
@@ -201,25 +205,6 @@ async function storedText(
   }
   if (hashOf(text) !== hash) throw damaged(definition, `the text ${hash} has another hash`);
   return text;
-}
-
-function manifestIn(hash: string, text: string): z.infer<typeof manifestSchema> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw damaged(hash, `its manifest is not JSON: ${messageOf(cause)}`, cause);
-  }
-  const parsed = manifestSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { format } = (value ?? {}) as { readonly format?: unknown };
-  const [issue] = parsed.error.issues;
-  throw damaged(
-    hash,
-    typeof format === 'number' && format > 1
-      ? `its format ${format} is newer than this version of Parley`
-      : `its manifest is not valid: ${issue?.path.join('.')}: ${issue?.message}`,
-  );
 }
 
 function damaged(hash: string, why: string, cause?: unknown): ParleyError {

@@ -30,7 +30,7 @@ import {
 } from '../definition/definition.ts';
 import type { WireMessage } from '../model-port.ts';
 import { type Assembled, type ModelProfile, shownParameters } from '../requests/assemble.ts';
-import { messageTokens } from '../requests/estimate.ts';
+import { messageTokens } from '../requests/cost.ts';
 import {
   needsReduction,
   nextReductionOf,

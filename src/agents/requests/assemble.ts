@@ -2,10 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import type { View, ViewPart } from '../../conversation/index.ts';
 import { isRecord, type Refusal } from '../../kernel/index.ts';
 import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
-import type { Price } from './cost.ts';
-import { messageTokens, toolTokens } from './estimate.ts';
+import { messageTokens, type Price, toolTokens } from './cost.ts';
 import { type FixedPart, guard, type Window } from './guard.ts';
-import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
+import { type FormInput, takeParts, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
  * The only assembler: turns a view into the exact bytes of a request.
@@ -136,12 +135,8 @@ export class RequestAssembler {
   }
 
   #take(inputs: readonly FormInput[], form: WireForm): void {
-    const fresh: WirePart[] = [];
-    for (const input of inputs) {
-      const step = takePart(this.#open, input, form);
-      fresh.push(...step.closed);
-      this.#open = step.open;
-    }
+    const { closed: fresh, open } = takeParts(this.#open, inputs, form);
+    this.#open = open;
     const messages = fresh.map((part) => part.message);
     this.#body.add(messages);
     for (const part of fresh) this.#closed.push(part);
@@ -151,14 +146,8 @@ export class RequestAssembler {
 
   /** The last, still open message of the history and the tail: built for each request. */
   #restOf({ view, profile }: RequestParts): readonly WirePart[] {
-    const rest: WirePart[] = [];
-    let open = this.#open;
-    for (const part of view.tail) {
-      const step = takePart(open, part, profile.form);
-      rest.push(...step.closed);
-      open = step.open;
-    }
-    return open ? [...rest, open] : rest;
+    const { closed, open } = takeParts(this.#open, view.tail, profile.form);
+    return open ? [...closed, open] : closed;
   }
 }
 

@@ -17,7 +17,7 @@ import {
 } from '../../conversation/index.ts';
 import type { ModelRequest } from '../model-port.ts';
 import { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
-import { messageTokens } from './estimate.ts';
+import { messageTokens } from './cost.ts';
 import type { Window } from './guard.ts';
 
 /**

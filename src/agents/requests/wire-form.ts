@@ -60,7 +60,7 @@ export interface FormInput {
   readonly message: ViewMessage | WireMessage;
 }
 
-export interface FormStep {
+interface FormStep {
   /** Messages that are now complete (WIRE-FORM-2), in order. */
   readonly closed: readonly WirePart[];
   /** The message that may still grow; null: no input yet. */
@@ -83,7 +83,7 @@ const NO_REASONING = ' ';
 /** The value that Gemini documents for calls that it did not make. */
 const FOREIGN_CALL = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
 
-export function takePart(open: WirePart | null, input: FormInput, form: WireForm): FormStep {
+function takePart(open: WirePart | null, input: FormInput, form: WireForm): FormStep {
   if (form.emptyAnswers === 'left-out' && isEmptyAnswer(input.message)) return { closed: [], open };
   const part = wirePart(input, open, form);
   if (!open) return { closed: [], open: part };
@@ -97,16 +97,20 @@ export function takePart(open: WirePart | null, input: FormInput, form: WireForm
   return { closed: [open], open: part };
 }
 
-/** Encodes a whole list. */
-export function wireParts(inputs: readonly (FormInput | ViewPart)[], form: WireForm): readonly WirePart[] {
-  const parts: WirePart[] = [];
-  let open: WirePart | null = null;
+/** Encodes a list, which continues after `open`. */
+export function takeParts(
+  open: WirePart | null,
+  inputs: readonly (FormInput | ViewPart)[],
+  form: WireForm,
+): FormStep {
+  const closed: WirePart[] = [];
+  let last = open;
   for (const input of inputs) {
-    const step: FormStep = takePart(open, input, form);
-    parts.push(...step.closed);
-    open = step.open;
+    const step = takePart(last, input, form);
+    closed.push(...step.closed);
+    last = step.open;
   }
-  return open ? [...parts, open] : parts;
+  return { closed, open: last };
 }
 
 const MAY_FOLLOW_RESULT: ReadonlySet<string> = new Set(['assistant', 'tool']);

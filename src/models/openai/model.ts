@@ -16,9 +16,17 @@ import {
   systemClock,
 } from '../../kernel/index.ts';
 import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
-import { type Endpoint, endpointOf, type ProviderOptions } from './endpoint.ts';
+import {
+  answerTo,
+  type Endpoint,
+  endpointOf,
+  type HttpRequest,
+  isSuccess,
+  type ProviderOptions,
+  post,
+  textOfBody,
+} from './endpoint.ts';
 import { type Fault, faultOfNetwork, faultOfResponse } from './faults.ts';
-import { answerTo, type HttpRequest, isSuccess, post, textOfBody } from './http-post.ts';
 
 /**
  * One attempt at a chat completion with any compatible endpoint.

@@ -1,2 +1,11 @@
 export { createRemoteModel, type RemoteModel } from './model.ts';
-export type * from './port.ts';
+export type {
+  OpenRemoteChannel,
+  RemoteCall,
+  RemoteChannel,
+  RemoteEvent,
+  RemoteMessage,
+  RemoteOffer,
+  RemoteOutcome,
+  RemoteResults,
+} from './session.ts';

@@ -7,8 +7,14 @@ import {
 } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
-import type { OpenRemoteChannel, RemoteCall, RemoteOutcome, RemoteResults } from './port.ts';
-import { RemoteSession, type SessionEvent } from './session.ts';
+import {
+  type OpenRemoteChannel,
+  type RemoteCall,
+  type RemoteOutcome,
+  type RemoteResults,
+  RemoteSession,
+  type SessionEvent,
+} from './session.ts';
 
 /**
  * A model that is an agent in another process: a call offers the turn, and the agent's answer is the answer.
@@ -78,17 +84,13 @@ class OfferedTurns implements RemoteModel {
     const lowest = this.#now();
     let partial = '';
     let tries = 0;
-    let last: Offered | 'silent' = 'silent';
+    let last: Missed = { kind: 'silent' };
     for (let offers = 0; offers < MAX_OFFERS; offers += 1) {
+      const askedAt = offers === 0 ? request.askedAt : undefined;
       const offered: Offered =
         offers === 0 && continued
           ? { kind: 'session', session: continued }
-          : await this.#offerWhenConnected(
-              request,
-              lowest,
-              signal,
-              offers === 0 ? request.askedAt : undefined,
-            );
+          : await this.#offerWhenConnected(request, lowest, signal, askedAt);
       tries += 1;
       if (signal.aborted) return this.#aborted(request, partial);
       last = offered;
@@ -96,14 +98,13 @@ class OfferedTurns implements RemoteModel {
         const outcome = await this.#follow(request, offered.session, signal);
         if (outcome !== 'silent') return outcome;
         partial = offered.session.partial || partial;
-        last = 'silent';
+        last = { kind: 'silent' };
         this.#drop(request.turnId);
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
     const failed = failure(request.agent, last, partial, this.#options.silenceMs);
-    if (last !== 'silent' && last.kind === 'no-responder' && this.#waitMs(request) > 0)
-      return { ...failed, retryable: false, tries };
-    return { ...failed, tries };
+    const wasAwaited = last.kind === 'no-responder' && this.#waitMs(request) > 0;
+    return { ...failed, retryable: failed.retryable && !wasAwaited, tries };
   }
 
   isAbsent(turnId: string): boolean {
@@ -247,11 +248,9 @@ function isResult(message: WireMessage): boolean {
   return message.role === 'tool';
 }
 
-/** The outcome of a call to an agent in another process: its answer, its failure, or why there was no answer. */
-
 type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
 /** How the last offer ended without an answer. */
-type Missed = { readonly kind: 'session' } | Exclude<RemoteOutcome, { kind: 'accepted' }> | 'silent';
+type Missed = Offered | { readonly kind: 'silent' };
 
 /** How often a turn is offered to an agent that is silent. */
 const MAX_OFFERS = 3;
@@ -308,56 +307,45 @@ function failed(
   agent: string,
   partial: string,
 ): Failed {
-  const base = { kind: 'failed', partial: { content: partial, reasoning: '' }, retryable: false } as const;
-  if (event.type === 'failed') {
-    return { ...base, code: event.code, message: event.message || `The agent ${agent} reported a failure.` };
-  }
-  const advice = 'Fix the program of this agent.';
-  return {
-    ...base,
-    code: 'INVALID_RESPONSE',
-    message: `The agent ${agent} sent an invalid message: ${event.reason}. ${advice}`,
-  };
+  const [code, message] =
+    event.type === 'failed'
+      ? [event.code, event.message || `The agent ${agent} reported a failure.`]
+      : [
+          'INVALID_RESPONSE',
+          `The agent ${agent} sent an invalid message: ${event.reason}. Fix the program of this agent.`,
+        ];
+  return { kind: 'failed', code, message, partial: { content: partial, reasoning: '' }, retryable: false };
 }
 
 function failure(agent: string, last: Missed, partial: string, silenceMs: number): Failed {
-  const fail = (code: string, message: string, retryable: boolean): Failed => ({
-    kind: 'failed',
-    code,
-    message,
-    partial: { content: partial, reasoning: '' },
-    retryable: retryable && partial === '',
-  });
-  const kind = last === 'silent' ? last : last.kind;
-  switch (kind) {
-    case 'no-responder':
-      return fail(
-        'AGENT_NOT_CONNECTED',
-        `The agent ${agent} is not connected. Start the program that connects as this agent (the page guides/remote-agents of Parley's documents).`,
-        true,
-      );
+  const [code, message, isRetryable] = missed(agent, last, silenceMs);
+  return {
+    ...{ kind: 'failed', code, message, partial: { content: partial, reasoning: '' } },
+    retryable: isRetryable && partial === '',
+  };
+}
+
+function missed(agent: string, last: Missed, silenceMs: number): [string, string, isRetryable: boolean] {
+  switch (last.kind) {
+    case 'no-responder': {
+      const advice = "(the page guides/remote-agents of Parley's documents)";
+      const message = `The agent ${agent} is not connected. Start the program that connects as this agent ${advice}.`;
+      return ['AGENT_NOT_CONNECTED', message, true];
+    }
     case 'disconnected':
-      return fail('NETWORK_ERROR', 'There is no connection to the NATS server now.', true);
+      return ['NETWORK_ERROR', 'There is no connection to the NATS server now.', true];
     case 'too-large': {
-      const { bytes, limit } = last as Extract<RemoteOutcome, { kind: 'too-large' }>;
+      const message = `The request to ${agent} has ${last.bytes} bytes and the server carries ${last.limit}.`;
       const advice = 'Raise max_payload of the server, or lower contextTokens of its model.';
-      return fail(
-        'AGENT_OFFER_TOO_LARGE',
-        `The request to ${agent} has ${bytes} bytes and the server carries ${limit}. ${advice}`,
-        false,
-      );
+      return ['AGENT_OFFER_TOO_LARGE', `${message} ${advice}`, false];
     }
     case 'refused': {
-      const { reason } = last as Extract<RemoteOutcome, { kind: 'refused' }>;
-      return fail(
-        'AGENT_REFUSED',
-        `The agent ${agent} did not take the turn${reason && `: ${reason}`}.`,
-        true,
-      );
+      const why = last.reason && `: ${last.reason}`;
+      return ['AGENT_REFUSED', `The agent ${agent} did not take the turn${why}.`, true];
     }
     default: {
       const what = `The agent ${agent} was silent for ${silenceMs} ms, each of ${MAX_OFFERS} times that it was offered the turn.`;
-      return fail('AGENT_SILENT', `${what} Is its process stuck?`, false);
+      return ['AGENT_SILENT', `${what} Is its process stuck?`, false];
     }
   }
 }

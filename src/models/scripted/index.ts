@@ -5,7 +5,7 @@ export {
   type FunctionRequest,
   type ModelFunction,
 } from './function-model.ts';
-export { loadScript } from './load.ts';
 export { createOfflineModel, createScriptedModel, type ScriptedModelOptions } from './model.ts';
 export { recordedScript } from './record.ts';
 export type { Script } from './script.ts';
+export { loadScript } from './script.ts';

@@ -18,7 +18,7 @@ import { type Documents, type Durability, InOrder } from '../storage.ts';
 import { createWhatIfTexts, WHAT_IF_ID } from '../store.ts';
 import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
-import { type LazyDocument, openLazyDocument } from './lazy-document.ts';
+import { openLazyDocument } from './lazy-document.ts';
 import { readOwnText, refuseFile, type StoreLog } from './log/durable.ts';
 
 /**
@@ -40,7 +40,7 @@ export class FileDocuments implements Documents {
 
   static async own(paths: StorePaths, log: StoreLog): Promise<FileDocuments> {
     const kinds = Object.keys(COLLECTIONS) as CollectionKind[];
-    const opened = kinds.map(async (kind) => [kind, await Collection.open(kind, paths, log)] as const);
+    const opened = kinds.map(async (kind) => [kind, await openCollection(kind, paths, log)] as const);
     return new FileDocuments(paths, new Map(await Promise.all(opened)));
   }
 
@@ -187,45 +187,29 @@ function memberOf(key: string): string {
   return key.split('.')[1] ?? '';
 }
 
-class Collection {
-  readonly #kind: CollectionKind;
-  readonly #document: LazyDocument<unknown>;
-  readonly members: Map<string, unknown>;
-
-  static async open(kind: CollectionKind, paths: StorePaths, log: StoreLog): Promise<Collection> {
-    const parse = (value: unknown) => contentOf(kind, membersOf(kind, value));
-    const path = COLLECTIONS[kind].path(paths);
-    return new Collection(kind, await openLazyDocument<unknown>({ path, empty: null, parse, log }));
-  }
-
-  private constructor(kind: CollectionKind, document: LazyDocument<unknown>) {
-    this.#kind = kind;
-    this.#document = document;
-    this.members = document.data === null ? new Map() : membersOf(kind, document.data);
-  }
-
-  put(name: string, value: unknown, durability: Durability): Promise<void> {
-    this.members.set(name, value);
-    return this.#changed(durability);
-  }
-
-  async remove(name: string, durability: Durability): Promise<void> {
-    if (this.members.delete(name)) await this.#changed(durability);
-  }
-
-  async #changed(durability: Durability): Promise<void> {
-    this.#document.change(() => contentOf(this.#kind, this.members));
-    if (durability === 'durable') await this.flush();
-  }
-
-  flush(): Promise<void> {
-    return this.#document.flush();
-  }
-
-  close(): Promise<void> {
-    return this.#document.close();
-  }
+async function openCollection(kind: CollectionKind, paths: StorePaths, log: StoreLog) {
+  const parse = (value: unknown) => contentOf(kind, membersOf(kind, value));
+  const path = COLLECTIONS[kind].path(paths);
+  const document = await openLazyDocument<unknown>({ path, empty: null, parse, log });
+  const members = document.data === null ? new Map<string, unknown>() : membersOf(kind, document.data);
+  const changed = async (durability: Durability) => {
+    document.change(() => contentOf(kind, members));
+    if (durability === 'durable') await document.flush();
+  };
+  return {
+    members,
+    flush: document.flush,
+    close: document.close,
+    put(name: string, value: unknown, durability: Durability): Promise<void> {
+      members.set(name, value);
+      return changed(durability);
+    },
+    async remove(name: string, durability: Durability): Promise<void> {
+      if (members.delete(name)) await changed(durability);
+    },
+  };
 }
+type Collection = Awaited<ReturnType<typeof openCollection>>;
 
 async function readCollection(
   kind: CollectionKind,

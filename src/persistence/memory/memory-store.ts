@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
-import type {
-  AppendOutcome,
-  ConversationLog,
-  ConversationStore,
-  IngressPosts,
-  WhatIfTexts,
-} from '../port.ts';
+import type { ConversationLog, ConversationStore, IngressPosts, WhatIfTexts } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
 import type { Documents, Storage } from '../storage.ts';
 import { createStore, createWhatIfTexts } from '../store.ts';
@@ -54,7 +48,7 @@ function storageOn(disk: MemoryDisk): Storage {
   return {
     ...{ id, documents, isFeed: false, shared: null, lastDecision: disk.deciding },
     async openLog(conversation, onClosed) {
-      const log = new MemoryLog(conversation, logs, onClosed);
+      const log = openLog(conversation, logs, onClosed);
       return { log, entries: await log.read(0), tornTail: null };
     },
     hasLog: async (conversation) => logs.has(conversation),
@@ -108,45 +102,34 @@ function documentsOn(stored: Map<string, unknown>): Documents {
   };
 }
 
-class MemoryLog implements ConversationLog {
-  readonly conversation: string;
-  readonly #logs: Map<string, string[]>;
-  readonly #onClosed: () => void;
-  #closed = false;
-
-  constructor(conversation: string, logs: Map<string, string[]>, onClosed: () => void) {
-    this.conversation = conversation;
-    this.#logs = logs;
-    this.#onClosed = onClosed;
-  }
-
-  get length(): number {
-    return this.#logs.get(this.conversation)?.length ?? 0;
-  }
-
-  async append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
-    const json = serialiseBatch(this.conversation, expectedLength, entries);
-    if (this.#closed) throw logClosed(this.conversation);
-    const length = this.length;
-    if (expectedLength !== length) return { kind: 'conflict', length };
-    if (json.length > 0) {
-      const lines = this.#logs.get(this.conversation) ?? [];
-      for (const line of json) lines.push(line);
-      this.#logs.set(this.conversation, lines);
-    }
-    return { kind: 'appended', length: length + json.length };
-  }
-
-  async read(from: number, to?: number): Promise<Entry[]> {
-    if (this.#closed) throw logClosed(this.conversation);
-    const range = readRange(from, to, this.length);
-    const lines = this.#logs.get(this.conversation) ?? [];
-    return lines.slice(range.from, range.to).map((json) => JSON.parse(json) as Entry);
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#onClosed();
-  }
+function openLog(conversation: string, logs: Map<string, string[]>, onClosed: () => void): ConversationLog {
+  let isClosed = false;
+  const lines = () => {
+    if (isClosed) throw logClosed(conversation);
+    return logs.get(conversation) ?? [];
+  };
+  return {
+    conversation,
+    get length() {
+      return logs.get(conversation)?.length ?? 0;
+    },
+    async append(expectedLength, entries) {
+      const json = serialiseBatch(conversation, expectedLength, entries);
+      const known = lines();
+      if (expectedLength !== known.length) return { kind: 'conflict', length: known.length };
+      for (const line of json) known.push(line);
+      if (json.length > 0) logs.set(conversation, known);
+      return { kind: 'appended', length: known.length };
+    },
+    async read(from, to) {
+      const known = lines();
+      const range = readRange(from, to, known.length);
+      return known.slice(range.from, range.to).map((json) => JSON.parse(json) as Entry);
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      onClosed();
+    },
+  };
 }

@@ -1,8 +1,8 @@
 /**
  * The built-in tools.
  *
- * toolbox.ts   the toolbox: runs tools, ends them on close
- * tool.ts      definition of a tool and its context; errors.ts: failures for the model
+ * toolbox.ts   the toolbox: runs tools, ends them on close; failures for the model
+ * tool.ts      definition of a tool and its context
  * recall.ts    reads the conversation's own log; text.ts: bytes as text
  * files/       fs_list, fs_read, fs_search, fs_write, fs_edit; names.ts: the form of paths; sandbox.ts: what a path
  *              may resolve to; protected.ts: paths that need approval

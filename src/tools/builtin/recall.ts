@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import { recall } from '../../conversation/index.ts';
-import { completed, failed } from '../guarded.ts';
+import { completed, failed } from '../toolbox.ts';
 import { defineTool } from './tool.ts';
 
 const QUERY_CHARACTERS = 400;

@@ -2,10 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { errnoOf, sleep, wellFormed, within } from '../../kernel/index.ts';
-import { completed, failed } from '../guarded.ts';
-import { asIs, type Enclose } from '../hide-folder.ts';
-import { OrphanWatch } from '../orphan-watch.ts';
+import { sleep, wellFormed, within } from '../../kernel/index.ts';
+import { asIs, type Enclose, OrphanWatch, signalGroup } from '../processes.ts';
+import { completed, failed } from '../toolbox.ts';
 import { openSandbox } from './files/sandbox.ts';
 import { firstCharacter, plainText, wholeCharacters } from './text.ts';
 import { defineTool, type ToolContext } from './tool.ts';
@@ -213,16 +212,6 @@ async function livesIn(group: number, pid: string): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''); // it has ended
   const [state, , memberOf] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return memberOf === String(group) && state !== 'Z' && state !== 'X';
-}
-
-/** False: the group has no process. */
-function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    process.kill(-group, signal);
-    return true;
-  } catch (error) {
-    return errnoOf(error) !== 'ESRCH';
-  }
 }
 
 /** The output of a command: its beginning and its end, in bounded memory. */

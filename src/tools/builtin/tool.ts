@@ -2,9 +2,8 @@ import { z } from 'zod';
 import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
 import type { Entry, ViewPolicy } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { ToolLog } from '../guarded.ts';
-import type { Enclose } from '../hide-folder.ts';
-import { argumentsFault, parametersOf } from '../toolbox.ts';
+import type { Enclose } from '../processes.ts';
+import { argumentsFault, parametersOf, type ToolLog } from '../toolbox.ts';
 import { pathFault } from './files/names.ts';
 import type { Access } from './files/sandbox.ts';
 

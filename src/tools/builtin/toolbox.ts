@@ -1,20 +1,23 @@
 import { join } from 'node:path';
 import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
-import { runGuarded, SILENT, type ToolLog } from '../guarded.ts';
-import { asIs, type Enclose } from '../hide-folder.ts';
-import { toolboxOf } from '../toolbox.ts';
-import { failureOf } from './errors.ts';
-import { listTool } from './files/list.ts';
+import { errnoOf, messageOf, ParleyError } from '../../kernel/index.ts';
+import { asIs, type Enclose } from '../processes.ts';
+import { failed, runGuarded, SILENT, type ToolLog, toolboxOf } from '../toolbox.ts';
 import { parsePath } from './files/names.ts';
 import type { Protection } from './files/protected.ts';
 import { readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
-import { searchTool } from './files/search.ts';
+import { listTool, searchTool } from './files/search.ts';
 import { editTool, writeTool } from './files/write.ts';
 import { recallTool } from './recall.ts';
 import { SHELL_TIMEOUT_MS, shellTool } from './shell.ts';
-import type { BuiltInTool, ToolContext } from './tool.ts';
-import { type Conversations, NO_CONVERSATIONS, type StoredOutputs } from './tool.ts';
+import {
+  type BuiltInTool,
+  type Conversations,
+  NO_CONVERSATIONS,
+  type StoredOutputs,
+  type ToolContext,
+} from './tool.ts';
 
 /** The built-in tools. For their paths see `files/names.ts` and `files/sandbox.ts`. */
 export interface BuiltInOptions {
@@ -101,4 +104,36 @@ function resolvePath(path: unknown, writes: boolean, context: PathContext): Loca
   const sandbox = openSandbox(context.project, context.closed, context);
   const { real, missing: below } = locate(sandbox, named.names);
   return { kind: 'place', place: placeOf(sandbox, join(real, ...below), named.names, writes) };
+}
+
+/** The system's error code → our code and message. */
+const KNOWN: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  ENOENT: ['NOT_FOUND', 'no such file or folder'],
+  ENOTDIR: ['NOT_A_FOLDER', 'a part of the path is a file and not a folder'],
+  EISDIR: ['NOT_A_FILE', 'that is a folder'],
+  ENXIO: ['NOT_A_FILE', 'that is neither a file nor a folder'],
+  ELOOP: ['PATH_REFUSED', 'a link there leads nowhere, or was put there meanwhile'],
+  ENAMETOOLONG: ['PATH_REFUSED', 'a name in the path is too long'],
+  EACCES: ['NOT_PERMITTED', 'the system does not permit it'],
+  EPERM: ['NOT_PERMITTED', 'the system does not permit it'],
+  EROFS: ['NOT_PERMITTED', 'the disk can only be read'],
+  ETXTBSY: ['NOT_PERMITTED', 'that program is running'],
+  ENOSPC: ['DISK_FULL', 'the disk is full; nothing was changed'],
+  EDQUOT: ['DISK_FULL', 'the quota of disk space is used up; nothing was changed'],
+  EFBIG: ['DISK_FULL', 'the system refuses a file of that size; nothing was changed'],
+  EMFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
+  ENFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
+};
+
+/** An error of a tool as a failure for the model, without a real path of this machine. */
+export function failureOf(tool: string, error: unknown, log: ToolLog): ToolOutcome {
+  if (error instanceof ParleyError) {
+    return failed(error.code, error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
+  }
+  const errno = errnoOf(error);
+  const known = errno === null ? undefined : KNOWN[errno];
+  if (known) return failed(...known);
+  log.error({ err: error, tool }, `the tool ${tool} failed: ${messageOf(error)}`);
+  const why = errno === null ? 'it has a bug, which was logged' : `the system says ${errno}`;
+  return failed('TOOL_FAILED', `${tool} failed: ${why}`);
 }

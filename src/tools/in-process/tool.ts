@@ -2,8 +2,15 @@ import type { z } from 'zod';
 import type { Risk, Toolbox, ToolDefinition, ToolRun } from '../../agents/tool-port.ts';
 import { isConversationTool } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { completed, LONGEST_CALL_MS, runGuarded } from '../guarded.ts';
-import { argumentsFault, type OwnTool, parametersOf, toolboxOf } from '../toolbox.ts';
+import {
+  argumentsFault,
+  completed,
+  LONGEST_CALL_MS,
+  type OwnTool,
+  parametersOf,
+  runGuarded,
+  toolboxOf,
+} from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
 export interface ToolCall extends Pick<ToolRun, 'conversation' | 'agent' | 'turnId' | 'idempotencyKey'> {

@@ -3,8 +3,7 @@ import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/s
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { within } from '../../kernel/index.ts';
-import { asIs, type Enclose } from '../hide-folder.ts';
-import { OrphanWatch } from '../orphan-watch.ts';
+import { asIs, type Enclose, OrphanWatch, signalGroup } from '../processes.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './failure.ts';
 
 /**
@@ -102,7 +101,7 @@ export class ChildTransport implements Transport {
       };
       child.once('close', over);
       child.once('exit', () => {
-        signalGroup(child, 'SIGKILL'); // CHILD-TRANSPORT-2
+        if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL'); // CHILD-TRANSPORT-2
         const pipes = setTimeout(() => destroyPipes(child), PIPES_GRACE_MS); // CHILD-TRANSPORT-3
         child.once('close', () => clearTimeout(pipes));
       });
@@ -156,18 +155,9 @@ export class ChildTransport implements Transport {
     child.stdin?.end();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if ((await within(this.#settings.endMs, this.#ended)) !== null) return;
-      signalGroup(child, signal);
+      signalGroup(child.pid, signal);
     }
     await this.#ended;
-  }
-}
-
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    // The group has no process left.
   }
 }
 

@@ -1,8 +1,8 @@
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { cut, type HideValues, inOneLine, messageOf } from '../../kernel/index.ts';
+import { failed } from '../toolbox.ts';
 
 /** Maximum bytes of one message of a server. */
 export const LONGEST_MESSAGE = 16 * 1024 * 1024;
@@ -14,7 +14,7 @@ export class MessageTooLarge extends Error {
   }
 }
 
-type Failed = Extract<ToolOutcome, { kind: 'failed' }>;
+type Failed = ReturnType<typeof failed>;
 
 /** The failure of a call without a result, for the model. An effect that may have happened is reported as unknown (L12). */
 export function callFailure(server: string, error: unknown, reason: string): Failed {
@@ -53,10 +53,6 @@ export function callFailure(server: string, error: unknown, reason: string): Fai
 export function unavailable(server: string, error: string | null): Failed {
   const why = error === null ? '' : `: ${error}`;
   return failed('MCP_SERVER_UNAVAILABLE', `the server ${server} is not there${why}. Nothing was done.`);
-}
-
-export function failed(code: string, message: string): Failed {
-  return { kind: 'failed', code, message };
 }
 
 const UNKNOWN = 'Whether the call took effect is not known: look before you call again.';

@@ -2,10 +2,9 @@ import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
 import { CheckBudget, toolFault } from './arguments.ts';
-import { Connection, type Link, MOST_PAGES } from './connection.ts';
+import { Connection, type Link, type McpLog, type McpTimes, MOST_PAGES } from './connection.ts';
 import { callFailure, type Reason, unavailable } from './failure.ts';
 import { renderResult } from './render-result.ts';
-import type { McpLog, McpTimes } from './settings.ts';
 
 /**
  * Keeps one configured server running, from its first use to `close`.

@@ -1,23 +1,30 @@
+import { createHash } from 'node:crypto';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
-import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
+import type {
+  Toolbox,
+  ToolDefinition,
+  ToolOutcome,
+  ToolRun,
+  ToolServer,
+  Unaccepted,
+} from '../../agents/tool-port.ts';
 import { escapeTokens } from '../../conversation/index.ts';
 import { cut, hideValues, messageOf, monotonicClock } from '../../kernel/index.ts';
-import type { Enclose } from '../hide-folder.ts';
-import { Acceptance, type AcceptedTools } from './acceptance.ts';
+import type { Enclose } from '../processes.ts';
+import { failed } from '../toolbox.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
 import { ChildTransport } from './child-transport.ts';
-import type { Link } from './connection.ts';
-import { failed, reasonFor, unavailable } from './failure.ts';
-import { HttpTransport } from './http-transport.ts';
-import { isOfServer, wireNames } from './names.ts';
-import { McpServer, type ServerStatus } from './server.ts';
 import {
   DEFAULT_TIMES,
+  type Link,
   type McpLog,
   type McpServerSettings,
   type McpTimes,
   type SecretValue,
-} from './settings.ts';
+} from './connection.ts';
+import { reasonFor, unavailable } from './failure.ts';
+import { HttpTransport } from './http-transport.ts';
+import { McpServer, type ServerStatus } from './server.ts';
 
 /**
  * The tools of all servers, as one toolbox.
@@ -246,4 +253,145 @@ function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: Mc
 
 function revealed(values: Readonly<Record<string, SecretValue>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.reveal()]));
+}
+
+/**
+ * Records which tools a person has accepted: a server may change a tool's description and schema later.
+ *
+ * ACCEPTANCE-1 The tools of a server's first list are accepted. A tool that is new or changed later is reported, and is not
+ *    accepted until a person approves a call of it.
+ * ACCEPTANCE-2 Accepted is one digest of a tool: name, title, description, hints and schema.
+ */
+
+/** The accepted digests by server and tool. Kept over restarts. */
+export interface AcceptedTools {
+  /** Undefined: the server was never listed. */
+  of(server: string): Readonly<Record<string, string>> | undefined;
+  /** Durable when it resolves. */
+  save(server: string, digests: Readonly<Record<string, string>>): Promise<void>;
+}
+
+export class Acceptance {
+  readonly #kept: AcceptedTools;
+  readonly #log: McpLog;
+  readonly #reported = new Set<string>();
+
+  constructor(kept: AcceptedTools, log: McpLog) {
+    this.#kept = kept;
+    this.#log = log;
+  }
+
+  /** ACCEPTANCE-1. Of a tool that is listed twice, the first counts. */
+  listed(server: string, tools: readonly Tool[]): void {
+    if (tools.length === 0) return;
+    if (this.#kept.of(server) === undefined) {
+      const digests = tools.map((tool): [string, string] => [tool.name, digestOf(tool)]);
+      void this.#save(server, Object.fromEntries(digests.reverse()));
+      return;
+    }
+    const unknown = tools.flatMap((tool) => {
+      const found = this.unaccepted(server, tool);
+      const key = JSON.stringify([server, tool.name, found?.digest]);
+      if (found === null || this.#reported.has(key)) return [];
+      this.#reported.add(key);
+      return [{ tool: tool.name, is: found.is }];
+    });
+    if (unknown.length > 0)
+      this.#log.warn(
+        { server, tools: unknown },
+        'tools of an MCP server are new or changed since they were accepted: their calls wait for approval',
+      );
+  }
+
+  /** Null: accepted in its current form. */
+  unaccepted(server: string, tool: Tool): Unaccepted | null {
+    const accepted = this.#kept.of(server);
+    const digest = digestOf(tool);
+    const known = accepted && Object.hasOwn(accepted, tool.name) ? accepted[tool.name] : undefined;
+    if (accepted === undefined || known === digest) return null;
+    return { digest, is: known === undefined ? 'new' : 'changed' };
+  }
+
+  async accept(server: string, tool: string, digest: string): Promise<void> {
+    await this.#save(server, { ...this.#kept.of(server), [tool]: digest });
+  }
+
+  /** A list that cannot be saved is known until the daemon stops, and is accepted again at the next start. */
+  async #save(server: string, digests: Readonly<Record<string, string>>): Promise<void> {
+    await this.#kept.save(server, digests).catch((error: unknown) => {
+      this.#log.warn({ server, error: messageOf(error) }, 'accepted tools of an MCP server are not kept');
+    });
+  }
+}
+
+function digestOf({ name, title, description, annotations, inputSchema }: Tool): string {
+  const text = JSON.stringify({ name, title, description, annotations, inputSchema }, inOrder);
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+/** Key order is irrelevant. */
+function inOrder(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/**
+ * The wire names of the tools of servers: `mcp__<server>__<tool>`.
+ *
+ * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
+ * NAMES-2 A name depends on the set of tools, not on their order.
+ * NAMES-3 If several tools get the same name, each gets a suffix derived from its own names, and none keeps the plain name:
+ *    a name that a person approved must never name another tool.
+ * NAMES-4 Tools whose names still collide are not offered: a server can name one tool like the suffixed name of another.
+ * NAMES-5 Tools of two servers never share a name: the configuration refuses `__` in server names, and names so long that
+ *    `mcp__<server>__` is cut (at most 55 characters).
+ */
+
+const LONGEST = 64;
+const MARK_DIGITS = 8;
+
+export interface ServerTool {
+  readonly server: string;
+  /** As the server calls it. */
+  readonly tool: string;
+}
+
+/** By wire name. */
+export function wireNames<T extends ServerTool>(places: readonly T[]): ReadonlyMap<string, T> {
+  const named = [...alike(places.map((place) => [plainName(place), place]))].flatMap(([name, same]) =>
+    same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),
+  );
+  const offered = [...alike(named)].flatMap(
+    ([name, [place, ...others]]): [string, T][] => (place && others.length === 0 ? [[name, place]] : []), // NAMES-4
+  );
+  return new Map(offered.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function alike<T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T[]> {
+  const found = new Map<string, T[]>();
+  for (const [name, place] of named) {
+    const same = found.get(name);
+    if (same) same.push(place);
+    else found.set(name, [place]);
+  }
+  return found;
+}
+
+/** Whether `name` is one that this server's tools can have. */
+export function isOfServer(name: string, server: string): boolean {
+  return name.startsWith(valid(`mcp__${server}__`));
+}
+
+function plainName(place: ServerTool): string {
+  const name = valid(`mcp__${place.server}__${place.tool}`);
+  return name.length <= LONGEST ? name : marked(name, place);
+}
+
+function marked(name: string, { server, tool }: ServerTool): string {
+  const mark = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, MARK_DIGITS);
+  return `${name.slice(0, LONGEST - MARK_DIGITS - 1)}_${mark}`;
+}
+
+function valid(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, '_');
 }

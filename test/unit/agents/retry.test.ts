@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/calls/retry.ts';
+import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/calls/call.ts';
 import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../../src/agents/model-port.ts';
 
 const request: ModelRequest = {

@@ -10,7 +10,7 @@ import {
   reductionEntry,
   type WireMessage,
 } from '../../../src/agents/index.ts';
-import { messageTokens } from '../../../src/agents/requests/estimate.ts';
+import { messageTokens } from '../../../src/agents/requests/cost.ts';
 import {
   awayTokens,
   type Entry,

@@ -4,8 +4,8 @@ import { RequestAssembler } from '../../../src/agents/index.ts';
 import {
   type FormInput,
   PLAIN_FORM,
+  takeParts,
   type WireForm,
-  wireParts,
 } from '../../../src/agents/requests/wire-form.ts';
 import {
   AgentView,
@@ -32,6 +32,11 @@ const result = (index: number, position: number): ViewMessage => ({
 const user = (content: string): ViewMessage => ({ role: 'user', content });
 const said = (content: string, reasoning?: string): ViewMessage =>
   reasoning === undefined ? { role: 'assistant', content } : { role: 'assistant', content, reasoning };
+
+function wireParts(inputs: readonly FormInput[], form: WireForm) {
+  const { closed, open } = takeParts(null, inputs, form);
+  return open ? [...closed, open] : closed;
+}
 
 function wire(form: Partial<WireForm>, ...messages: (ViewMessage | WireMessage)[]): readonly WireMessage[] {
   const inputs = messages.map(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodePost } from '../../../src/bus/index.ts';
-import { parseScript } from '../../../src/models/scripted/load.ts';
+import { parseScript } from '../../../src/models/scripted/script.ts';
 import { scanLog } from '../../../src/persistence/jsonl/log/recovery.ts';
 import { runs } from '../../support/runs.ts';
 import { load, loadYaml } from '../config/folder.ts';

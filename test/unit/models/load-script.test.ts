@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { createOfflineModel, loadScript } from '../../../src/models/index.ts';
-import { parseScript } from '../../../src/models/scripted/load.ts';
+import { parseScript } from '../../../src/models/scripted/script.ts';
 import { ask, replyTo, requestOf } from './scripted-support.ts';
 
 let folder: string | null = null;

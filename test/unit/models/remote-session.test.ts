@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RemoteChannel, RemoteResults } from '../../../src/models/remote/port.ts';
-import { RemoteSession } from '../../../src/models/remote/session.ts';
+import { type RemoteChannel, type RemoteResults, RemoteSession } from '../../../src/models/remote/session.ts';
 
 it('a tool call that is repeated after a later one was answered gets its own answer and does not run again', async () => {
   const answers: [string | null, RemoteResults][] = [];

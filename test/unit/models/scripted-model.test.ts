@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelDelta, WireMessage } from '../../../src/agents/model-port.ts';
 import { createScriptedModel } from '../../../src/models/index.ts';
-import { choose } from '../../../src/models/scripted/choose.ts';
-import { parseScript } from '../../../src/models/scripted/load.ts';
+import { choose } from '../../../src/models/scripted/model.ts';
+import { parseScript } from '../../../src/models/scripted/script.ts';
 import { ask, replyTo, requestOf, say } from './scripted-support.ts';
 
 const script = (text: string) => parseScript('script.yaml', text);

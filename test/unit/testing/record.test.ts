@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { type ModelFunction, recordedScript } from '../../../src/models/index.ts';
-import { parseScript } from '../../../src/models/scripted/load.ts';
+import { parseScript } from '../../../src/models/scripted/script.ts';
 import type { TestTeam } from '../../../src/testing/index.ts';
 import { BACK, FRONT, folderOf, start } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failureOf } from '../../../src/tools/builtin/errors.ts';
+import { failureOf } from '../../../src/tools/builtin/toolbox.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('the built-in tools', () => {

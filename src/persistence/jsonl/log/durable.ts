@@ -7,6 +7,7 @@ import {
   messageOf,
   orNullIfMissing,
   ParleyError,
+  readFrom,
   syncDirectory,
   UNLINKED,
 } from '../../../kernel/index.ts';
@@ -147,18 +148,6 @@ function logFileOn(handle: FileHandle): LogFile {
     readAll: async () => readFrom(handle, 0, (await handle.stat()).size),
     close: () => handle.close(),
   };
-}
-
-/** Up to `length` bytes; fewer at the end of the file. */
-async function readFrom(handle: FileHandle, position: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  let filled = 0;
-  while (filled < length) {
-    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
-  return bytes.subarray(0, filled);
 }
 
 /** What the file store reports to the operator, besides errors. */

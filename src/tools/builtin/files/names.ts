@@ -68,3 +68,13 @@ export function quoted(path: string): string {
 export function printable(name: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
 }
+
+/** For tools that walk folders: `@state` is refused. */
+export function projectNames(
+  path: string,
+  { conversation }: { readonly conversation: string },
+): readonly string[] {
+  const named = parsePath(path, conversation);
+  if (named.kind === 'project') return named.names;
+  throw pathRefused(path, 'stored outputs can only be read, with fs_read');
+}

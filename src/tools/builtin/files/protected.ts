@@ -16,60 +16,29 @@ interface Names {
   readonly names: readonly string[];
 }
 
+const words = (text: string): readonly string[] => text.trim().split(/\s+/);
+
 export const SECRETS: readonly Names[] = [
   { about: 'variables', names: ['.env*', '*.env', '.envrc', '.secret*'] },
   {
     about: 'keys',
-    names: [
-      ...['*.pem', '*.key', '*.p12', '*.pfx', '*.jks', '*.keystore', '*.kdbx', '*.ppk', '*.nk', '*.creds'],
-      ...['id_rsa*', 'id_dsa*', 'id_ecdsa*', 'id_ed25519*', '.ssh', '.gnupg', '.vault-token', '.htpasswd'],
-    ],
+    names: words(`
+      *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk *.nk *.creds id_rsa* id_dsa* id_ecdsa*
+      id_ed25519* .ssh .gnupg .vault-token .htpasswd`),
   },
   {
     about: 'accounts of services',
-    names: [
-      ...['credentials', 'credentials.json', 'credentials.toml', 'credentials.y*', '*_credentials.json'],
-      ...['secrets.json', 'secrets.toml', 'secrets.y*', 'auth.json', 'service-account*', 'service_account*'],
-      ...[
-        '.aws',
-        '.azure',
-        '.gcloud',
-        '.oci',
-        '.kube',
-        'kubeconfig',
-        '.docker',
-        '.dockercfg',
-        '.terraform.d',
-      ],
-      ...[
-        '.terraformrc',
-        '*.tfstate',
-        '*.tfstate.backup',
-        '*.tfvars',
-        '.pulumi',
-        '.s3cfg',
-        '.boto',
-        '.fly',
-        '.config',
-      ],
-    ],
+    names: words(`
+      credentials credentials.json credentials.toml credentials.y* *_credentials.json secrets.json
+      secrets.toml secrets.y* auth.json service-account* service_account* .aws .azure .gcloud .oci
+      .kube kubeconfig .docker .dockercfg .terraform.d .terraformrc *.tfstate *.tfstate.backup
+      *.tfvars .pulumi .s3cfg .boto .fly .config`),
   },
   {
     about: 'accounts of package managers and version control',
-    names: [
-      ...[
-        '.npmrc',
-        '.yarnrc*',
-        '.pypirc',
-        '.netrc',
-        '_netrc',
-        '.git',
-        '.gitconfig',
-        '.git-credentials',
-        '.hg',
-      ],
-      ...['.svn', '.gem', '.bundle', '.m2', '.gradle', '.nuget', 'NuGet.Config', '.composer', '.mcp.json'],
-    ],
+    names: words(`
+      .npmrc .yarnrc* .pypirc .netrc _netrc .git .gitconfig .git-credentials .hg .svn .gem .bundle
+      .m2 .gradle .nuget NuGet.Config .composer .mcp.json`),
   },
   { about: 'databases and shells', names: ['.pgpass', '.my.cnf', '.mylogin.cnf', '.*_history'] },
   { about: 'Parley', names: ['parley.yaml', 'connection.json', 'http-token'] },
@@ -79,27 +48,26 @@ export const SECRETS: readonly Names[] = [
 export const PROGRAMS: readonly Names[] = [
   {
     about: 'continuous integration',
-    names: [
-      ...['Jenkinsfile*', 'azure-pipelines*', 'bitbucket-pipelines*', 'appveyor.yml', 'buildspec*'],
-      ...['cloudbuild*', 'codemagic.yaml', 'wercker.yml'],
-    ],
+    names: words(`
+      Jenkinsfile* azure-pipelines* bitbucket-pipelines* appveyor.yml buildspec* cloudbuild*
+      codemagic.yaml wercker.yml`),
   },
   { about: 'hooks of version control', names: ['lefthook*'] },
   {
     about: 'start-up files',
-    names: ['sitecustomize.py', 'usercustomize.py', '*.pth', '*.desktop', '_vimrc', '_gvimrc', 'crontab'],
+    names: words(`
+      sitecustomize.py usercustomize.py *.pth *.desktop _vimrc _gvimrc crontab`),
   },
   { about: 'installed packages', names: ['node_modules'] },
   { about: 'access', names: ['authorized_keys*', 'known_hosts', 'sudoers*'] },
 ];
 
 /** Names with a dot at their beginning that neither start programs nor contain secrets. */
-export const HARMLESS: readonly string[] = [
-  ...['.gitignore', '.gitkeep', '.keep', '.mailmap', '.editorconfig', '.nojekyll', '.well-known'],
-  ...['.dockerignore', '.eslintignore', '.npmignore', '.prettierignore', '.stylelintignore', '.vercelignore'],
-  ...['.gcloudignore', '.helmignore', '.slugignore', '.nvmrc', '.node-version', '.python-version'],
-  ...['.ruby-version', '.env.example', '.env.sample', '.env.template', '.env.dist'],
-];
+export const HARMLESS: readonly string[] = words(`
+  .gitignore .gitkeep .keep .mailmap .editorconfig .nojekyll .well-known .dockerignore
+  .eslintignore .npmignore .prettierignore .stylelintignore .vercelignore .gcloudignore
+  .helmignore .slugignore .nvmrc .node-version .python-version .ruby-version .env.example
+  .env.sample .env.template .env.dist`);
 
 /**
  * A folder with this file, `objects` and `refs` is a bare repository: `git status` there runs the programs that its

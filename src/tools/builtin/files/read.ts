@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
-import { completed } from '../../guarded.ts';
+import { messageOf, ParleyError, readFrom } from '../../../kernel/index.ts';
+import { completed } from '../../toolbox.ts';
 import { wholeCharacters } from '../text.ts';
 import { defineTool, FILES_TIMEOUT_MS, PATH, READS } from '../tool.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
@@ -136,14 +136,7 @@ async function startOfLine(handle: Source, from: number, signal: AbortSignal): P
 /** Up to `length` bytes; fewer only at the end of the file. */
 export async function readAt(handle: Source, position: number, length: number): Promise<Buffer> {
   if (Buffer.isBuffer(handle)) return handle.subarray(position, position + length);
-  const buffer = Buffer.alloc(length);
-  let filled = 0;
-  while (filled < length) {
-    const { bytesRead } = await handle.read(buffer, filled, length - filled, position + filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
-  return buffer.subarray(0, filled);
+  return readFrom(handle, position, length);
 }
 
 function pastTheEnd(line: number, count: number): ParleyError {

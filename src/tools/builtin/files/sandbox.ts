@@ -3,7 +3,6 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'n
 import { basename, dirname, join, sep } from 'node:path';
 import type { ResolvedPath } from '../../../agents/tool-port.ts';
 import { errnoOf, ParleyError } from '../../../kernel/index.ts';
-import { valueOrNull } from '../errors.ts';
 import { pathRefused, printable } from './names.ts';
 import { isInside, isInsideFolded, type Protection, protectedBy, secretIn } from './protected.ts';
 
@@ -277,4 +276,15 @@ function outside(names: readonly string[]): ParleyError {
 
 function notFound(names: readonly string[]): ParleyError {
   return new ParleyError('NOT_FOUND', `${aliasOf(names)} does not exist`);
+}
+
+/** Null if the file does not exist. */
+function valueOrNull<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
+    throw error;
+  }
 }

@@ -3,10 +3,9 @@ import { accessSync, type BigIntStats, constants, lstatSync, renameSync } from '
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { ParleyError } from '../../../kernel/index.ts';
-import { completed } from '../../guarded.ts';
+import { completed } from '../../toolbox.ts';
 import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
-import { projectNames } from './list.ts';
-import { pathRefused } from './names.ts';
+import { pathRefused, projectNames } from './names.ts';
 import { readAt, refuseBinary } from './read.ts';
 import {
   aliasOf,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Acceptance, type AcceptedTools } from '../../../../src/tools/mcp/acceptance.ts';
+import { Acceptance, type AcceptedTools } from '../../../../src/tools/mcp/toolbox.ts';
 
 const LOOK = {
   name: 'look',

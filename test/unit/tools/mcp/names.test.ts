@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOfServer, wireNames } from '../../../../src/tools/mcp/names.ts';
+import { isOfServer, wireNames } from '../../../../src/tools/mcp/toolbox.ts';
 
 function namesOf(...places: [server: string, tool: string][]): string[] {
   return [...wireNames(places.map(([server, tool]) => ({ server, tool }))).keys()];

@@ -108,7 +108,7 @@ describe('the rendered result of an MCP tool', () => {
       const jpeg = `/9j/${noise(3_000)}`;
       const lines = noise(3_000).replaceAll(/(.{76})/g, '$1\n');
       expect(shown({ structuredContent: { a: jpeg, b: noise(3_000), c: lines } })).toBe(
-        '{"a":"[image/jpeg, 3 kB: not kept]","b":"[base64, 3 kB: not kept]","c":"[base64, 3 kB: not kept]"}',
+        '{"a":"[base64, 3 kB: not kept]","b":"[base64, 3 kB: not kept]","c":"[base64, 3 kB: not kept]"}',
       );
     });
 

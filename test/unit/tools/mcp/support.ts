@@ -6,8 +6,8 @@ import {
   type Result,
 } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
+import { DEFAULT_TIMES, type McpTimes } from '../../../../src/tools/mcp/connection.ts';
 import { McpServer } from '../../../../src/tools/mcp/server.ts';
-import { DEFAULT_TIMES, type McpTimes } from '../../../../src/tools/mcp/settings.ts';
 import { ServerTools } from '../../../../src/tools/mcp/toolbox.ts';
 
 export interface FakeCall {
