@@ -13,9 +13,7 @@ import type { Chunk } from '../model/thread/live.ts';
  */
 
 export type Connection =
-  | { readonly kind: 'connecting' }
-  | { readonly kind: 'live' }
-  | { readonly kind: 'lost' }
+  | { readonly kind: 'connecting' | 'live' | 'lost' }
   | { readonly kind: 'over'; readonly code: string; readonly message: string };
 
 /** What a tab shows. */

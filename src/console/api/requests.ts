@@ -82,15 +82,10 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
 }
 
 async function refusalOf(response: Response): Promise<RequestError> {
-  const said = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-  const text = (name: string, otherwise: string) => {
-    const value = said[name];
-    return typeof value === 'string' ? value : otherwise;
-  };
-  const code = text('code', `HTTP_${response.status}`);
-  const seconds = Number(response.headers.get('retry-after')) || 0;
-  const [detail, hint] = [text('detail', response.statusText), text('hint', '')];
-  return new RequestError(response.status, code, detail, hint, seconds * 1_000);
+  const { status, statusText, headers } = response;
+  const said = (await response.json().catch(() => ({}))) as Partial<Record<string, string>>; // a proxy may send a page
+  const { code = `HTTP_${status}`, detail = statusText, hint = '' } = said;
+  return new RequestError(status, code, detail, hint, 1_000 * (Number(headers.get('retry-after')) || 0));
 }
 
 /** Bytes of a request's body that the daemon accepts. */

@@ -1,6 +1,7 @@
 import type { ReadonlySignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../model/list/inbox.ts';
+import { moveTexts } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
 import {
@@ -15,7 +16,7 @@ import {
   leaveOut,
   readEntry,
 } from '../state/inbox.ts';
-import { InConversation, moveTexts } from '../state/kept.ts';
+import { InConversation } from '../state/kept.ts';
 import { linkTo, showEntry } from '../state/route.ts';
 import { isOperator, mayApprove, mayPost } from '../state/session.ts';
 import { QuietButton } from './parts/controls.tsx';

@@ -107,10 +107,8 @@ function hintOf(count: number): ComponentChildren {
 }
 
 function keyOf(choice: Choice): string {
-  if (choice.kind === 'agent') return `a ${choice.slug}`;
-  return choice.kind === 'conversation'
-    ? `c ${choice.id}`
-    : `m ${choice.hit.conversation} ${choice.hit.index}`;
+  if (choice.kind === 'message') return `m ${choice.hit.conversation} ${choice.hit.index}`;
+  return choice.kind === 'agent' ? `a ${choice.slug}` : `c ${choice.id}`;
 }
 
 interface OptionProps {

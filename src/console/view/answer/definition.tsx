@@ -6,7 +6,6 @@ import { type TurnStart, type TurnsAround, turnsAround } from '../../model/answe
 import { markedLines } from '../../model/changed-words.ts';
 import { clockTime, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
-import { LinkButton } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
 import { EntryLinks, Fold } from '../parts/parts.tsx';
 import { Lines } from '../parts/text.tsx';
@@ -81,6 +80,8 @@ function timeOf(iso: string): string {
   return day === time || day === 'now' ? time : `${day} ${time}`;
 }
 
+const MOST_OPEN_LINES = 60;
+
 interface ComparedProps extends DefinitionProps {
   readonly turns: TurnsAround;
   readonly other: Other;
@@ -101,7 +102,12 @@ function Compared(props: ComparedProps) {
   if (!compared) return <p class="muted">…</p>;
   const { parts, there } = compared;
   const isPrevious = props.other === props.turns.previous?.index;
-  const isOpen = openParts(parts);
+  let lines = 0;
+  /** The first parts, as long as they are short. */
+  const isOpen = ({ hunks = [] }: PartDifference) => {
+    lines += hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
+    return lines <= MOST_OPEN_LINES;
+  };
   const named =
     props.other === 'next' ? (
       'the next turn'
@@ -127,7 +133,7 @@ function Compared(props: ComparedProps) {
         {parts.map((part) => (
           <li key={part.part} class={part.op}>
             <Fold
-              isOpen={isOpen.has(part)}
+              isOpen={isOpen(part)}
               summary={
                 <>
                   <span class="sign" aria-hidden="true" />
@@ -136,25 +142,16 @@ function Compared(props: ComparedProps) {
                 </>
               }
             >
-              <PartLines part={part} />
+              {part.hunks ? (
+                <Hunks hunks={part.hunks} />
+              ) : (
+                <p class="muted">The text is too large to be shown here.</p>
+              )}
             </Fold>
           </li>
         ))}
       </ul>
     </>
-  );
-}
-
-const MOST_OPEN_LINES = 60;
-
-/** The first parts, as long as they are short. */
-function openParts(parts: readonly PartDifference[]): ReadonlySet<PartDifference> {
-  let lines = 0;
-  return new Set(
-    parts.filter(({ hunks = [] }) => {
-      lines += hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
-      return lines <= MOST_OPEN_LINES;
-    }),
   );
 }
 
@@ -185,32 +182,19 @@ async function compare({
   return { parts, there: elsewhere };
 }
 
-const MOST_LINES = 120;
-
-function PartLines({ part: { hunks } }: { readonly part: PartDifference }) {
-  const [isWhole, setWhole] = useState(false);
-  if (!hunks) return <p class="muted">The text is too large to be shown here.</p>;
-  const count = hunks.reduce((sum, { lines }) => sum + lines.length, 0);
-  let left = isWhole ? count : MOST_LINES;
+function Hunks({ hunks }: { readonly hunks: NonNullable<PartDifference['hunks']> }) {
   return (
-    <>
-      <div class="diff">
-        {hunks.map(({ before, after, lines }) => {
-          const shown = markedLines(lines).slice(0, left);
-          left -= shown.length;
-          if (shown.length === 0) return null;
-          const from = `${before} → ${after}`;
-          return (
-            <div key={from} class="hunk">
-              {hunks.length > 1 && <p class="muted from">line {from}</p>}
-              <Lines lines={shown} />
-            </div>
-          );
-        })}
-      </div>
-      {count > MOST_LINES && !isWhole && (
-        <LinkButton onClick={() => setWhole(true)}>Show {count - MOST_LINES} more lines</LinkButton>
-      )}
-    </>
+    <div class="diff">
+      {hunks.map(({ before, after, lines }) => (
+        <div key={`${before} ${after}`} class="hunk">
+          {hunks.length > 1 && (
+            <p class="muted from">
+              line {before} → {after}
+            </p>
+          )}
+          <Lines lines={markedLines(lines)} />
+        </div>
+      ))}
+    </div>
   );
 }

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import { toClipboard } from '../parts/controls.tsx';
-import { codeAt, inOwnTask, readable, render } from './render.ts';
+import { inOwnTask, readable, render } from './render.ts';
 
 export interface MarkdownProps {
   readonly text: string;
@@ -22,7 +22,7 @@ export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownP
     const shown = readable(text);
     const before = isGrowing && shown.startsWith(finished.current.text) ? finished.current : NOTHING;
     const { fragment, lastBlock, isLate } = render(shown.slice(before.text.length), isTyped);
-    div.onclick = ({ target }) => copyCode(div, text, target);
+    div.onclick = ({ target }) => copyCode(target);
     grow(div, fragment, before.last ? before.last.nextSibling : div.firstChild);
     const last = div.lastElementChild?.previousSibling;
     finished.current =
@@ -36,10 +36,11 @@ export function Markdown({ text, isTyped = false, isGrowing = false }: MarkdownP
 
 const NOTHING = { text: '', last: null };
 
-async function copyCode(div: Element, text: string, target: EventTarget | null): Promise<void> {
+/** As it is shown, with escapes for what changes the reading direction. */
+async function copyCode(target: EventTarget | null): Promise<void> {
   const button = target instanceof Element ? target.closest('.copy-code') : null;
   if (!button) return;
-  await toClipboard(codeAt(text, [...div.querySelectorAll('.copy-code')].indexOf(button)));
+  await toClipboard(button.parentElement?.querySelector('pre')?.textContent ?? '');
   button.textContent = 'Copied';
   setTimeout(() => {
     button.textContent = 'Copy';

@@ -140,20 +140,7 @@ export function render(text: string, isTyped: boolean) {
 
 /** The text as it is rendered (MARKDOWN-4). */
 export function readable(text: string): string {
-  return withoutCodes(text).replace(OVERRIDES, escapeHidden);
-}
-
-function withoutCodes(text: string): string {
-  return withoutAnsi(text).replace(/\r\n?/g, '\n');
-}
-
-/** The content of the code block at this position, with the characters that are escapes in it (MARKDOWN-4). */
-export function codeAt(text: string, position: number): string {
-  // Where blocks begin depends on the codes: with them, another block would be copied than the one that is shown.
-  const blocks = written
-    .parse(withoutCodes(text), {})
-    .filter(({ type }) => type === 'fence' || type === 'code_block');
-  return blocks[position]?.content ?? '';
+  return withoutAnsi(text).replace(/\r\n?/g, '\n').replace(OVERRIDES, escapeHidden);
 }
 
 /** A frame that scrolls sideways, which the keyboard reaches; beside code, a button that copies it. */

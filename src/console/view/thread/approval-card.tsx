@@ -12,8 +12,8 @@ import {
   type Call,
   policyRule,
 } from '../../model/thread/calls.ts';
-import { answerApproval } from '../../state/approvals.ts';
-import { answer, fieldsOf, offeredArguments, useConversation, useKeptText } from '../../state/kept.ts';
+import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
+import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onText, QuietButton } from '../parts/controls.tsx';
@@ -54,7 +54,7 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
   const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (given: ApprovalAnswer) => {
     setBusy(true);
-    const outcome = await answer(id, call, () => answerApproval(id, approval, given));
+    const outcome = await answerApproval(id, call, approval, given);
     setBusy(false);
     if (outcome === 'refused') return;
     if (outcome === 'answered') {

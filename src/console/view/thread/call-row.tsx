@@ -5,15 +5,8 @@ import { escapeHidden } from '../../../kernel/hidden.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
-import { answerQuestion } from '../../state/approvals.ts';
-import {
-  answer,
-  fieldsOf,
-  isBeingAnswered,
-  moveTexts,
-  useConversation,
-  useKeptText,
-} from '../../state/kept.ts';
+import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
+import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
 import { Button, onSubmit, onText } from '../parts/controls.tsx';
@@ -105,7 +98,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const id = useConversation();
   const failure = failureOf(call);
   const say = async (content: string) => {
-    if ((await answer(id, call, () => answerQuestion(id, asked, content))) === 'refused') return;
+    if ((await answerQuestion(id, asked, content)) === 'refused') return;
     setText('');
     (onDone ?? writeNext)();
   };

@@ -61,7 +61,7 @@ export function Timeline() {
           onShow={show}
         />
       </div>
-      <p class="lane-readout">{shown ? describe(shown) : <Hint />}</p>
+      <p class="lane-readout">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
       <div class="timeline-foot">
         <Legend />
         <label class="zoom">
@@ -97,17 +97,8 @@ function useLanes(thread: Thread | undefined): Lanes {
   return useMemo(() => (isGrowing ? lanesUntil(lanes, now) : lanes), [lanes, isGrowing, now]);
 }
 
-function Hint() {
-  return (
-    <>
-      <span class="muted for-pointer">
-        Point at a bar for its details. Keys in the picture: arrows move between turns, Enter opens, + and −
-        zoom.
-      </span>
-      <span class="muted for-touch">Touch a bar to open its entry.</span>
-    </>
-  );
-}
+const HINT =
+  'A click opens the entry of a bar. Keys in the picture: arrows move between turns, Enter opens, + and − zoom.';
 
 /** The kinds with their height in a swatch; null: a line. */
 const LEGEND: readonly (readonly [kind: string, word: string, height: number | null])[] = [
