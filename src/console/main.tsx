@@ -7,10 +7,9 @@ import { App } from './view/app.tsx';
  * The console: a page that uses only the public HTTP API.
  *
  * api/    requests, following a conversation, browser storage
- * model/  pure: thread/ (entries, blocks, streamed text, runs), timeline/, list/ (rows, filters, inbox, search), system/ (daemons,
- *         spend), formats
+ * model/  pure: thread/ (entries, blocks, streamed text, runs), timeline/, list/ (rows, filters, inbox, search), system, formats
  * state/  signals: session, open conversation, list, route, keys
- * view/   components, after the part of the page: app, list/, inbox/, conversation/ (header, composer, people, runs), thread/
+ * view/   components, after the part of the page: app, list/, inbox, conversation/ (header, composer, people, runs), thread/
  *         (messages, calls, approvals, failures), timeline/, answer/ ("why?"), system/, palette; parts/ and markdown/ serve all
  * style/  CSS, one file per part of the page
  *

@@ -5,6 +5,7 @@ import { keepListed } from '../state/conversations.ts';
 import { keepAlerting } from '../state/inbox.ts';
 import { allowSingleKeys, hasSingleKeys, isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
 import { keepMarks } from '../state/list.ts';
+import { outbox } from '../state/outbox.ts';
 import { isPaletteOpen, keepSearching, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
@@ -20,7 +21,6 @@ import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
-import { AwayBanner } from './thread/outbox-view.tsx';
 import { TokenGate } from './token-gate.tsx';
 
 export function App() {
@@ -132,5 +132,21 @@ function Help() {
         <button type="submit">Close</button>
       </form>
     </Dialog>
+  );
+}
+
+/** One line for the whole page while the daemon does not answer. */
+function AwayBanner() {
+  const waiting = outbox.value.filter(({ state }) => state === 'waiting').length;
+  return (
+    <div role="status">
+      {isAway.value && (
+        <p class="away">
+          Not connected. Trying again…
+          {waiting === 1 && ' Your message is sent when the daemon answers.'}
+          {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
+        </p>
+      )}
+    </div>
   );
 }

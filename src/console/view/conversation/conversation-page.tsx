@@ -1,13 +1,13 @@
 import type { DeliveryMode } from '../../../conversation/index.ts';
+import { oneLine } from '../../model/format.ts';
 import { connection, useThread } from '../../state/conversation.ts';
 import { deletedIds, titleOf } from '../../state/conversations.ts';
-import { send } from '../../state/outbox.ts';
+import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
 import { jumpTo, route } from '../../state/route.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
 import { LinkButton } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
-import { KeptPosts } from '../thread/outbox-view.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { Composer } from './composer.tsx';
@@ -77,5 +77,28 @@ function ConnectionBar() {
         ? 'This conversation was deleted. Your next message begins a new one.'
         : state.kind === 'over' && state.message}
     </p>
+  );
+}
+
+/** The person's messages that the daemon has not confirmed. */
+function KeptPosts({ place }: { readonly place: string }) {
+  const kept = outbox.value.filter(
+    ({ conversation, state }) => conversation === place && state !== 'sending',
+  );
+  if (kept.length === 0) return null;
+  return (
+    <ul class="kept-posts" aria-label="Not sent yet">
+      {kept.map(({ post, state, reason }) => (
+        <li key={post.id} class={state}>
+          <p dir="auto">{oneLine(post.content, 300)}</p>
+          <p class="muted">
+            {state === 'waiting' ? 'Waits to be sent' : 'Not sent'}
+            {reason && `: ${reason}`}
+            {state === 'refused' && <LinkButton onClick={() => sendAgain(post.id)}>Send again</LinkButton>}
+            <LinkButton onClick={() => discard(post.id)}>Discard</LinkButton>
+          </p>
+        </li>
+      ))}
+    </ul>
   );
 }
