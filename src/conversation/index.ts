@@ -1,7 +1,7 @@
 /**
  * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod, jsdiff and shell-quote.
  *
- * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
+ * conversation.ts   one log in memory with its folds; the messages of a request, for libraries
  * log/         entries: types, traits of each type, a reader that follows a log
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
@@ -15,11 +15,18 @@
  * progress/    what follows a post, for readers: open turns and calls, live text, steps (progress.ts) that each protocol renders
  * text/        markers, escaping, look-alike characters, token estimates, differences of lines
  */
-export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
+export {
+  type AgentMessagesInput,
+  buildAgentMessages,
+  Conversation,
+  type ConversationRules,
+  summaryEntry,
+  turnStart,
+  viewOf,
+} from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
-
 export type { HiringRules } from './decide/decision-builder.ts';
 export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
@@ -27,33 +34,23 @@ export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repa
 export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
 export { route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
-export { EXPORT_FORMATS, type ExportFormat, exportEntries, portableEntry } from './exchange/export.ts';
+export {
+  closeStrayCalls,
+  EXPORT_FORMATS,
+  type ExportFormat,
+  exportEntries,
+  portableEntry,
+} from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
-export { closeStrayCalls } from './exchange/openai-messages.ts';
-export { checkAudit } from './laws/audit-laws.ts';
-export { checkKnowledge } from './laws/knowledge-laws.ts';
-export { checkLaws, checkShapes } from './laws/laws.ts';
-export { conversationOfApproval } from './log/approval-id.ts';
+export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
+export { conversationOfApproval } from './log/call-id.ts';
 export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
-export {
-  adviceOn,
-  cutBy,
-  emptyAnswerFailure,
-  finishNotice,
-  finishReasonOf,
-} from './log/finish-reason.ts';
+export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
-export {
-  failedAnswer,
-  type ModelFailure,
-  splitFailedAnswer,
-  splitMessage,
-} from './log/model-failure.ts';
+export { failedAnswer, type ModelFailure, splitFailedAnswer, splitMessage } from './log/model-failure.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { teamChangeText } from './log/team-change.ts';
-export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
-export type { Rest } from './progress/incremental-text.ts';
 export {
   type LiveArrival,
   type LiveChunk,
@@ -63,10 +60,18 @@ export {
   saidBy,
 } from './progress/live-text.ts';
 export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
-export { type Ending, Progress, type RootedCall, type Step, type Stopped } from './progress/progress.ts';
-export { Roots } from './progress/roots.ts';
+export {
+  type Ending,
+  failureOf,
+  Progress,
+  type Rest,
+  type RootedCall,
+  Roots,
+  type Step,
+  type Stopped,
+  Utterances,
+} from './progress/progress.ts';
 export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
-export { failureOf, Utterances } from './progress/utterances.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
 export { planNextReduction, planReduction } from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
@@ -80,9 +85,17 @@ export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
-export { firstOfDays, SPENT_DAYS, type Spent, spentTogether } from './state/spent.ts';
 export * from './state/state.ts';
-export { NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export {
+  firstOfDays,
+  NOTHING_USED,
+  SPENT_DAYS,
+  type Spent,
+  spentTogether,
+  type Used,
+  usedTogether,
+  usedWith,
+} from './state/usage.ts';
 export { nextTrigger } from './state/waiting.ts';
 export { type DiffLine, diffLines, type Hunk } from './text/line-diff.ts';
 export { isPersonName, looksLike, plainName } from './text/look-alikes.ts';
@@ -107,13 +120,14 @@ export {
   toolError,
 } from './tools/conversation-tools.ts';
 export { commandsIn, plainCommand } from './tools/shell-command.ts';
-export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
-export {
-  diffDefinitions,
-  type PartDifference,
-} from './view/definition-diff.ts';
 export * from './view/view.ts';
-export { type Difference, diffViews, type PlacedMessage } from './view/view-diff.ts';
+export {
+  type Difference,
+  diffDefinitions,
+  diffViews,
+  type PartDifference,
+  type PlacedMessage,
+} from './view/view-diff.ts';
 export * from './view/view-parts.ts';
 export type * from './view/view-report.ts';

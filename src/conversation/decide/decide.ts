@@ -1,14 +1,12 @@
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
-import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
-import { dismiss, hire, label, resume, setMode, setPhase, stop } from './controls.ts';
+import { changeTeam, dismiss, hire, label, resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
-import { recover } from './repair.ts';
+import { claim, recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
-import { changeTeam } from './team.ts';
 
 /**
  * The decision: which entries a command adds to the log, and which effects follow once they are durable.

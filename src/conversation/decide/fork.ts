@@ -1,5 +1,5 @@
 import { canonicalArguments, type NewId, type Refusal, refusal } from '../../kernel/index.ts';
-import { approvalIdOf } from '../log/approval-id.ts';
+import { approvalIdOf } from '../log/call-id.ts';
 import { type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import { Knowledge } from '../state/knowledge.ts';

@@ -7,7 +7,7 @@ import { usedFor } from '../state/state.ts';
 import { hiredName, looksLike, plainName } from '../text/look-alikes.ts';
 import { firstCodePoints } from '../text/text.ts';
 import { isConversationTool, type ToolArguments } from '../tools/conversation-tools.ts';
-import { listsTool, TOOL_NAME_OR_PATTERN } from '../tools/tool-patterns.ts';
+import { listsTool, TOOL_NAME_OR_PATTERN } from '../tools/tool-rules.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { canonicalArguments } from '../../kernel/index.ts';
-import { approvalIdOf } from '../log/approval-id.ts';
+import { approvalIdOf } from '../log/call-id.ts';
 import { type Risk, type ToolCall, wireCallId } from '../log/entry.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';

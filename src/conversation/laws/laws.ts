@@ -1,7 +1,18 @@
-import { authorSchema, type CallPlace, type Entry, entrySchema, type MessageEntry } from '../log/entry.ts';
+import { wellFormed } from '../../kernel/index.ts';
+import {
+  authorSchema,
+  type CallPlace,
+  type Entry,
+  type EntryOf,
+  entrySchema,
+  type MessageEntry,
+  wireCallId,
+} from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
-import { isBefore } from '../log/ranges.ts';
+import { expand, isBefore } from '../log/ranges.ts';
+import { Knowledge } from '../state/knowledge.ts';
 import { publisherOfPost } from '../state/people.ts';
+import type { AuditedCall } from '../tools/tool-rules.ts';
 
 /**
  * The laws of any log, checked from its entries alone, without the fold that the daemon uses. Returns one sentence for
@@ -353,4 +364,152 @@ function checkReach(entries: readonly Entry[], faults: string[]): void {
       for (const index of entry.answers ?? []) reach(entry.author.id, index, entry.turnId, false, 'answered');
     }
   }
+}
+
+export function checkAudit(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
+  return [...checkRecords(entries, records), ...checkResults(entries, records)];
+}
+
+/**
+ * L9, L10: every recorded start or completion belongs to a call of this log with the same tool and an earlier
+ * `tool-started`. A request is recorded before that, so a crash may leave one without any entry.
+ */
+function checkRecords(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
+  const started = startedCalls(entries);
+  return records.flatMap(({ type, call, tool }, at) => {
+    if (type === 'ToolCallRequested') return [];
+    const key = `c${call.entry}_${call.position}`;
+    const words = `audit record ${at} (${type} of ${key})`;
+    const entry = entries[call.entry];
+    const called = entry?.type === 'message' ? entry.tool_calls?.[call.position] : undefined;
+    if (!called) return [`${words}: the log has no such call`];
+    if (called.function.name !== tool) {
+      return [`${words}: it names ${tool}; the log has ${called.function.name}`];
+    }
+    return started.has(key) ? [] : [`${words}: the log has no start of that call`];
+  });
+}
+
+/**
+ * L12: if the audit log has the outcome of a call, its result in the log is that outcome, a person's answer, or says
+ * that the outcome is unknown. A call that ran on two machines has two outcomes; either is correct.
+ */
+function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
+  const seen = new Map<string, { readonly at: number; readonly texts: Set<string> }>();
+  records.forEach(({ type, call, result }, at) => {
+    if (type !== 'ToolCallCompleted' || result === undefined) return;
+    const key = `c${call.entry}_${call.position}`;
+    const known = seen.get(key) ?? { at, texts: new Set() };
+    seen.set(key, known);
+    known.texts.add(wellFormed(result)); // as the log stores it
+  });
+  const started = startedCalls(entries);
+  const settledByWord = new Set<string>();
+  return entries.flatMap((entry) => {
+    if (entry.type === 'approval-answered' && entry.call && SETTLING.includes(entry.answer))
+      settledByWord.add(wireCallId(entry.call));
+    const key = resultOf(entry);
+    const found = key === null ? undefined : seen.get(key);
+    if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
+    const content = (entry.type === 'message' && entry.content) || '';
+    if (found.texts.has(content) || SAYS_UNKNOWN.test(content)) return [];
+    return [`entry ${entry.index}: the result of ${key} is not the one that audit record ${found.at} has`];
+  });
+}
+
+/** Answers to an approval that give the call a result of their own. */
+const SETTLING: readonly string[] = ['result', 'failed', 'expired'];
+/** Every result of the daemon for a call with an unknown outcome contains this. */
+const SAYS_UNKNOWN = /whether (?:it|that) took effect is unknown/;
+
+function resultOf(entry: Entry): string | null {
+  return entry.type === 'message' && entry.role === 'tool' && entry.call ? wireCallId(entry.call) : null;
+}
+
+function startedCalls(entries: readonly Entry[]): ReadonlySet<string> {
+  const places: CallPlace[] = entries.flatMap((entry) => (entry.type === 'tool-started' ? [entry.call] : []));
+  return new Set(places.map(wireCallId));
+}
+
+/** Laws of what agents were shown: cursors and summaries. They trust the fold of `knowledge.ts` and compare the log with it. */
+
+/** L8, V14, V17. The log does not record whether collapsed entries are shown: the setting with fewer faults counts. */
+export function checkKnowledge(entries: readonly Entry[]): string[] {
+  return agentsOf(entries).flatMap((agent) => {
+    const strict = checkAgent(entries, agent, false);
+    if (strict.length === 0) return [];
+    const folded = checkAgent(entries, agent, true);
+    return folded.length < strict.length ? folded : strict;
+  });
+}
+
+function agentsOf(entries: readonly Entry[]): string[] {
+  const agents = entries.flatMap((entry) =>
+    entry.type === 'turn-ended' || entry.type === 'summary' ? [entry.agent] : [],
+  );
+  return [...new Set(agents)].sort();
+}
+
+function checkAgent(entries: readonly Entry[], agent: string, includeCollapsed: boolean): string[] {
+  const knowledge = new Knowledge(agent, { includeCollapsed });
+  const faults: string[] = [];
+  for (const [at, entry] of entries.entries()) {
+    if (entry.type === 'turn-ended' && entry.agent === agent) {
+      knowledge.catchUp(entries, at);
+      const due = knowledge.cursorAfter([], at + 1);
+      const cursor = entry.lastProcessedMessageIndex;
+      if (cursor !== due)
+        faults.push(`entry ${at}: the cursor of ${agent} is ${cursor}, and should be ${due}`);
+    } else if (entry.type === 'summary' && entry.agent === agent) {
+      knowledge.catchUp(entries, at);
+      faults.push(...checkSummary(entries, entry, knowledge).map((fault) => `entry ${at}: ${fault}`));
+    }
+  }
+  return faults;
+}
+
+/** V17: whole groups, from the oldest on, nothing unshown, nothing open. */
+function checkSummary(
+  entries: readonly Entry[],
+  summary: EntryOf<'summary'>,
+  knowledge: Knowledge,
+): string[] {
+  if (!isBefore(summary.entries, summary.index) || !isBefore(summary.leftOut ?? [], summary.index)) {
+    return []; // `checkLaws` reports it; expanding such ranges may take unbounded time
+  }
+  const covered = new Set(expand(summary.entries));
+  const gone = new Set([...covered, ...expand(summary.leftOut ?? [])]);
+  const faults = [...checkRange(summary, gone)];
+  for (const index of covered) {
+    if (knowledge.isUnshown(index)) faults.push(`the summary covers entry ${index}, which was never shown`);
+    else faults.push(...checkGroup(entries, index, gone, knowledge));
+  }
+  const newest = knowledge.history.findLastIndex((index) => covered.has(index));
+  const passed = knowledge.history.slice(0, Math.max(0, newest)).find((index) => !gone.has(index));
+  if (passed !== undefined)
+    faults.push(`the summary does not begin with the oldest: entry ${passed} comes before it`);
+  return faults;
+}
+
+function checkRange(summary: EntryOf<'summary'>, gone: ReadonlySet<number>): string[] {
+  const all = gone.size > 0 ? [...gone] : (summary.shortened ?? []);
+  const { fromIndex, toIndex } = summary;
+  const fits = all.every((index) => index >= fromIndex && index <= toIndex);
+  return fits ? [] : [`the summary says ${fromIndex} to ${toIndex}, and covers more`];
+}
+
+/** A call is covered with all its results, and has all of them. */
+function checkGroup(
+  entries: readonly Entry[],
+  index: number,
+  gone: ReadonlySet<number>,
+  knowledge: Knowledge,
+): string[] {
+  const entry = entries[index];
+  if (entry?.type !== 'message' || entry.role !== 'assistant' || entry.author.id !== knowledge.agent)
+    return [];
+  return knowledge.resultsOf(index).flatMap((result, position) => {
+    if (result === undefined) return [`the summary covers the open call c${index}_${position}`];
+    return gone.has(result) ? [] : [`the summary covers the call c${index}_${position} without its result`];
+  });
 }

@@ -1,16 +1,14 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Entry, EntryOf, EntryType, MessageEntry } from '../log/entry.ts';
-import { IncrementalText, type Rest } from './incremental-text.ts';
-import type { LiveArrival, Received } from './live-text.ts';
+import { splitFailedAnswer } from '../log/model-failure.ts';
+import type { LiveArrival, LiveChunk, Received } from './live-text.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
-import { Roots } from './roots.ts';
 import { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './turn-watch.ts';
-import { failureOf, Utterances } from './utterances.ts';
 
 /**
  * The effects of one or more posts as steps, from the log and the live text. Each protocol renders the steps.
  *
- * PROGRESS-1 The log decides: live text is a prefix of its entry (`incremental-text.ts`).
+ * PROGRESS-1 The log decides: live text is a prefix of its entry (`IncrementalText`).
  * PROGRESS-2 With one agent, it covers the turns that process these posts and ends with them; without one, it covers all
  *    turns until no work is outstanding.
  * PROGRESS-3 It also ends when only a person can continue, with the open questions. A post that follows a waiting turn of its agent
@@ -309,4 +307,135 @@ export class Progress {
     this.#isOver = true;
     this.#out.push({ kind: 'over', ending });
   }
+}
+
+/** Folds a log, or its end, into the posts that caused each turn, through delegations and handoffs. */
+export class Roots {
+  readonly #posts = new Set<number>();
+  /** By the index of a delegation or handoff: its turn. */
+  readonly #passedOnBy = new Map<number, string>();
+  readonly #of = new Map<string, Set<number>>();
+
+  observe(entry: Entry): void {
+    if (entry.type === 'message' && entry.author.kind === 'person') this.#posts.add(entry.index);
+    else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
+      if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
+    }
+    const taken = turnInputOf(entry);
+    if (taken) this.#takeUp(taken.turnId, taken.messages);
+  }
+
+  /** Oldest first. */
+  of(turnId: string): readonly number[] {
+    return [...(this.#of.get(turnId) ?? [])];
+  }
+
+  #takeUp(turnId: string, taken: readonly number[]): void {
+    const roots = this.#of.get(turnId) ?? new Set();
+    this.#of.set(turnId, roots);
+    for (const index of taken) {
+      if (this.#posts.has(index)) roots.add(index);
+      for (const root of this.of(this.#passedOnBy.get(index) ?? '')) roots.add(root);
+    }
+  }
+}
+
+/**
+ * Names an agent's messages before they are in the log: by the turn and the previous entry of that turn. A later reader
+ * of the log derives the same names.
+ */
+export class Utterances {
+  /** By turn: the entry before its next message. */
+  readonly #previous = new Map<string, number>();
+  /** By turn: the running attempt and its next chunk. */
+  readonly #attempts = new Map<string, { readonly call: string; next: number }>();
+
+  /** Call for every entry in order; for a message after `nameOf`. */
+  observe(entry: Entry): void {
+    const isOwn = entry.type === 'message' && entry.role === 'assistant';
+    if (!isOwn && entry.type !== 'turn-started' && entry.type !== 'message-delivered') return;
+    if (entry.turnId === undefined) return;
+    this.#previous.set(entry.turnId, entry.index);
+    this.#attempts.delete(entry.turnId);
+  }
+
+  nameOf(entry: MessageEntry): string {
+    const previous = entry.turnId === undefined ? undefined : this.#previous.get(entry.turnId);
+    return previous === undefined ? entry.id : nameAfter(entry.turnId ?? '', previous);
+  }
+
+  /** The message of a chunk; null: a chunk was missed, wait for the entry. */
+  receive({ turnId, call, n }: LiveChunk): { readonly message: string; readonly isRestart: boolean } | null {
+    const previous = this.#previous.get(turnId);
+    if (previous === undefined) return null;
+    const attempt = this.#attempts.get(turnId);
+    const isRestart = attempt?.call !== call;
+    if (n !== (isRestart ? 0 : attempt.next)) return null;
+    this.#attempts.set(turnId, { call, next: n + 1 });
+    return { message: nameAfter(turnId, previous), isRestart };
+  }
+}
+
+function nameAfter(turnId: string, index: number): string {
+  return `${turnId}-${index}`;
+}
+
+/** The partial text of a failed call, and its error. */
+export function failureOf(content: string | null): { readonly partial: string; readonly refusal: Refusal } {
+  const { text, failure } = splitFailedAnswer(content);
+  const { code, message } = failure ?? { code: 'MODEL_FAILED', message: 'the agent failed' };
+  return { partial: text, refusal: refusal(code, message) };
+}
+
+/** The end of a preview of a large text in the log. */
+const FILE = /\n\[Full output: [^\n]+\]$/;
+
+/**
+ * One text, sent while it is generated. Live text is a prefix of its entry: if a retry produces another text, nothing is
+ * sent until the entry arrives.
+ */
+export class IncrementalText {
+  #sent = '';
+  /** The text of the running attempt. */
+  #received = '';
+  /** All received text was sent. */
+  #isInStep = true;
+
+  get sent(): string {
+    return this.#sent;
+  }
+
+  /** A retry starts. */
+  restart(): void {
+    this.#received = '';
+    this.#isInStep = this.#sent === '';
+  }
+
+  /** Returns the text to send now. */
+  add(delta: string): string {
+    this.#received += delta;
+    if (!this.#isInStep) {
+      if (this.#received.length <= this.#sent.length || !this.#received.startsWith(this.#sent)) return '';
+      this.#isInStep = true;
+      const more = this.#received.slice(this.#sent.length);
+      this.#sent = this.#received;
+      return more;
+    }
+    this.#sent = this.#received;
+    return delta;
+  }
+
+  /** The entry arrived: returns the rest of the text, or its replacement. */
+  end(whole: string): Rest {
+    if (whole.startsWith(this.#sent)) return { isMore: true, words: whole.slice(this.#sent.length) };
+    const file = FILE.exec(whole);
+    const isPreview = file !== null && this.#sent.startsWith(whole.slice(0, file.index));
+    return isPreview ? { isMore: true, words: file[0] } : { isMore: false, words: whole };
+  }
+}
+
+export interface Rest {
+  /** True: `words` continue the sent text; false: they replace it. */
+  readonly isMore: boolean;
+  readonly words: string;
 }

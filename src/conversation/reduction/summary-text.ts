@@ -1,16 +1,19 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstTokens, LINE_BREAK, quotedLines } from '../text/text.ts';
-import { extract, extractItems, extractTokens, usedTools } from './summary-extract.ts';
 import {
   counted,
+  extract,
+  extractItems,
+  extractTokens,
   HEADING_TOKENS,
   recalling,
   reserveFor,
   shortName,
   shownRange,
   tokensOf,
-} from './summary-lines.ts';
+  usedTools,
+} from './summary-extract.ts';
 
 /**
  * The text of a summary.

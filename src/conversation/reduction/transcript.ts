@@ -2,8 +2,7 @@ import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isShown } from '../log/entry-traits.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
-import { wordsOf } from './summary-extract.ts';
-import { shortName } from './summary-lines.ts';
+import { shortName, wordsOf } from './summary-extract.ts';
 
 /**
  * The input of a summarising model: the entries to sum up, in words, and the summary that covers earlier ones.

@@ -1,5 +1,5 @@
 import type { HireBudget, Mode } from '../log/entry.ts';
-import { sharedTools } from '../tools/tool-patterns.ts';
+import { sharedTools } from '../tools/tool-rules.ts';
 
 /** The public fields of an agent: its file's front matter (docs/guides/configure-agents.md). */
 export interface AgentCard {

@@ -4,7 +4,7 @@ import { hireBudgetSchema } from '../log/entry.ts';
 import type { AgentCard } from '../state/roster.ts';
 import { nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
-import { sharedTools } from './tool-patterns.ts';
+import { sharedTools } from './tool-rules.ts';
 
 /**
  * The tools that act on the conversation itself. They have no effect outside it, so the decision carries them out, in

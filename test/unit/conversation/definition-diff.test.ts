@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { diffDefinitions, type PartDifference } from '../../../src/conversation/view/definition-diff.ts';
+import { diffDefinitions, type PartDifference } from '../../../src/conversation/view/view-diff.ts';
 import type { ReportedDefinition } from '../../../src/conversation/view/view-report.ts';
 
 /** `texts` are JSON texts. The hash of a part is its text. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { IncrementalText } from '../../../src/conversation/progress/incremental-text.ts';
+import { IncrementalText } from '../../../src/conversation/progress/progress.ts';
 
 const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18CSBTQ5.json]';
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { ExplainedRequest, PartDifference, ReportedDefinition } from '../../../conversation/index.ts';
-import { diffDefinitions } from '../../../conversation/view/definition-diff.ts';
+import { diffDefinitions } from '../../../conversation/view/view-diff.ts';
 import { requests } from '../../api/requests.ts';
 import { type TurnStart, type TurnsAround, turnsAround } from '../../model/answer.ts';
 import { markedLines } from '../../model/changed-words.ts';
