@@ -40,3 +40,28 @@ export function refuseOtherPrefix(stream: string, subjects: readonly string[], w
     },
   );
 }
+
+/** The settings in which a stream differs from what is required, in words. Servers omit settings that are off. */
+export function streamDifferences(seen: object, wanted: object): string[] {
+  const found: Record<string, unknown> = { ...seen };
+  const isOff = (value: unknown) => value === false || value === 0;
+  return Object.entries(wanted)
+    .filter(([at, value]) => {
+      const now = found[at] ?? (isOff(value) ? value : undefined);
+      return JSON.stringify(now) !== JSON.stringify(value);
+    })
+    .map(([at, value]) => `${at} is ${JSON.stringify(found[at])}, must be ${JSON.stringify(value)}`);
+}
+
+export function streamConflict(
+  seen: object,
+  wanted: { readonly name: string },
+  cause?: unknown,
+): ParleyError {
+  const fields = streamDifferences(seen, wanted).join('; ');
+  return new ParleyError(
+    'STREAM_CONFIG_CONFLICT',
+    `stream ${wanted.name} has the wrong configuration: ${fields}`,
+    { hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`, cause },
+  );
+}

@@ -70,14 +70,8 @@ interface ReducibleView {
 }
 
 /** Reduces to the target. Null: the request would still not fit the window. */
-function reduceToTarget({
-  input,
-  size,
-  words,
-  groups,
-  finished,
-  latest,
-}: ReducibleView): ReductionBuilder[] | null {
+function reduceToTarget(view: ReducibleView): ReductionBuilder[] | null {
+  const { input, size, words, groups, finished, latest } = view;
   const history = new ReductionBuilder(input, size, words);
   history.shorten(partsOf(groups));
   history.cover(groups);
@@ -94,14 +88,8 @@ function reduceToTarget({
 }
 
 /** Takes whatever may be taken. Null: the request would still not fit the window (COMPACTION-5). */
-function reduceUntilSent({
-  input,
-  size,
-  words,
-  groups,
-  finished,
-  latest,
-}: ReducibleView): ReductionBuilder[] | null {
+function reduceUntilSent(view: ReducibleView): ReductionBuilder[] | null {
+  const { input, size, words, groups, finished, latest } = view;
   const history = new ReductionBuilder(input, size, words);
   history.takeUntilSent(groups);
   const turn = new ReductionBuilder(input, history.left, words);

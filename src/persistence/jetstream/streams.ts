@@ -6,7 +6,7 @@ import {
   StorageType,
   type StreamConfig,
 } from 'nats';
-import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
+import { refuseOtherPrefix, streamConflict, streamDifferences } from '../../kernel/index.ts';
 import { apiErrorCode, STREAM_NOT_FOUND, storeError } from './broker.ts';
 
 /**
@@ -78,7 +78,7 @@ async function ensureStream(
 ): Promise<StreamConfig> {
   const found = await findStream(manager, wanted.name);
   for (const subject of wanted.subjects ?? []) refuseOtherPrefix(wanted.name, found?.subjects ?? [], subject);
-  if (found && differences(found, wanted).length === 0) return found;
+  if (found && streamDifferences(found, wanted).length === 0) return found;
   try {
     const made = found
       ? await manager.streams.update(wanted.name, wanted)
@@ -86,7 +86,7 @@ async function ensureStream(
     return confirmed(made.config, wanted);
   } catch (error) {
     if (apiErrorCode(error) !== null) {
-      if (found) throw configConflict(found, wanted, error);
+      if (found) throw streamConflict(found, wanted, error);
       if (await findStream(manager, wanted.name)) return ensureStream(manager, wanted); // JETSTREAM-STREAMS-3
     }
     throw storeError(error, `create stream ${wanted.name}`);
@@ -102,27 +102,7 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   }
 }
 
-function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig>): StreamConfig {
-  if (differences(seen, wanted).length > 0) throw configConflict(seen, wanted, undefined);
+function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig> & { name: string }): StreamConfig {
+  if (streamDifferences(seen, wanted).length > 0) throw streamConflict(seen, wanted);
   return seen;
-}
-
-function differences(seen: StreamConfig, wanted: Partial<StreamConfig>): string[] {
-  const found: Record<string, unknown> = { ...seen };
-  return Object.entries(wanted)
-    .filter(([field, value]) => JSON.stringify(found[field] ?? absent(value)) !== JSON.stringify(value))
-    .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
-}
-
-/** Servers omit settings that are off. */
-function absent(wanted: unknown): unknown {
-  return wanted === false || wanted === 0 ? wanted : undefined;
-}
-
-function configConflict(seen: StreamConfig, wanted: Partial<StreamConfig>, cause: unknown): ParleyError {
-  const fields = differences(seen, wanted).join('; ');
-  return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${seen.name} does not fit: ${fields}`, {
-    hint: `back up and delete stream ${seen.name}, or choose another subjectPrefix`,
-    cause,
-  });
 }

@@ -10,7 +10,13 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from 'nats';
-import { messageOf, ParleyError, refuseOtherPrefix } from '../../../kernel/index.ts';
+import {
+  messageOf,
+  ParleyError,
+  refuseOtherPrefix,
+  streamConflict,
+  streamDifferences,
+} from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import { ANY, createSubjects, type Subjects, streamsOf } from '../../subjects.ts';
 import { type NatsOptions, openNats } from '../connection/connection.ts';
@@ -112,7 +118,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   for (const subject of plan.binding.subjects ?? [])
     refuseOtherPrefix(name, found.config.subjects ?? [], subject);
   const wanted = { ...plan.binding, ...limitInstead(plan, found) };
-  if (differences(found.config, wanted).length === 0) return found;
+  if (streamDifferences(found.config, wanted).length === 0) return found;
   let updated: StreamInfo;
   try {
     updated = await manager.streams.update(name, wanted);
@@ -124,7 +130,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   } catch (error) {
     if ([null, LIMIT_REQUIRED].includes(apiErrorCode(error)))
       throw brokerError(error, `update stream ${name}`);
-    throw conflict(found.config, wanted, error);
+    throw streamConflict(found.config, wanted, error);
   }
   return confirmed(updated, wanted);
 }
@@ -172,32 +178,8 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
 
 /** BUS-STREAMS-3 */
 function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
-  if (differences(info.config, wanted).length > 0) throw conflict(info.config, wanted, undefined);
+  if (streamDifferences(info.config, wanted).length > 0) throw streamConflict(info.config, wanted);
   return info;
-}
-
-function differences(seen: StreamConfig, wanted: Wanted): string[] {
-  const found: Record<string, unknown> = { ...seen };
-  return Object.entries(wanted)
-    .filter(([field, value]) => JSON.stringify(found[field] ?? absent(value)) !== JSON.stringify(value))
-    .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
-}
-
-/** Servers omit settings that are off. */
-function absent(wanted: unknown): unknown {
-  return wanted === false || wanted === 0 ? wanted : undefined;
-}
-
-function conflict(seen: StreamConfig, wanted: Wanted, cause: unknown): ParleyError {
-  const fields = differences(seen, wanted).join('; ');
-  return new ParleyError(
-    'STREAM_CONFIG_CONFLICT',
-    `stream ${wanted.name} has the wrong configuration: ${fields}`,
-    {
-      hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
-      cause,
-    },
-  );
 }
 
 const CHECK_TIMEOUT_MS = 3_000;
