@@ -27,60 +27,15 @@ export {
   type WhatIfTally,
   type WhatIfTurn,
 } from './answers.ts';
-export {
-  type AnswerOf,
-  CONVERSATION_VERBS,
-  isVerb,
-  PUBLISHER_VERBS,
-  parseRequest,
-  REPEATABLE_VERBS,
-  type RequestOf,
-  VERBS,
-  type Verb,
-} from './contract.ts';
+export * from './contract.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf, SKIPPED } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
 export { type Arrival, Follower } from './follower.ts';
-export {
-  handlePeerMessage,
-  invalidAnswer,
-  type PeerAnswerOf,
-  type PeerHandlers,
-  type PeerList,
-  type PeerRequestOf,
-  type PeerVerb,
-  readPeerAnswer,
-  readPeerList,
-  type SharedList,
-} from './peer-contract.ts';
-export {
-  type Account,
-  ANSWER_PATIENCE,
-  accountsOf,
-  inboxPrefixOf,
-  type Permissions,
-  permissionsOf,
-  type User,
-} from './permissions.ts';
+export * from './peer-contract.ts';
+export * from './permissions.ts';
 export * from './port.ts';
-export {
-  type AddressedPost,
-  authorOf,
-  decodePost,
-  metaFault,
-  quickIdOf,
-} from './post.ts';
-export {
-  decodeAcceptance,
-  decodeAgentMessage,
-  decodeOffer,
-  decodeResults,
-  isAbort,
-  type OfferedTool,
-  type ToolResult,
-  type ToolResults,
-  type TurnOffer,
-} from './remote-turns.ts';
+export * from './post.ts';
+export * from './remote-turns.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

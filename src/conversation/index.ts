@@ -15,15 +15,7 @@
  * progress/    what follows a post, for readers: open turns and calls, live text, steps (progress.ts) that each protocol renders
  * text/        markers, escaping, look-alike characters, token estimates, differences of lines
  */
-export {
-  type AgentMessagesInput,
-  buildAgentMessages,
-  Conversation,
-  type ConversationRules,
-  summaryEntry,
-  turnStart,
-  viewOf,
-} from './conversation.ts';
+export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
@@ -31,16 +23,10 @@ export type { HiringRules } from './decide/decision-builder.ts';
 export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
 export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
-export { mayHaveRunSince, recordsOfBackup } from './decide/restored.ts';
+export * from './decide/restored.ts';
 export { route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
-export {
-  closeStrayCalls,
-  EXPORT_FORMATS,
-  type ExportFormat,
-  exportEntries,
-  portableEntry,
-} from './exchange/export.ts';
+export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
 export { conversationOfApproval } from './log/call-id.ts';
@@ -48,32 +34,15 @@ export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
-export { failedAnswer, type ModelFailure, splitFailedAnswer, splitMessage } from './log/model-failure.ts';
+export * from './log/model-failure.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
-export { teamChangeText } from './log/team-change.ts';
-export {
-  type LiveArrival,
-  type LiveChunk,
-  type LiveText,
-  liveTextWith,
-  type Received,
-  saidBy,
-} from './progress/live-text.ts';
+export * from './log/team-change.ts';
+export * from './progress/live-text.ts';
 export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
-export {
-  type Ending,
-  failureOf,
-  Progress,
-  type Rest,
-  type RootedCall,
-  Roots,
-  type Step,
-  type Stopped,
-  Utterances,
-} from './progress/progress.ts';
-export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
-export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
-export { planNextReduction, planReduction } from './reduction/compaction.ts';
+export * from './progress/progress.ts';
+export * from './progress/turn-watch.ts';
+export * from './recall/recall.ts';
+export * from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
 export { transcript } from './reduction/transcript.ts';
@@ -119,15 +88,9 @@ export {
   parseArguments,
   toolError,
 } from './tools/conversation-tools.ts';
-export { commandsIn, plainCommand } from './tools/shell-command.ts';
+export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
 export * from './view/view.ts';
-export {
-  type Difference,
-  diffDefinitions,
-  diffViews,
-  type PartDifference,
-  type PlacedMessage,
-} from './view/view-diff.ts';
+export * from './view/view-diff.ts';
 export * from './view/view-parts.ts';
 export type * from './view/view-report.ts';

@@ -61,7 +61,7 @@ export function usedTogether(all: Iterable<Used>): Used {
 }
 
 /** True for a call whose cost is unknown. A failure without usage and without any text of an answer costs nothing. */
-export function isUnpriced(entry: Entry): boolean {
+function isUnpriced(entry: Entry): boolean {
   if (!isModelCall(entry) || entry.usage?.usd !== undefined) return false;
   const isFailure = entry.type === 'message' && entry.partType === 'error';
   return entry.usage !== undefined || !isFailure || splitFailedAnswer(entry.content).text !== '';
