@@ -24,6 +24,8 @@ export interface Problem {
 
 export class Problems {
   readonly #found: Problem[] = [];
+  /** Hints that are not errors. */
+  readonly notices: string[] = [];
   /** The document that explains the keys. */
   readonly #document: string;
 
@@ -46,12 +48,12 @@ export class Problems {
   }
 
   /** PROBLEMS-1: throws one error that holds them all, and the notices, which may name their cause. */
-  throwIfAny(notices: readonly string[] = []): void {
+  throwIfAny(): void {
     if (this.isEmpty) return;
     const count = this.#found.length;
     const title = count === 1 ? 'the configuration has 1 problem' : `the configuration has ${count} problems`;
     const described = [title, ...this.#found.map(describeProblem)].join('\n');
-    const others = notices.filter((notice) => !described.includes(notice));
+    const others = [...new Set(this.notices)].filter((notice) => !described.includes(notice));
     const message = [described, ...others.map((notice) => `- notice: ${notice}`)].join('\n');
     throw new ParleyError('CONFIG_INVALID', message, {
       hint: `correct what is listed and try again; every key is explained in ${this.#document}`,

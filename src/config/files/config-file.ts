@@ -37,12 +37,11 @@ export async function readConfigFile(
   directory: string,
   env: Environment,
   problems: Problems,
-  notices: string[],
 ): Promise<ConfigSource> {
   const path = join(directory, FILE_NAME);
   const text = await readIfThere(path, problems);
   if (text === null && (await isThere(join(directory, 'parley.yml')))) {
-    notices.push(`${join(directory, 'parley.yml')} is not read: rename it to ${FILE_NAME}`);
+    problems.notices.push(`${join(directory, 'parley.yml')} is not read: rename it to ${FILE_NAME}`);
   }
   const yaml = parseMapping(path, text ?? '', problems);
   const substitutions: Substitution[] = [];
@@ -58,7 +57,7 @@ export async function readConfigFile(
   );
   refuseWrittenTokens(file, substitutions, locate, problems);
   const reportMissingVariables = (usedModels: ReadonlySet<string>) => {
-    for (const one of missing) reportMissing(one, yaml, usedModels, problems, notices);
+    for (const one of missing) reportMissing(one, yaml, usedModels, problems);
   };
   const isReported = (key: KeyPath) => reported.some((one) => overlap(one, key));
   const variables = substitutions.flatMap(({ used }) => used);
@@ -141,12 +140,11 @@ function reportMissing(
   yaml: YamlSource,
   usedModels: ReadonlySet<string>,
   problems: Problems,
-  notices: string[],
 ): void {
   const [section, model, key] = path;
   const names = missing.join(', ');
   if (section === 'models' && (key === 'apiKey' || key === 'headers') && !usedModels.has(String(model))) {
-    notices.push(
+    problems.notices.push(
       `${yaml.locate(path)}: ${keyText(path)} is empty, since ${names} is not set; no agent uses that model`,
     );
     return;

@@ -37,12 +37,7 @@ interface Folders {
   readonly ignored: readonly string[];
 }
 
-export function withDotenv(
-  env: Environment,
-  folders: Folders,
-  problems: Problems,
-  notices: string[],
-): Dotenv {
+export function withDotenv(env: Environment, folders: Folders, problems: Problems): Dotenv {
   const merged: Record<string, string | undefined> = { ...env };
   const used = new Map<string, Set<string>>();
   for (const file of filesOf(folders)) {
@@ -53,7 +48,7 @@ export function withDotenv(
     for (const [name, value] of Object.entries(parseEnv(text))) {
       if (Object.hasOwn(merged, name)) continue; // DOTENV-1
       if (folders.ignored.includes(name)) {
-        notices.push(`${file}: ${name} is ignored there; set it in the environment`);
+        problems.notices.push(`${file}: ${name} is ignored there; set it in the environment`);
         continue;
       }
       const get = () => {

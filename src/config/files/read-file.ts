@@ -28,7 +28,6 @@ export async function listFiles(
   folder: string,
   ending: string,
   problems: Problems,
-  notices: string[],
   { foldersToo = false }: { readonly foldersToo?: boolean } = {},
 ): Promise<string[]> {
   try {
@@ -39,13 +38,15 @@ export async function listFiles(
       if (name.startsWith('.') || /^readme(\.md)?$/i.test(name)) continue;
       if (entry.isDirectory()) {
         if (foldersToo) continue;
-        notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
+        problems.notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
       } else if (name.endsWith(ending)) {
         names.push(name);
         if (entry.isSymbolicLink()) await requireTarget(join(folder, name), problems);
       } else {
         const wanted = `${name.replace(/\.[^.]*$/, '')}${ending}`;
-        notices.push(`${join(folder, name)} is not read: rename it to ${wanted}, or move it elsewhere`);
+        problems.notices.push(
+          `${join(folder, name)} is not read: rename it to ${wanted}, or move it elsewhere`,
+        );
       }
     }
     return names.sort();

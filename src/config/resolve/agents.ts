@@ -39,20 +39,19 @@ export async function loadAgents(
   context: ContextConfig,
   env: Environment,
   problems: Problems,
-  notices: string[],
 ): Promise<LoadedAgent[]> {
   const folder = join(directory, 'agents');
   const agents: LoadedAgent[] = [];
-  const strays: string[] = [];
-  const files = await listFiles(folder, '.md', problems, strays);
-  notices.push(...strays);
+  const before = problems.notices.length;
+  const files = await listFiles(folder, '.md', problems);
+  const strays = problems.notices.slice(before);
   for (const name of files) {
     const file = join(folder, name);
     const slug = name.slice(0, -'.md'.length);
     const text = await readIfThere(file, problems);
     if (text === null) continue;
     if (LATE_FRONT_MATTER.test(text)) {
-      notices.push(`${file}: its keys are not read, since the first --- is not in the first line`);
+      problems.notices.push(`${file}: its keys are not read, since the first --- is not in the first line`);
     }
     if (SLUG_PATTERN.test(slug)) agents.push(readAgent({ file, slug, text, env }, context, problems));
     else problems.add(badSlug(file, slug));

@@ -51,33 +51,32 @@ export interface LoadOptions {
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { flags = {}, workingDirectory = process.cwd() } = options;
   const problems = new Problems();
-  const notices: string[] = [];
   const directory = await findDirectory(
     options.configDirectory ?? variable(options.env, CONFIG_VARIABLE),
     workingDirectory,
-    notices,
+    problems,
   );
   await requireDirectory(directory, problems);
   const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
-  const { env, files } = withDotenv(options.env, folders, problems, notices);
-  notices.push(...unknownVariables(env));
-  const source = await readConfigFile(directory, env, problems, notices);
+  const { env, files } = withDotenv(options.env, folders, problems);
+  problems.notices.push(...unknownVariables(env));
+  const source = await readConfigFile(directory, env, problems);
   const { file, locate, isReported } = source;
-  const agents = await loadAgents(directory, file.context, env, problems, notices);
-  if (!source.isReadable) problems.throwIfAny(notices); // later checks would see defaults instead of the file
+  const agents = await loadAgents(directory, file.context, env, problems);
+  if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
-    { models: file.models, limits: file.limits, env, directory, used, locate, isReported, notices },
+    { models: file.models, limits: file.limits, env, directory, used, locate, isReported },
     problems,
   );
   const phases = mergePhases(file.phases, locate, problems);
-  const tools = await resolveTools(file.tools, folders, options.env, locate, problems, notices); // DOTENV-2
+  const tools = await resolveTools(file.tools, folders, options.env, locate, problems); // DOTENV-2
   checkSummaryModel(file.context.summaryModel, Object.keys(models), locate, problems);
-  checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools, notices }, problems);
+  checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools }, problems);
   const configs = agents.map(({ config }) => config);
   const slugs = configs.map(({ slug }) => slug);
-  checkRules(tools, slugs, locate, notices, problems);
+  checkRules(tools, slugs, locate, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
   const config: Config = {
@@ -101,15 +100,15 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     sharing: file.sharing,
     replicas: file.jetstream.replicas ?? null,
     remoteAgents: file.agents,
-    prompts: await loadPrompts(directory, problems, notices),
-    workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
+    prompts: await loadPrompts(directory, problems),
+    workflows: await loadWorkflows(directory, { agents, tools }, problems),
     daemon,
     telemetry: resolveTelemetry(env, problems),
     traces: resolveTraces(file.telemetry, env, problems),
     ...sourcesOf(files(), [source, ...agents], [directory, workingDirectory], daemon),
-    notices,
+    notices: problems.notices,
   };
-  problems.throwIfAny(notices);
+  problems.throwIfAny();
   return freeze(config);
 }
 
@@ -143,7 +142,7 @@ function resolveRetention({ conversations, deadLetters }: ConfigFile['retention'
 async function findDirectory(
   named: string | undefined,
   workingDirectory: string,
-  notices: string[],
+  problems: Problems,
 ): Promise<string> {
   const directory = resolve(workingDirectory, named ?? DEFAULT_CONFIG);
   if (named !== undefined) return directory;
@@ -152,7 +151,7 @@ async function findDirectory(
     (error: unknown) => errnoOf(error) !== 'ENOENT',
   );
   if (isThere) return directory;
-  notices.push(
+  problems.notices.push(
     `there is no folder ${directory}: using the team that ships with Parley, ${SHIPPED_CONFIG}; to write a team of your own, run parley init in an empty folder`,
   );
   return SHIPPED_CONFIG;
@@ -209,7 +208,6 @@ interface Known {
   readonly summaryModel: string | null;
   readonly phases: PhaseTable;
   readonly tools: ToolsConfig;
-  readonly notices: string[];
 }
 
 function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Problems): void {
@@ -231,7 +229,7 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
       refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', modelNames);
     for (const [place, tool] of config.tools.entries()) {
       const unknown = unknownTool(tool, known.tools);
-      if (unknown !== null) known.notices.push(`${locate(['tools', place])}: ${unknown}`);
+      if (unknown !== null) problems.notices.push(`${locate(['tools', place])}: ${unknown}`);
     }
   }
 }
@@ -289,11 +287,13 @@ const PROMPTS = { baseChat: 'chat.md', baseRun: 'run.md', toolPolicy: 'tools.md'
 >;
 
 /** Reads `prompts/*.md`; a missing prompt is taken from the shipped folder. */
-async function loadPrompts(directory: string, problems: Problems, notices: string[]): Promise<PromptTexts> {
+async function loadPrompts(directory: string, problems: Problems): Promise<PromptTexts> {
   const known: readonly string[] = Object.values(PROMPTS);
-  for (const name of await listFiles(join(directory, 'prompts'), '.md', problems, notices)) {
+  for (const name of await listFiles(join(directory, 'prompts'), '.md', problems)) {
     if (!known.includes(name)) {
-      notices.push(`${join(directory, 'prompts', name)} is not read: the prompts are ${known.join(', ')}`);
+      problems.notices.push(
+        `${join(directory, 'prompts', name)} is not read: the prompts are ${known.join(', ')}`,
+      );
     }
   }
   const read = async (name: string) => {

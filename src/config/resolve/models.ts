@@ -44,7 +44,6 @@ interface ModelsInput {
   locate(path: KeyPath): string;
   /** A problem at that path was already reported; its consequences are not. */
   isReported(path: KeyPath): boolean;
-  readonly notices: string[];
 }
 
 export async function resolveModels(
@@ -52,8 +51,10 @@ export async function resolveModels(
   problems: Problems,
 ): Promise<Record<string, ModelConfig>> {
   const models: [string, ModelConfig][] = [];
-  for (const [name, model] of Object.entries(configuredModels(input) ?? modelsFromEnvironment(input))) {
-    const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input);
+  for (const [name, model] of Object.entries(
+    configuredModels(input) ?? modelsFromEnvironment(input, problems),
+  )) {
+    const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input, problems);
     const config = isScripted ? scripted(name, model, input) : openai(name, model, input, problems);
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
@@ -66,20 +67,20 @@ function configuredModels({ models }: ModelsInput) {
   return models === undefined || Object.keys(models).length === 0 ? undefined : models;
 }
 
-function modelsFromEnvironment({ env, notices }: ModelsInput): Record<string, ModelFile> {
+function modelsFromEnvironment({ env }: ModelsInput, problems: Problems): Record<string, ModelFile> {
   if (variable(env, 'OPENAI_API_KEY') !== undefined) return { [DEFAULT_NAME]: modelFileSchema.parse({}) };
-  notices.push(
+  problems.notices.push(
     'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
       'set OPENAI_API_KEY, or name an endpoint under models in parley.yaml',
   );
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
 }
 
-function waitsForKey(name: string, model: ModelFile, { env, notices }: ModelsInput): boolean {
+function waitsForKey(name: string, model: ModelFile, { env }: ModelsInput, problems: Problems): boolean {
   const hasKey =
     model.apiKey ?? model.baseURL ?? variable(env, 'OPENAI_API_KEY') ?? variable(env, 'OPENAI_BASE_URL');
   if (model.provider !== undefined || model.script === undefined || hasKey !== undefined) return false;
-  notices.push(
+  problems.notices.push(
     `OPENAI_API_KEY is not set: the model ${name} answers from the script ${model.script}; set the key in the environment or in .env`,
   );
   return true;

@@ -26,14 +26,13 @@ export const BUILT_IN_TOOLS = [
 ] as const;
 
 export async function resolveTools(
-  tools: ConfigFile['tools'],
+  { mcpServers, project: own, ...rest }: ConfigFile['tools'],
   { directory, workingDirectory }: { readonly directory: string; readonly workingDirectory: string },
   env: Environment,
   locate: (path: KeyPath) => string,
   problems: Problems,
-  notices: string[],
 ): Promise<ToolsConfig> {
-  const project = resolve(workingDirectory, tools.project);
+  const project = resolve(workingDirectory, own);
   const found = await stat(project).catch(() => null);
   if (!found?.isDirectory()) {
     problems.add({
@@ -43,32 +42,25 @@ export async function resolveTools(
       expected: 'a folder that exists (paths are relative to where the daemon is started)',
     });
   }
-  const servers = Object.entries(tools.mcpServers).map(([name, server]) => [
+  const servers = Object.entries(mcpServers).map(([name, server]) => [
     name,
-    mcpServer(server, tools.unhidden),
+    mcpServer(server, rest.unhidden),
   ]);
   return {
+    ...rest,
     project,
     environment: passedOn(env),
     mcpServers: Object.fromEntries(servers),
-    risk: tools.risk,
-    policy: tools.policy,
-    unhidden: tools.unhidden,
-    files: await toolFiles(directory, problems, notices),
+    files: await toolFiles(directory, problems),
     filesDigest: await digestOf(join(directory, 'tools')),
-    protected: tools.protected,
   };
 }
 
 /** The daemon loads them: they are programs. */
-async function toolFiles(
-  directory: string,
-  problems: Problems,
-  notices: string[],
-): Promise<Record<string, string>> {
+async function toolFiles(directory: string, problems: Problems): Promise<Record<string, string>> {
   const builtIn: readonly string[] = BUILT_IN_TOOLS;
   const folder = join(directory, 'tools');
-  const names = await listFiles(folder, '.ts', problems, notices, { foldersToo: true });
+  const names = await listFiles(folder, '.ts', problems, { foldersToo: true });
   return Object.fromEntries(
     names.map((file) => {
       const name = file.replace(/\.ts$/, '');
@@ -99,12 +91,11 @@ export function checkRules(
   tools: ToolsConfig,
   slugs: readonly string[],
   locate: (path: KeyPath) => string,
-  notices: string[],
   problems: Problems,
 ): void {
   const noteUnknown = (path: KeyPath, tool: string) => {
     const unknown = unknownTool(tool, tools);
-    if (unknown !== null) notices.push(`${locate(path)}: ${unknown}`);
+    if (unknown !== null) problems.notices.push(`${locate(path)}: ${unknown}`);
   };
   for (const tool of Object.keys(tools.risk)) noteUnknown(['tools', 'risk', tool], tool);
   for (const [place, { agent, tool }] of tools.policy.entries()) {

@@ -22,7 +22,6 @@ import { unknownTool } from './tools.ts';
 interface WorkflowContext {
   readonly agents: readonly LoadedAgent[];
   readonly tools: ToolsConfig;
-  readonly notices: string[];
 }
 
 /** Every node has this tool in a run, even if its agent does not list it. */
@@ -36,7 +35,7 @@ export async function loadWorkflows(
 ): Promise<Workflow[]> {
   const folder = join(directory, 'workflows');
   const workflows: Workflow[] = [];
-  for (const name of await listFiles(folder, ENDING, problems, surroundings.notices)) {
+  for (const name of await listFiles(folder, ENDING, problems)) {
     const file = join(folder, name);
     const text = await readIfThere(file, problems);
     if (text === null) continue;

@@ -217,7 +217,7 @@ export function resolveDaemonAddress(options: {
   const workingDirectory = options.workingDirectory ?? process.cwd();
   const directory = resolve(workingDirectory, variable(options.env, CONFIG_VARIABLE) ?? DEFAULT_CONFIG);
   const folders = { directory, workingDirectory, ignored: IGNORED_IN_FILES };
-  const { env } = withDotenv(options.env, folders, problems, []); // `up` and `doctor` show the notices
+  const { env } = withDotenv(options.env, folders, problems); // `up` and `doctor` show the notices
   const { flags = {}, found } = options;
   const clientUrl = variable(env, CLIENT_URL_VARIABLE);
   const isByClientUrl = clientUrl !== undefined && flags.nats === undefined;
@@ -226,7 +226,7 @@ export function resolveDaemonAddress(options: {
     found === undefined
       ? given !== undefined || (!isByClientUrl && namesServer(options.env, flags))
       : (flags.data ?? variable(options.env, settingVariable('data'))) !== undefined;
-  const credentials = isOwn ? env : withDotenv(withoutCredentials(options.env), folders, problems, []).env;
+  const credentials = isOwn ? env : withDotenv(withoutCredentials(options.env), folders, problems).env;
   const input = {
     env: credentials,
     flags: found === undefined ? flags : { ...flags, nats: found },
