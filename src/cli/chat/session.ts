@@ -14,7 +14,7 @@ import {
 import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { thoseThatMayAnswer } from '../follow/post-and-wait.ts';
-import { createWaitingApprovals, type WaitingApprovals } from '../follow/waiting-approvals.ts';
+import { createWaitingApprovals } from '../follow/waiting-approvals.ts';
 import type { Actor } from '../options/publisher.ts';
 import { renderAgents, renderState } from '../render/state.ts';
 import { type Failure, renderFailure, voiceOf } from '../render/text.ts';
@@ -48,8 +48,8 @@ export class ChatSession {
   readonly #client: ParleyClient;
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
-  readonly #approvals: WaitingApprovals;
-  readonly #outbox: Outbox;
+  readonly #approvals: ReturnType<typeof createWaitingApprovals>;
+  readonly #outbox: ReturnType<typeof createOutbox>;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
   /** The newest observed index, and the index that must be observed before the watch is valid. */
@@ -303,22 +303,9 @@ function inChat({ command }: Context): (words: string) => string {
  * CHAT-OUTBOX-1 Messages are sent one at a time, in the order in which they were typed.
  * CHAT-OUTBOX-2 While the daemon does not answer, a message is kept and sent again with the same id: it is appended once.
  * CHAT-OUTBOX-3 A refused message is not kept; the next one is sent.
+ * `onAway` is called when a request finds that the daemon does not answer.
  */
-interface Outbox {
-  /** Rejects with the refusal, or with an `AbortError` after `leave`. */
-  send(message: PostMessage): Promise<PostAnswer>;
-  /** Repeats the work until the daemon answers or refuses. */
-  untilAnswered<T>(work: () => Promise<T>): Promise<T>;
-  /** Reports whether the daemon answers. True: it did not, or did, before. */
-  reach(isReachable: boolean): boolean;
-  readonly isAway: boolean;
-  /** Ends all sending, at once if the daemon does not answer. Returns the messages that were not acknowledged. */
-  leave(): Promise<readonly PostMessage[]>;
-  readonly hasLeft: boolean;
-}
-
-/** `onAway`: a request found that the daemon does not answer. */
-function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
+function createOutbox(client: ParleyClient, onAway: () => void) {
   const kept: PostMessage[] = [];
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -334,6 +321,7 @@ function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
     waiting = [];
     for (const wake of wakes) wake();
   };
+  /** Reports whether the daemon answers. True: it did not, or did, before. */
   const reach = (isReachable: boolean) => {
     if (isAway !== isReachable) return false;
     isAway = !isReachable;
@@ -341,6 +329,7 @@ function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
     return true;
   };
 
+  /** Repeats the work until the daemon answers or refuses. */
   async function untilAnswered<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       await until(() => !isAway || signal.aborted);
@@ -357,7 +346,8 @@ function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
   return {
     untilAnswered,
     reach,
-    send(message) {
+    /** Rejects with the refusal, or with an `AbortError` after `leave`. */
+    send(message: PostMessage): Promise<PostAnswer> {
       kept.push(message);
       const sent = last.then(() => untilAnswered(() => client.post(message, { signal })));
       const done = () => {
@@ -371,7 +361,8 @@ function createOutbox(client: ParleyClient, onAway: () => void): Outbox {
     get isAway() {
       return isAway;
     },
-    async leave() {
+    /** Ends all sending, at once if the daemon does not answer. Returns the messages that were not acknowledged. */
+    async leave(): Promise<readonly PostMessage[]> {
       await until(() => isAway || kept.length === 0);
       leaving.abort();
       changed();

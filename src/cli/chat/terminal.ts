@@ -10,17 +10,7 @@ import { createWordWrap } from '../render/word-wrap.ts';
  * SCREEN-1 The prompt is visible while the person types, and while no agent streams or is expected to answer.
  * SCREEN-2 After `close` the input is not used any more: a prompt would resume it and keep the process alive.
  */
-export interface Screen {
-  /** Continues the last line if that has no end. */
-  print(text: string): void;
-  /** Prints complete lines. */
-  note(text: string): void;
-  /** Shows the prompt or the spinner (SCREEN-1). */
-  show(floor: 'speaking' | 'awaited' | 'free'): void;
-  close(): void;
-}
-
-export function createScreen(io: Io, input: Interface): Screen {
+export function createScreen(io: Io, input: Interface) {
   const waiting = createSpinner(io);
   const wrap = createWordWrap(() => (io.env.TERM === 'dumb' ? undefined : io.stdout.columns));
   let prompted = false;
@@ -56,19 +46,22 @@ export function createScreen(io: Io, input: Interface): Screen {
   }
 
   return {
+    /** Continues the last line if that has no end. */
     print,
-    note(text) {
+    /** Prints complete lines. */
+    note(text: string): void {
       if (!wrap.isAtLineStart) print('\n');
       print(`${text}\n`);
     },
-    show(floor) {
+    /** Shows the prompt or the spinner (SCREEN-1). */
+    show(floor: 'speaking' | 'awaited' | 'free') {
       if (closed || floor === 'speaking') return;
       if (floor === 'free' || input.line !== '') return prompt();
       clear();
       waiting.show('…');
       spinning = true;
     },
-    close() {
+    close(): void {
       clear();
       closed = true;
       io.stdin.off('keypress', onKey);
@@ -87,16 +80,10 @@ export function createScreen(io: Io, input: Interface): Screen {
 const MARK = '\u001b[?2004h';
 const MARK_NO_MORE = '\u001b[?2004l';
 
-export interface Paste {
-  /** The message that this line completes; null: the message is not complete (PASTE-1). */
-  take(line: string): string | null;
-  /** Discards the pending lines and returns their number. */
-  discard(): number;
-  close(): void;
-}
+export type Paste = ReturnType<typeof createPaste>;
 
 /** `onPasted` gets the number of pending lines. */
-export function createPaste(io: Io, input: Interface, onPasted: (lines: number) => void): Paste {
+export function createPaste(io: Io, input: Interface, onPasted: (lines: number) => void) {
   let waiting: string[] = [];
   let isPasting = false;
   const onKey = (_text: string | undefined, key: { readonly name?: string } | undefined) => {
@@ -114,19 +101,21 @@ export function createPaste(io: Io, input: Interface, onPasted: (lines: number) 
   if (isMarking) io.stdout.write(MARK);
 
   return {
-    take(line) {
+    /** The message that this line completes; null: the message is not complete (PASTE-1). */
+    take(line: string): string | null {
       waiting.push(line);
       if (isPasting) return null;
       const message = waiting.join('\n');
       waiting = [];
       return message;
     },
-    discard() {
+    /** Discards the pending lines and returns their number. */
+    discard(): number {
       const { length } = waiting;
       waiting = [];
       return length;
     },
-    close() {
+    close(): void {
       io.stdin.off('keypress', onKey);
       forget();
       restore();

@@ -3,26 +3,19 @@ import type { Context } from '../context.ts';
 import { approvalLines, requestedApproval } from '../render/entry.ts';
 
 /** Prints the pending approvals of one conversation, each once, with the commands that answer it. */
-export interface WaitingApprovals {
-  /** Prints the approval that this entry requests, unless it was answered meanwhile. */
-  requested(entry: EntryOf<'approval-requested'>): Promise<void>;
-  /** Prints all other pending approvals. */
-  others(): Promise<void>;
-  /** Whether this approval was printed. */
-  isShown(approvalId: string): boolean;
-}
-
 export function createWaitingApprovals(
   { command }: Context,
   client: ParleyClient,
   conversation: string,
   note: (text: string) => void,
-): WaitingApprovals {
+) {
   const noted = new Set<string>();
   const noteWaiting = (lines: readonly string[]) => note(['waiting for a person:', ...lines].join('\n'));
   return {
-    isShown: (approvalId) => noted.has(approvalId),
-    async requested(entry) {
+    /** Whether this approval was printed. */
+    isShown: (approvalId: string): boolean => noted.has(approvalId),
+    /** Prints the approval that this entry requests, unless it was answered meanwhile. */
+    async requested(entry: EntryOf<'approval-requested'>): Promise<void> {
       if (noted.has(entry.approvalId)) return;
       noted.add(entry.approvalId);
       const { approvals, more = 0 } = await client.request('approvals', { conversation });
@@ -30,7 +23,8 @@ export function createWaitingApprovals(
       if (!listed && more === 0) return;
       noteWaiting(approvalLines(listed ?? requestedApproval(entry, conversation), command));
     },
-    async others() {
+    /** Prints all other pending approvals. */
+    async others(): Promise<void> {
       const { approvals } = await client.request('approvals', { conversation });
       const others = approvals.filter(({ approvalId }) => !noted.has(approvalId));
       for (const { approvalId } of others) noted.add(approvalId);

@@ -10,20 +10,12 @@ import type { Io } from '../io.ts';
  * CLI-TELEMETRY-2 A closed stdout ends the telemetry, not the daemon.
  */
 
-export interface ConsoleTelemetry {
-  emit(event: TelemetryEvent): void;
-  /** Call it when the daemon is ready: writes the events so far, in order. */
-  open(): void;
-  /** True: everything is written. False: the reader did not read it in time. */
-  close(): Promise<boolean>;
-}
-
 /** Characters: some thousand events. */
 const MAX_WAITING = 1_048_576;
 /** Milliseconds that `close` waits for a reader. */
 const PATIENCE_MS = 1_000;
 
-export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelemetry {
+export function createConsoleTelemetry(io: Io, onLost: () => void) {
   const { stdout } = io;
   let held: string[] | null = [];
   let heldLength = 0;
@@ -42,7 +34,7 @@ export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelem
     heldLength += line.length;
   };
   return {
-    emit(event) {
+    emit(event: TelemetryEvent): void {
       if (isLost) return;
       if ((held ? heldLength : stdout.writableLength) >= MAX_WAITING) {
         omitted++; // CLI-TELEMETRY-1
@@ -52,12 +44,14 @@ export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelem
       omitted = 0;
       write(lineOf(event));
     },
-    open() {
+    /** Call it when the daemon is ready: writes the events so far, in order. */
+    open(): void {
       const lines = held ?? [];
       held = null;
       if (!isLost && lines.length > 0) stdout.write(lines.join(''));
     },
-    async close() {
+    /** True: everything is written. False: the reader did not read it in time. */
+    async close(): Promise<boolean> {
       if (isLost || stdout.writableLength === 0) return true;
       const written = new AbortController();
       stdout.write('', () => written.abort());

@@ -11,11 +11,6 @@ import { HANGING } from './text.ts';
  *    The same holds for one of more than `LONGEST_WORD` characters: it is measured again for each piece that continues it.
  * WORD-WRAP-4 Lines after a break are indented like the line, at least by `hanging`.
  */
-export interface WordWrap {
-  /** What to write now. */
-  add(piece: string): string;
-  readonly isAtLineStart: boolean;
-}
 
 /** Text without blanks, which may be broken after each character. */
 const WIDE = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]`;
@@ -29,7 +24,7 @@ const TAB = 8;
 const LONGEST_WORD = 1_000;
 
 /** `columns`: the width now; 0 or undefined: unknown. */
-export function createWordWrap(columns: () => number | undefined, hanging = HANGING): WordWrap {
+export function createWordWrap(columns: () => number | undefined, hanging = HANGING) {
   const width = () => columns() || Number.POSITIVE_INFINITY;
   let column = 0;
   let indent = hanging;
@@ -77,7 +72,8 @@ export function createWordWrap(columns: () => number | undefined, hanging = HANG
   }
 
   return {
-    add(piece) {
+    /** What to write now. */
+    add(piece: string): string {
       let written = '';
       for (const [at, part] of (piece.match(PART) ?? []).entries()) {
         if (at > 0 || STARTS_WIDE.test(part)) endWord();
@@ -89,7 +85,7 @@ export function createWordWrap(columns: () => number | undefined, hanging = HANG
       }
       return written;
     },
-    get isAtLineStart() {
+    get isAtLineStart(): boolean {
       return column === 0;
     },
   };

@@ -117,7 +117,7 @@ async function chatOnTerminal(
   const paste = createPaste(io, input, (lines) =>
     note(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them`)),
   );
-  leaveOnSecondInterrupt(context, input, { session, paste, note });
+  leaveOnSecondInterrupt(context, input, session, paste, note);
   let unsent: readonly PostMessage[] = [];
   try {
     screen.show(session.floor);
@@ -191,17 +191,13 @@ async function readLines(
   return unsent;
 }
 
-interface Interrupted {
-  readonly session: ChatSession;
-  readonly paste: Paste;
-  readonly note: (text: string) => void;
-}
-
 /** The first Ctrl-C discards pending pasted lines, or else aborts the running turns. */
 function leaveOnSecondInterrupt(
   { failure }: Context,
   input: Interface,
-  { session, paste, note }: Interrupted,
+  session: ChatSession,
+  paste: Paste,
+  note: (text: string) => void,
 ): void {
   let pressed = false;
   input.on('line', () => {

@@ -66,13 +66,7 @@ export function addDead(program: Command, act: Act): void {
     .description('post them again as their publishers, oldest first')
     .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
     .option('--all', 'all that match the filters');
-  withFilters(retried).action(
-    act(
-      asking((context, client, numbers: number[], { all, ...filters }: Filters & { all?: true }) =>
-        retry(context, client, { numbers, all: all === true, filters }),
-      ),
-    ),
-  );
+  withFilters(retried).action(act(asking(retry)));
 }
 
 function withFilters(command: Command): Command {
@@ -112,14 +106,15 @@ async function collect(
   }
 }
 
-interface Wanted {
-  readonly numbers: readonly number[];
-  readonly all: boolean;
-  readonly filters: Filters;
-}
+type Wanted = Filters & { readonly all?: true };
 
-async function retry(context: Context, client: ParleyClient, wanted: Wanted): Promise<number> {
-  const sequences = await chosen(client, wanted);
+async function retry(
+  context: Context,
+  client: ParleyClient,
+  numbers: readonly number[],
+  wanted: Wanted,
+): Promise<number> {
+  const sequences = await chosen(client, numbers, wanted);
   let refused = 0;
   for (const sequence of sequences) {
     try {
@@ -141,8 +136,12 @@ async function retry(context: Context, client: ParleyClient, wanted: Wanted): Pr
 }
 
 /** The selected letters, in the order of their posts. */
-async function chosen(client: ParleyClient, { numbers, all, filters }: Wanted): Promise<number[]> {
-  if (all === numbers.length > 0) {
+async function chosen(
+  client: ParleyClient,
+  numbers: readonly number[],
+  { all, ...filters }: Wanted,
+): Promise<number[]> {
+  if ((all === true) === numbers.length > 0) {
     throw new ParleyError('USAGE', 'name the dead letters to retry, or give --all', {
       hint: '`parley dead retry 12 13`   or   `parley dead retry --all --conversation demo`',
     });
