@@ -70,14 +70,3 @@ export interface FoundEntry extends Omit<SearchDocument, 'text'> {
   /** Where the words are in the snippet: start and end. */
   readonly marks: readonly [number, number][];
 }
-
-/** Calls of the index in its thread, which executes them in order. */
-export interface IndexCalls {
-  conversations(): IndexedConversation[];
-  /** Adds the documents of a conversation, and notes how far it is indexed. */
-  put(batch: readonly (IndexedConversation & { readonly documents: readonly SearchDocument[] })[]): void;
-  /** Their texts are overwritten in the file. */
-  remove(ids: readonly string[]): void;
-  search(query: IndexQuery): FoundEntry[];
-  close(): void;
-}

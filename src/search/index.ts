@@ -1,7 +1,7 @@
 /**
  * The search index: a projection of the messages of all logs, which can be deleted at any time.
  *
- *   documents.ts     which entries are searched, and by which fields; the calls of the index
+ *   documents.ts     which entries are searched, and by which fields
  *   sqlite-index.ts  the index as an SQLite database; the only file that imports SQLite
  *   thread.ts        runs the index in a worker thread
  *   thread-index.ts  its port for the daemon: one message for each call

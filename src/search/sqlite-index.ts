@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import sqlite from 'node-sqlite3-wasm';
-import type { FoundEntry, IndexCalls, IndexedConversation, IndexQuery, SearchDocument } from './documents.ts';
+import type { FoundEntry, IndexedConversation, IndexQuery, SearchDocument } from './documents.ts';
 
 /**
  * The index as an SQLite database with FTS5.
@@ -38,7 +38,7 @@ const SCHEMA = `
 `;
 
 /** `path`: null keeps the index in memory. */
-export function openSqliteIndex(path: string | null): IndexCalls {
+export function openSqliteIndex(path: string | null): SqliteIndex {
   if (path === null) return new SqliteIndex(prepared(new sqlite.Database()));
   rmSync(`${path}.lock`, { recursive: true, force: true }); // of a process that was killed: this one owns the directory
   try {
@@ -64,7 +64,8 @@ function prepared(database: Database): Database {
   return database;
 }
 
-class SqliteIndex implements IndexCalls {
+/** Its thread executes the calls in order. */
+export class SqliteIndex {
   readonly #database: Database;
   readonly #insert;
   readonly #insertWords;
@@ -81,7 +82,8 @@ class SqliteIndex implements IndexCalls {
     return this.#database.all('SELECT * FROM conversation') as unknown as IndexedConversation[];
   }
 
-  put(batch: Parameters<IndexCalls['put']>[0]): void {
+  /** Adds the documents of a conversation, and notes how far it is indexed. */
+  put(batch: readonly (IndexedConversation & { readonly documents: readonly SearchDocument[] })[]): void {
     this.#atOnce(() => {
       const added = batch.flatMap(({ id, documents }) =>
         documents.map((document) => ({ conversation: id, document, time: timeOf(document.at) })),
@@ -94,6 +96,7 @@ class SqliteIndex implements IndexCalls {
     });
   }
 
+  /** Their texts are overwritten in the file. */
   remove(ids: readonly string[]): void {
     const words = `INSERT INTO words (words, rowid, text, tags) SELECT 'delete', id, text, tags FROM entry`;
     this.#atOnce(() => {

@@ -1,13 +1,13 @@
 import { Worker } from 'node:worker_threads';
 import { ParleyError } from '../kernel/index.ts';
-import type { IndexCalls } from './documents.ts';
+import type { SqliteIndex } from './sqlite-index.ts';
 import type { Answer, Call } from './thread.ts';
 
 /** The index in a worker thread: no build or query of it delays a turn. */
 export type SearchIndex = {
-  readonly [Name in keyof IndexCalls]: (
-    ...given: Parameters<IndexCalls[Name]>
-  ) => Promise<ReturnType<IndexCalls[Name]>>;
+  readonly [Name in keyof SqliteIndex]: (
+    ...given: Parameters<SqliteIndex[Name]>
+  ) => Promise<ReturnType<SqliteIndex[Name]>>;
 };
 
 /** A thread reads TypeScript only through tsx, which a checkout has and the package does not need. */

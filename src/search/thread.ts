@@ -1,13 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../kernel/index.ts';
-import type { IndexCalls } from './documents.ts';
-import { openSqliteIndex } from './sqlite-index.ts';
+import { openSqliteIndex, type SqliteIndex } from './sqlite-index.ts';
 
 /** The worker thread of the index. It executes calls in order, and answers each one. */
 
 export interface Call {
   readonly id: number;
-  readonly name: keyof IndexCalls;
+  readonly name: keyof SqliteIndex;
   readonly argument: unknown;
 }
 
@@ -16,12 +15,12 @@ export type Answer =
   | { readonly id: number; readonly error: string };
 
 const { path }: { path: string | null } = workerData;
-let index: IndexCalls | null = null;
+let index: SqliteIndex | null = null;
 
 parentPort?.on('message', ({ id, name, argument }: Call) => {
   try {
     index ??= openSqliteIndex(path);
-    const run = index[name] as (this: IndexCalls, argument: unknown) => unknown;
+    const run = index[name] as (this: SqliteIndex, argument: unknown) => unknown;
     parentPort?.postMessage({ id, value: run.call(index, argument) } satisfies Answer);
   } catch (error) {
     parentPort?.postMessage({ id, error: messageOf(error) } satisfies Answer);

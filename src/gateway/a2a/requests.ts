@@ -65,15 +65,16 @@ export async function answer(context: Request, options: RouteContext, slug: stri
   try {
     const own = await cardFor(context, slug, options);
     const requests = requestsOf(context, own, slug, options, gone.signal);
-    const read = await readRequest(context, options, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
-    if ('refused' in read) return context.json(read.refused);
-    const { body } = read;
+    const body = await readRequest(context, options, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
     const answered = await dispatch(context, requests, own, body);
     if (!(Symbol.asyncIterator in answered)) return context.json(answered);
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
     const onFault = (error: unknown) => options.onFault(error, context.req.path);
     return eventStream(frames(body, first, answered), { heartbeatMs, closing, onGone, onFault });
+  } catch (error) {
+    if (error instanceof Unreadable) return context.json(error.answer);
+    throw error;
   } finally {
     detach(); // a stream ends by itself
   }
@@ -197,7 +198,6 @@ function cardOf(
  */
 
 type Body = Record<string, unknown>;
-type Read = { readonly body: Body } | { readonly refused: object };
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
@@ -227,27 +227,24 @@ const METHODS: ReadonlySet<string> = new Set([
   'GetExtendedAgentCard',
 ]);
 
-async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Read> {
-  try {
-    const body = await jsonBody(context, routes, false);
-    const wrong = wrongWith(body);
-    if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
-    const { method, params = {} } = body;
-    const wrongParts = faultOfParts(params);
-    if (wrongParts !== null) return { refused: refusal(body, INVALID_PARAMS, wrongParts) };
-    if (isLegacy) {
-      if (!METHODS.has(String(method))) return { body }; // the SDK knows its methods
-      const hint = 'is one of version 1.0: send the header A2A-Version: 1.0';
-      return { refused: refusal(body, METHOD_NOT_FOUND, `${method} ${hint}`) };
-    }
-    if (METHODS.has(String(method))) return { body: { ...body, params } };
-    const known = `there is no method ${JSON.stringify(method)}: there are ${[...METHODS].join(', ')}`;
-    return { refused: refusal(body, METHOD_NOT_FOUND, known) };
-  } catch (error) {
+/** Throws `Unreadable`. */
+async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Body> {
+  const body = await jsonBody(context, routes, false).catch((error: unknown) => {
     const code = error instanceof ParleyError ? CODES[error.code] : undefined;
-    if (code === undefined) throw error;
-    return { refused: refusal({}, code, (error as ParleyError).message) };
-  }
+    throw code === undefined ? error : new Unreadable({}, code, (error as ParleyError).message);
+  });
+  const { method, params = {} } = body;
+  const wrong = wrongWith(body);
+  if (wrong !== null) throw new Unreadable(body, INVALID_REQUEST, wrong);
+  const wrongParts = faultOfParts(params);
+  if (wrongParts !== null) throw new Unreadable(body, INVALID_PARAMS, wrongParts);
+  const isKnown = METHODS.has(String(method));
+  if (isLegacy && !isKnown) return body; // the SDK knows its methods
+  if (isKnown && !isLegacy) return { ...body, params };
+  const hint = isKnown
+    ? `${method} is one of version 1.0: send the header A2A-Version: 1.0`
+    : `there is no method ${JSON.stringify(method)}: there are ${[...METHODS].join(', ')}`;
+  throw new Unreadable(body, METHOD_NOT_FOUND, hint);
 }
 
 /** Null: a valid request. */
@@ -256,6 +253,15 @@ function wrongWith({ jsonrpc, id, method }: Body): string | null {
   if (typeof method !== 'string' || method === '') return 'expected the name of a method as `method`';
   const isId = id === undefined || id === null || typeof id === 'string' || Number.isInteger(id);
   return isId ? null : 'expected a text or an integer as `id`';
+}
+
+class Unreadable extends Error {
+  readonly answer: object;
+
+  constructor(body: Body, code: number, message: string) {
+    super(message);
+    this.answer = refusal(body, code, message);
+  }
 }
 
 function refusalOf(body: Body, error: unknown): object {

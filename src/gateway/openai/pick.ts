@@ -54,18 +54,16 @@ const SEAL_LENGTH = 16;
 /** PICK-4. Clients give up before: the most patient ones repeat for two minutes. */
 const REPEATED_MS = 300_000;
 
-interface PickContext {
+interface Asked extends ChatRequest {
   readonly newId: () => string;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export async function pick(daemon: GatewayPort, request: ChatRequest, context: PickContext): Promise<Picked> {
-  const { newId } = context;
-  const { conversation, history, key } = request;
+export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked> {
+  const { conversation, history, key, newId } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
-    const repeated = repeatedIn(tail, request, context);
-    const post = repeated ?? newPost(place, tail, request, context);
+    const post = repeatedIn(tail, request) ?? newPost(place, tail, request);
     return { conversation: place, ...post, seed };
   };
   if (conversation !== null) {
@@ -75,10 +73,10 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   }
   const found = await conversationsOf(daemon, request);
   if (beginsChat(request)) {
-    const recent = found.filter(({ updatedAt }) => isRecent(updatedAt, context)).slice(-MOST_REPEATED);
+    const recent = found.filter(({ updatedAt }) => isRecent(updatedAt, request)).slice(-MOST_REPEATED);
     for (const candidate of recent.reverse()) {
       const tail = await tailOf(daemon, candidate.id);
-      if (tail !== null && repeatedIn(tail, request, context)) return at(candidate.id, tail, []);
+      if (tail !== null && repeatedIn(tail, request)) return at(candidate.id, tail, []);
     }
     return at(sealed(request, newId()), [], history);
   }
@@ -86,7 +84,7 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
   for (const candidate of new Set([...named, ...found.map(({ id }) => id).reverse()])) {
     const tail = await tailOf(daemon, candidate);
     if (tail === null) continue;
-    if (repeatedIn(tail, request, context) || isContinuedBy(tail, request)) return at(candidate, tail, []);
+    if (repeatedIn(tail, request) || isContinuedBy(tail, request)) return at(candidate, tail, []);
   }
   if (key !== null) {
     const place = sealed(request, key);
@@ -98,25 +96,20 @@ export async function pick(daemon: GatewayPort, request: ChatRequest, context: P
     const place = sealed(request, `${own}${attempt}`);
     const tail = (await tailOf(daemon, place)) ?? [];
     if (tail.every(isBeforeAnyPost)) return at(place, [], history);
-    if (repeatedIn(tail, request, context)) return at(place, tail, []);
+    if (repeatedIn(tail, request)) return at(place, tail, []);
   }
 }
 
 type PostOf = Pick<Picked, 'id' | 'content' | 'meta'>;
 
-function newPost(
-  conversation: string,
-  tail: readonly Entry[],
-  request: ChatRequest,
-  context: PickContext,
-): PostOf {
+function newPost(conversation: string, tail: readonly Entry[], request: Asked): PostOf {
   const { model, caller, history, key, instructions, content, author } = request;
   const digested = instructions === '' ? undefined : digest(instructions);
   const before = tail[newestPlace(tail, request, null)];
   const isNew = digested !== undefined && (before && metaOf(before, request)?.instructions) !== digested;
   const quoted = [`Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
   return {
-    id: postId(conversation, tail, request, context),
+    id: postId(conversation, tail, request),
     content: isNew ? `${content}\n\n${quoted}` : content,
     meta: {
       ...{ model, caller, history: digestOf(history) },
@@ -128,13 +121,8 @@ function newPost(
 }
 
 /** PICK-5. The same text after an answer or a failure is another post. */
-function postId(
-  conversation: string,
-  tail: readonly Entry[],
-  request: ChatRequest,
-  context: PickContext,
-): string {
-  if (beginsChat(request)) return `chat-${context.newId()}`;
+function postId(conversation: string, tail: readonly Entry[], request: Asked): string {
+  if (beginsChat(request)) return `chat-${request.newId()}`;
   const { key, model, caller, history, content, instructions } = request;
   const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
   return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content, instructions])}`;
@@ -165,7 +153,7 @@ function restOf(request: ChatRequest, id: string): string {
   return id.slice(prefixOf(request).length + SEAL_LENGTH + 1);
 }
 
-function isRecent(time: string, { now }: PickContext): boolean {
+function isRecent(time: string, { now }: Asked): boolean {
   return Date.parse(time) > now - REPEATED_MS;
 }
 
@@ -186,7 +174,7 @@ async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[
   return page && orElse(readTail(daemon, conversation, page.length), null);
 }
 
-function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickContext): PostOf | null {
+function repeatedIn(tail: readonly Entry[], request: Asked): PostOf | null {
   const exchange = newestExchange(tail, request, request.key);
   if (!exchange) return null;
   const { post, meta, asked, isOver, failed } = exchange;
@@ -195,7 +183,7 @@ function repeatedIn(tail: readonly Entry[], request: ChatRequest, context: PickC
   if (meta.key !== undefined && meta.key === request.key) return known;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
   const ended = tail.findLast(({ type }) => type === 'turn-ended')?.createdAt ?? post.createdAt;
-  if (request.isRetry || (failed && isRecent(ended, context))) return known;
+  if (request.isRetry || (failed && isRecent(ended, request))) return known;
   return !isOver && request.history.length > 0 ? known : null;
 }
 

@@ -82,7 +82,8 @@ async function startReply(
   model: string,
 ): Promise<Started> {
   const daemon = routes.daemon(context);
-  const { conversation, id, content, meta, seed } = await pick(daemon, request, {
+  const { conversation, id, content, meta, seed } = await pick(daemon, {
+    ...request,
     newId: routes.newId,
     now: Date.now(),
   });
