@@ -1,20 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { scriptedSettings } from '../support/project.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
 
 const SETTINGS = { approvals: { ownRequests: true } };
 
 describe.skipIf(chromiumPath === null)('what the console advises', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-  }, 60_000);
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage.close());
+  const stage = sharedStage();
 
   const post = (conversation: string, content: string) =>
     stage.api('POST', `conversations/${conversation}/messages`, { content });

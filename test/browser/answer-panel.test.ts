@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { followUntil, type Project, scriptedSettings, turnsEnded } from '../support/index.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
-import { SCRIPT } from './team.ts';
+import { ask } from '../support/log.ts';
+import type { Project } from '../support/project.ts';
+import { message, sharedStage, textOf } from './support.ts';
 
 /** The panel about an answer, in a conversation whose agent was edited between its turns. */
 
@@ -30,24 +30,18 @@ async function tellStory(project: Project): Promise<void> {
       await writeFile(join(project.config, 'agents', 'lead.md'), agentFile(EDITED, 'ask, fs_read'));
     const daemon = await project.up();
     const client = await project.connect();
-    await client.post({ conversation: 'edited', publisher: 'alice', content });
-    await followUntil(client, 'edited', turnsEnded(at + 1));
+    await ask(client, 'edited', content);
     await daemon.stop();
   }
 }
 
 describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ models: MODELS }),
-      agents: { lead: agentFile(PERSONA, 'ask') },
-      files: { 'script.yaml': SCRIPT, 'other.yaml': OTHER },
-      before: tellStory,
-    });
+  const stage = sharedStage({
+    settings: { models: MODELS },
+    agents: { lead: agentFile(PERSONA, 'ask') },
+    files: { 'other.yaml': OTHER },
+    before: tellStory,
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
   const openPanel = async (page: Page, text: string) => {
     await message(page, text).hover();
@@ -180,17 +174,15 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
 });
 
 describe.skipIf(chromiumPath === null)('the panel about an answer for a token that may only post', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ http: { publishers: { post: 'alice' } } }),
+  const stage = sharedStage(
+    {
+      settings: { http: { publishers: { post: 'alice' } } },
       env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more' },
       agents: { lead: agentFile(PERSONA, 'ask') },
-      files: { 'script.yaml': SCRIPT },
       token: 'posts-it-and-more',
-    });
-  });
-  afterAll(() => stage?.close());
+    },
+    null,
+  );
 
   it('a person without operator rights sees the explanation of an answer, and no control to fork', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });

@@ -1,26 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
+import { RULES } from './team.ts';
 
 /** What the console shows and keeps while the daemon does not answer. */
 describe.skipIf(chromiumPath === null)('the console of a daemon that was killed', () => {
-  let stage: Stage;
-  beforeAll(async () => {
+  const stage = sharedStage(() => {
     const long = {
       when: { last: '/at length/' },
       reply: { text: `First ${'word '.repeat(600)}`, delayMs: 25 },
     };
-    stage = await openStage({
-      agents: AGENTS,
-      files: { 'script.yaml': { rules: [long, ...SCRIPT.rules] } },
-    });
-  });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of 503/));
-  afterAll(() => stage?.close());
+    return { script: [long, ...RULES] };
+  }, /net::ERR_|status of 503/);
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
   const contentsOf = async (conversation: string) => {
     const { entries } = await stage.api<{ entries: { content?: string; author: { kind: string } }[] }>(
       'GET',

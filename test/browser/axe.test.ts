@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { openStage, type Stage } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { sharedStage } from './support.ts';
+import { RULES as TEAM_RULES } from './team.ts';
 
 const require = createRequire(import.meta.url);
 const RULES = [
@@ -15,7 +14,7 @@ const RULES = [
     when: { mode: 'run', agent: 'lead' },
     reply: { tool_calls: [{ name: 'complete_node', arguments: { outcome: 'planned', summary: 'A plan.' } }] },
   },
-  ...SCRIPT.rules,
+  ...TEAM_RULES,
 ];
 const WORKFLOW = `id: small
 start: plan
@@ -27,18 +26,19 @@ const STANDARD = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 /** Accessibility by axe, WCAG 2.2 AA. */
 describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () => {
-  let stage: Stage;
   let axe: string;
-  beforeAll(async () => {
+  const stage = sharedStage(async () => {
     axe = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
-    stage = await openStage({
-      agents: AGENTS,
-      files: { 'script.yaml': { rules: RULES }, 'workflows/small.yaml': WORKFLOW },
-      settings: scriptedSettings({
+    return {
+      script: RULES,
+      files: { 'workflows/small.yaml': WORKFLOW },
+      settings: {
         approvals: { ownRequests: true },
         tools: { mcpServers: { broken: { command: 'there-is-no-such-program' } } },
-      }),
-    });
+      },
+    };
+  });
+  beforeAll(async () => {
     for (const [conversation, content] of [
       ['approval', 'write it'],
       ['question', 'ask me'],
@@ -54,8 +54,6 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     const run = { content: 'Build it', publisher: 'alice', workflow: 'small' };
     await stage.api('POST', 'conversations/run/messages', run);
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
   /** On a desktop, in a very wide window too. */
   const violations = async (page: Page): Promise<string[]> => {

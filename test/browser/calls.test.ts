@@ -1,10 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
+import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 const calls = (...tools: (readonly [string, object])[]) => ({
@@ -19,78 +18,72 @@ const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\
 const FOREIGN = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":1,"sum":12345678901234567890,"to":"a\u202eb"}`;
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 
-const SCRIPT = {
-  rules: [
-    {
-      when: { last: '/^foreign/' },
-      reply: { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] },
-    },
-    {
-      when: { last: '/^long/' },
-      reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
-    },
-    { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
-    { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
-    { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
-    {
-      when: { last: '/^write/' },
-      reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
-    },
-    {
-      when: { last: '/other arguments/' },
-      reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
-    },
-    {
-      when: { tool: 'fs_write', last: '/DENIED/' },
-      reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
-    },
-    { when: { last: '/^read/' }, reply: calls(['fs_read', { path: '@project/none.md' }]) },
-    { when: { last: '/^colours/' }, reply: calls(['fs_read', { path: '@project/colours.log' }]) },
-    {
-      when: { last: '/^shout/' },
-      reply: { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
-    },
-    {
-      when: { last: '/^huge/' },
-      reply: { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } },
-    },
-    { when: { last: '/^key/' }, reply: { text: '', error: { status: 401, message: 'No such key.' } } },
-    { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
-    { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
-    { when: { agent: 'dev', last: '/^@dev ask/' }, reply: calls(['ask', { question: 'Which one?' }]) },
-    { reply: { text: 'Noted: {{last}}' } },
-  ],
-};
+const SCRIPT = [
+  {
+    when: { last: '/^foreign/' },
+    reply: { tool_calls: [{ name: 'mcp__program__surroundings', arguments: FOREIGN }] },
+  },
+  {
+    when: { last: '/^long/' },
+    reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
+  },
+  { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
+  { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
+  { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
+  {
+    when: { last: '/^write/' },
+    reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
+  },
+  {
+    when: { last: '/other arguments/' },
+    reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
+  },
+  {
+    when: { tool: 'fs_write', last: '/DENIED/' },
+    reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
+  },
+  { when: { last: '/^read/' }, reply: calls(['fs_read', { path: '@project/none.md' }]) },
+  { when: { last: '/^colours/' }, reply: calls(['fs_read', { path: '@project/colours.log' }]) },
+  {
+    when: { last: '/^shout/' },
+    reply: { text: 'So far so good', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
+  },
+  {
+    when: { last: '/^huge/' },
+    reply: { text: 'So far', error: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'It is too large.' } },
+  },
+  { when: { last: '/^key/' }, reply: { text: '', error: { status: 401, message: 'No such key.' } } },
+  { when: { last: '/^slowly/' }, reply: { text: 'word '.repeat(400), delayMs: 25 } },
+  { when: { last: '/^continue/i' }, reply: { text: 'I am back.' } },
+  { when: { agent: 'dev', last: '/^@dev ask/' }, reply: calls(['ask', { question: 'Which one?' }]) },
+  { reply: { text: 'Noted: {{last}}' } },
+];
 
 describe.skipIf(chromiumPath === null)('calls, failures and stops in the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
+  const stage = sharedStage(() => {
     const lead = AGENTS.lead.replace(
       'fs_write, fs_read',
       'fs_write, fs_read, fs_edit, shell, mcp__program__*',
     );
-    stage = await openStage({
-      settings: scriptedSettings({
+    return {
+      settings: {
         tools: {
           project: 'project',
           mcpServers: { program: { command: process.execPath, args: [PROGRAM] } },
         },
         approvals: { ownRequests: true },
-      }),
+      },
       agents: { ...AGENTS, lead },
-      files: { 'script.yaml': SCRIPT },
+      script: SCRIPT,
       before: async ({ root }) => {
         await mkdir(join(root, 'project'));
         await writeFile(join(root, 'project/plan.md'), 'one\ntwo\nthree\n');
         await writeFile(join(root, 'project/colours.log'), '\u001b[31mred\u001b[0m and \u202edetrevni\n');
       },
-    });
+    };
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
 
   it('an approval shows the whole command, why it is needed, and no answer as the primary one', async () => {
     await post('command', 'shell');

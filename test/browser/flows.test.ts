@@ -1,9 +1,8 @@
 import type { Locator } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { centreOf, clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 /** By how many pixels each entry covers the next one. */
 const OVERLAPS = `[...document.querySelectorAll('.place')]
@@ -12,15 +11,9 @@ const OVERLAPS = `[...document.querySelectorAll('.place')]
 
 /** What people do in the console, with a daemon in its own process. */
 describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-  });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
+  const stage = sharedStage();
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
   const isResting = (conversation: string) => async () => {
     const { agents } = await stage.api<{ agents: Record<string, { status: string }> }>(
       'GET',

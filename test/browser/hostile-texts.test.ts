@@ -4,10 +4,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { message, openStage, type Stage, write } from './support.ts';
+import { message, sharedStage, write } from './support.ts';
 
 /**
  * Texts that try to run as a program in the console. All of them are in each place that a publisher, a model or a
@@ -60,22 +59,20 @@ const calls = (...tools: (readonly [string, object])[]) => ({
 
 function scriptOf(all: string) {
   const path = `@project/${inline(all).replaceAll('/', '\u2215').slice(0, 150)}.md`;
-  return {
-    rules: [
-      { when: { last: '/^say it/' }, reply: { text: all } },
-      { when: { last: '/^write it/' }, reply: calls(['fs_write', { path, content: all }]) },
-      { when: { last: '/^ask it/' }, reply: calls(['ask', { question: all, options: [all, 'no'] }]) },
-      { when: { last: '/^call it/' }, reply: calls([inline(all), { [all]: all }]) },
-      { when: { last: '/^fail it/' }, reply: { text: all, error: { code: 'MODEL_ERROR', message: all } } },
-      { when: { agent: 'lead', last: '/^hand it/' }, reply: calls(['handoff', { to: 'dev', summary: all }]) },
-      {
-        when: { agent: 'lead', last: '/^delegate it/' },
-        reply: calls(['delegate', { to: 'dev', request: all }]),
-      },
-      { when: { agent: 'dev' }, reply: { text: all } },
-      { reply: { text: 'noted' } },
-    ],
-  };
+  return [
+    { when: { last: '/^say it/' }, reply: { text: all } },
+    { when: { last: '/^write it/' }, reply: calls(['fs_write', { path, content: all }]) },
+    { when: { last: '/^ask it/' }, reply: calls(['ask', { question: all, options: [all, 'no'] }]) },
+    { when: { last: '/^call it/' }, reply: calls([inline(all), { [all]: all }]) },
+    { when: { last: '/^fail it/' }, reply: { text: all, error: { code: 'MODEL_ERROR', message: all } } },
+    { when: { agent: 'lead', last: '/^hand it/' }, reply: calls(['handoff', { to: 'dev', summary: all }]) },
+    {
+      when: { agent: 'lead', last: '/^delegate it/' },
+      reply: calls(['delegate', { to: 'dev', request: all }]),
+    },
+    { when: { agent: 'dev' }, reply: { text: all } },
+    { reply: { text: 'noted' } },
+  ];
 }
 
 /** Everything in the page that could run or load. Empty if it is harmless. */
@@ -99,28 +96,22 @@ const HARM = `(() => {
 })()`;
 
 describe.skipIf(chromiumPath === null)('texts that try to run in the console', () => {
-  let stage: Stage;
   let attacker: Awaited<ReturnType<typeof listen>>;
   let all = '';
-  beforeAll(async () => {
+  const agent = (name: string, tools: string) =>
+    `---\nname: ${name}\ndescription: ${NAME}\ntools: [${tools}]\n---\nYou work.`;
+  const stage = sharedStage(async () => {
     attacker = await listen();
     all = payloads(attacker.at).join('\n\n');
-    const agent = (name: string, tools: string) =>
-      `---\nname: ${name}\ndescription: ${NAME}\ntools: [${tools}]\n---\nYou work.`;
-    stage = await openStage({
-      settings: scriptedSettings({ tools: { project: 'project' }, approvals: { ownRequests: true } }),
+    return {
+      settings: { tools: { project: 'project' }, approvals: { ownRequests: true } },
       agents: { lead: agent(NAME, 'ask, handoff, delegate, fs_write'), dev: agent(OTHER, 'handoff') },
-      files: { 'script.yaml': scriptOf(all) },
+      script: scriptOf(all),
       before: async ({ root }) => mkdir(join(root, 'project')),
-    });
-  });
-  afterAll(async () => {
-    await stage?.close();
-    attacker?.server.close();
-  });
-
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+    };
+  }, null);
+  const { post } = stage;
+  afterAll(() => void attacker?.server.close());
 
   /** Nothing ran, nothing was loaded, and nothing in the page could. */
   async function expectHarmless(page: Page): Promise<void> {

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, escapeLater, openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { centreOf, clickAgain, escapeLater, type Stage, sharedStage, textOf } from './support.ts';
+import { RULES as TEAM_RULES } from './team.ts';
 
 const RULES = [
   {
@@ -9,7 +9,7 @@ const RULES = [
     reply: { text: '', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
   },
   { when: { last: '/^Continue/' }, reply: { text: 'I am back.' } },
-  ...SCRIPT.rules,
+  ...TEAM_RULES,
 ];
 
 /** The list is asked for every 2.5 seconds. */
@@ -33,15 +33,9 @@ const FAKE_ALERTS = `
 
 /** What needs a person, of all conversations. */
 describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
-  });
-  afterEach(() => stage.endOfTest(/status of 409/));
-  afterAll(() => stage?.close());
+  const stage = sharedStage({ script: RULES }, /status of 409/);
 
-  const post = (conversation: string, content: string) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const { post } = stage;
   const entries = async (conversation: string) => {
     const path = `conversations/${conversation}/entries`;
     const page = await stage.api<{ entries: { type: string; content?: string }[] }>('GET', path);

@@ -1,9 +1,7 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
 
 const OPERATOR = 'a-token-that-operates-0123456789ab';
 const ALICE = 'a-token-of-alice-0123456789abcdef';
@@ -12,27 +10,24 @@ const variable = (name: string) => `\${${name}}`;
 
 /** What the browser keeps for the console. */
 describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
-  let stage: Stage;
-  beforeAll(async () => {
+  const stage = sharedStage(() => {
     const person = (name: string, key: string) => ({
       ...{ name, role: 'post', token: variable(key), publisher: 'office' },
     });
-    stage = await openStage({
-      settings: scriptedSettings({
+    return {
+      settings: {
         http: {
           tokens: { operate: variable('OPERATE_KEY') },
           people: [person('Alice', 'ALICE_KEY'), person('Bob', 'BOB_KEY')],
         },
-      }),
+      },
       env: { OPERATE_KEY: OPERATOR, ALICE_KEY: ALICE, BOB_KEY: BOB },
       token: OPERATOR,
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-    });
+    };
+  }, /net::ERR_|status of 401/);
+  beforeAll(async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
   });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of 401/));
-  afterAll(() => stage?.close());
 
   const keep = (page: Page, storage: 'localStorage' | 'sessionStorage', name: string, text: string) =>
     page.evaluate(`${storage}.setItem(${JSON.stringify(name)}, ${JSON.stringify(text)})`);

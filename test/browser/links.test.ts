@@ -1,16 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { escapeLater, message, openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { escapeLater, message, sharedStage, textOf } from './support.ts';
 
 /** Addresses of conversations, entries and panels. */
 describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-  });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
+  const stage = sharedStage();
 
   interface Line {
     readonly index: number;

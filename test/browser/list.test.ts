@@ -1,21 +1,20 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
+import { RULES as TEAM_RULES } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
 const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
 
 const RULES = [
   { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
-  ...SCRIPT.rules,
+  ...TEAM_RULES,
 ];
 
 describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', () => {
-  let stage: Stage;
+  const stage = sharedStage({ script: RULES });
   beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': { rules: RULES } } });
     for (const [conversation, content] of [
       ['calm', 'Hello there'],
       ['asks', 'ask me'],
@@ -24,11 +23,8 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     ])
       await post(conversation ?? '', content ?? '');
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
-  const post = (conversation: string, content: string) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const { post } = stage;
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
   const titles = (page: Page) => page.locator('.row .title').allInnerTexts();
 

@@ -1,9 +1,8 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { message, openStage, pressAlone, type Stage, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, pressAlone, sharedStage, write } from './support.ts';
+import { AGENTS } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
 const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
@@ -12,23 +11,18 @@ const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10
 const MANY = Array.from({ length: 11 }, (_, n) => [`w${n}`, `---\nname: Élan ${n}\n---\nYou work.`]);
 
 describe.skipIf(chromiumPath === null)('the keyboard and the list of conversations in Chromium', () => {
-  let stage: Stage;
-  beforeAll(async () => {
+  const stage = sharedStage(() => {
     const price = { inputPerMillion: 100, outputPerMillion: 100 };
     const models = { default: { provider: 'scripted', script: 'script.yaml', price } };
-    stage = await openStage({
-      agents: { ...AGENTS, ...Object.fromEntries(MANY) },
-      files: { 'script.yaml': SCRIPT },
-      settings: scriptedSettings({ models }),
-    });
+    return { agents: { ...AGENTS, ...Object.fromEntries(MANY) }, settings: { models } };
+  });
+  beforeAll(async () => {
     for (const title of ['First', 'Second', 'Third', 'Fourth'])
       await stage.api('POST', `conversations/${title.toLowerCase()}/messages`, {
         content: `${title} words`,
         publisher: 'alice',
       });
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
   const focused = (page: Page) =>

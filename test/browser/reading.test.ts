@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
-import { type Project, scriptedSettings } from '../support/index.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import type { Project } from '../support/project.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
+import { AGENTS, RULES as TEAM_RULES } from './team.ts';
 
 const DAYS = ['2026-03-01T10:00:00.000Z', '2026-03-01T11:00:00.000Z', '2026-03-04T09:30:15.000Z'];
 
@@ -46,28 +46,21 @@ const RULES = [
     reply: { text: '\u001b[0m```\necho shown\n\u001b[0m```\n\n~~~\necho other\n~~~' },
   },
   { when: { last: '/^hebrew/' }, reply: { text: 'שלום עולם\n\n- אחד\n\n> שתיים\n\n```js\nlet a = 1;\n```' } },
-  ...SCRIPT.rules,
+  ...TEAM_RULES,
 ];
 
 describe.skipIf(chromiumPath === null)('the thread of the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ approvals: { ownRequests: true } }),
-      agents: {
-        ...AGENTS,
-        ops: '---\nname: Otto Ops\ndescription: runs\n---\nYou run.',
-        qa: '---\nname: Quinn\ndescription: checks\n---\nYou check.',
-      },
-      files: { 'script.yaml': { rules: RULES } },
-      before: importOld,
-    });
+  const stage = sharedStage({
+    agents: {
+      ...AGENTS,
+      ops: '---\nname: Otto Ops\ndescription: runs\n---\nYou run.',
+      qa: '---\nname: Quinn\ndescription: checks\n---\nYou check.',
+    },
+    script: RULES,
+    before: importOld,
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
 
   it('each day has a heading, and a time shows its full date to the pointer', async () => {
     const page = await stage.look('#/c/days', { timezoneId: 'UTC', locale: 'en-GB' });

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
-import { type Project, scriptedSettings } from '../support/index.ts';
-import { message, openStage, pressAlone, type Stage, textOf, write } from './support.ts';
-import { AGENTS, NASTY, SCRIPT } from './team.ts';
+import type { Project } from '../support/project.ts';
+import { message, pressAlone, sharedStage, textOf, write } from './support.ts';
+import { NASTY } from './team.ts';
 
 const LONG = 10_000;
 
@@ -38,23 +38,15 @@ async function writeNastyFile(project: Project): Promise<void> {
 }
 
 describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ tools: { project: 'project' } }),
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-      before: async (project) => {
-        await writeNastyFile(project);
-        await importLong(project);
-      },
-    });
+  const stage = sharedStage({
+    settings: { tools: { project: 'project' } },
+    before: async (project) => {
+      await writeNastyFile(project);
+      await importLong(project);
+    },
   });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
 
   it('the console shows ten thousand entries with few of them in the page, from the last to the first', async () => {
     const page = await stage.look('#/c/long');
@@ -288,17 +280,14 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
 });
 
 describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ http: { publishers: { post: 'alice' } } }),
+  const stage = sharedStage(
+    {
+      settings: { http: { publishers: { post: 'alice' } } },
       env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more', PARLEY_HTTP_TOKENS_READ: 'reads-it-and-more' },
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
       token: 'posts-it-and-more',
-    });
-  });
-  afterAll(() => stage?.close());
+    },
+    null,
+  );
 
   it('the console requests nothing before it has a token, which it keeps as long as the tab', async () => {
     await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });

@@ -1,8 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { sharedStage, textOf } from './support.ts';
 
 const ROLES = {
   read: 'reads-it-and-more',
@@ -12,22 +10,19 @@ const ROLES = {
 };
 
 describe.skipIf(chromiumPath === null)('the console of a token that may not do everything', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ approvals: { ownRequests: true } }),
+  const stage = sharedStage(
+    {
       env: Object.fromEntries(
         Object.entries(ROLES).map(([role, token]) => [`PARLEY_HTTP_TOKENS_${role.toUpperCase()}`, token]),
       ),
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
       token: ROLES.operate,
-    });
+    },
+    /status of 401/,
+  );
+  beforeAll(async () => {
     await stage.api('POST', 'conversations/calls/messages', { content: 'write it' });
     await stage.api('POST', 'conversations/asked/messages', { content: 'ask me' });
   });
-  afterEach(() => stage.endOfTest(/status of 401/));
-  afterAll(() => stage?.close());
 
   const enter = async (role: keyof typeof ROLES, hash: string) => {
     const page = await stage.look(hash);

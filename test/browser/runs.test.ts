@@ -1,8 +1,7 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { openStage, type Stage, textOf } from './support.ts';
+import { sharedStage, textOf } from './support.ts';
 
 const complete = (outcome: string, summary: string) => ({
   tool_calls: [{ name: 'complete_node', arguments: { outcome, summary } }],
@@ -39,19 +38,17 @@ const RULES = [
 ];
 
 describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
+  const stage = sharedStage(
+    {
       agents: AGENTS,
-      settings: scriptedSettings({ defaultAgent: 'editor' }),
-      files: { 'script.yaml': { rules: RULES }, 'workflows/article.yaml': WORKFLOW },
-    });
-  });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of 503/));
-  afterAll(() => stage?.close());
+      settings: { defaultAgent: 'editor' },
+      script: RULES,
+      files: { 'workflows/article.yaml': WORKFLOW },
+    },
+    /net::ERR_|status of 503/,
+  );
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
   const nodes = (page: Page) => page.locator('.runs > .fold > summary .run-path li');
   const path = async (page: Page) =>
     (await nodes(page).allInnerTexts()).map((text) =>

@@ -1,21 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, sharedStage, textOf } from './support.ts';
 
 /** The palette: jumps to conversations, agents and messages. */
 describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
-  let stage: Stage;
+  const stage = sharedStage({}, /status of 400/);
   beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
     for (const [conversation, content] of [
       ['zoo', 'Where does the quokka live? <b>now</b>'],
       ['garden', 'Plant a magnolia'],
     ])
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
   });
-  afterEach(() => stage.endOfTest(/status of 400/));
-  afterAll(() => stage?.close());
 
   const open = async (hash?: string) => {
     const page = await stage.look(hash);

@@ -1,13 +1,9 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import { launchBrowser, openConsole } from '../support/browser.ts';
-import {
-  openProject,
-  type Project,
-  type ProjectOptions,
-  scriptedSettings,
-  startNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { openProject, type Project, type ProjectOptions } from '../support/project.ts';
+import { AGENTS, RULES } from './team.ts';
 
 /** A daemon with scripted agents, and a browser. */
 export interface Stage {
@@ -20,6 +16,8 @@ export interface Stage {
   look(hash?: string, options?: BrowserContextOptions, url?: string): Promise<Page>;
   /** As a program would. */
   api<T = unknown>(method: string, path: string, body?: object): Promise<T>;
+  /** A message of Alice. */
+  post(conversation: string, content: string, more?: object): Promise<unknown>;
   /** Closes the pages of one test. Fails if one had an unexpected error. */
   endOfTest(expected?: RegExp): Promise<void>;
   /** Ends the daemon with SIGKILL. */
@@ -29,28 +27,52 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/** The agents and the script are those of `team.ts`, unless they are given. */
 export interface StageOptions extends ProjectOptions {
   /** Before the daemon starts. */
   readonly before?: (project: Project) => Promise<unknown>;
   readonly token?: string;
 }
 
-export async function openStage({ before, token, ...options }: StageOptions): Promise<Stage> {
-  const nats = await startNatsServer();
+/** For the tests of this file or `describe`. A test fails if its pages had other errors than `expected`; null: no check. */
+export function sharedStage(
+  options: StageOptions | (() => StageOptions | Promise<StageOptions>) = {},
+  expected?: RegExp | null,
+): Stage {
+  const stage = shared(async () => openStage(typeof options === 'function' ? await options() : options));
+  if (expected !== null) afterEach(() => stage.endOfTest(expected));
+  return stage;
+}
+
+async function openStage({ before, token, ...options }: StageOptions): Promise<Stage> {
   const project = await openProject({
-    nats: nats.url,
-    settings: scriptedSettings({ approvals: { ownRequests: true } }),
+    nats: {},
+    http: true,
+    agents: AGENTS,
+    script: RULES,
+    settings: { approvals: { ownRequests: true } },
     ...options,
   });
   await before?.(project);
-  let daemon = await project.up('--http', '127.0.0.1:0');
-  const url = String(daemon.ready.http);
+  await project.up();
+  const url = project.http;
   const browser = await launchBrowser();
   const pages: Awaited<ReturnType<typeof openConsole>>[] = [];
+  const api = async <T>(method: string, path: string, body?: object) => {
+    const response = await fetch(`${url}/api/${path}`, {
+      method,
+      headers: {
+        ...(body && { 'content-type': 'application/json' }),
+        ...(token && { authorization: `Bearer ${token}` }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return (await response.json()) as T;
+  };
   return {
     project,
     url,
-    nats: nats.url,
+    nats: project.nats.url,
     browser,
     async look(hash, pageOptions, from = url) {
       const opened = await openConsole(browser, from, hash, pageOptions);
@@ -58,31 +80,22 @@ export async function openStage({ before, token, ...options }: StageOptions): Pr
       pages.push(opened);
       return opened.page;
     },
-    async api<T>(method: string, path: string, body?: object) {
-      const response = await fetch(`${url}/api/${path}`, {
-        method,
-        headers: {
-          ...(body && { 'content-type': 'application/json' }),
-          ...(token && { authorization: `Bearer ${token}` }),
-        },
-        ...(body && { body: JSON.stringify(body) }),
-      });
-      return (await response.json()) as T;
-    },
+    api,
+    post: (conversation, content, more = {}) =>
+      api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more }),
     async endOfTest(expected) {
       const opened = pages.splice(0);
       for (const one of opened) await one.close();
       const faults = opened.flatMap((one) => one.faults);
       expect(faults.filter((fault) => !expected?.test(fault))).toEqual([]);
     },
-    kill: () => daemon.kill9(),
+    kill: () => project.daemon.kill9(),
     async restart() {
-      daemon = await project.up('--http', new URL(url).host);
+      await project.up('--http', new URL(url).host);
     },
     async close() {
       await browser.close();
       await project.close();
-      await nats.stop();
     },
   };
 }

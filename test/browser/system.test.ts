@@ -1,10 +1,9 @@
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { connect } from '../../src/client/index.ts';
 import { chromiumPath } from '../support/browser.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { openStage, type Stage, textOf } from './support.ts';
+import { sharedStage, textOf } from './support.ts';
 import { AGENTS } from './team.ts';
 
 const TOKENS = { read: 'token-that-may-only-read', operate: 'token-that-may-operate-all' };
@@ -15,25 +14,22 @@ const RULES = [
 const PROMPT_SECRET = 'You lead.';
 
 describe.skipIf(chromiumPath === null)('the page about the team and the system', () => {
-  let stage: Stage;
-  beforeAll(async () => {
+  const stage = sharedStage(() => {
     const price = { inputPerMillion: 1_000, outputPerMillion: 1_000 };
-    stage = await openStage({
+    return {
       agents: {
         ...AGENTS,
         critic: '---\nname: Cora Critic\ndescription: judges\nruntime: bus\n---\n',
       },
-      files: { 'script.yaml': { rules: RULES } },
-      settings: scriptedSettings({
+      script: RULES,
+      settings: {
         models: { default: { provider: 'scripted', script: 'script.yaml', price } },
         tools: { mcpServers: { broken: { command: 'there-is-no-such-program' } } },
         http: { tokens: TOKENS },
-      }),
+      },
       token: TOKENS.operate,
-    });
-  });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of (400|401|503)/));
-  afterAll(() => stage?.close());
+    };
+  }, /net::ERR_|status of (400|401|503)/);
 
   const look = async (role: keyof typeof TOKENS, hash = '#/system') => {
     const page = await stage.look(hash);
@@ -41,8 +37,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await page.keyboard.press('Enter');
     return page;
   };
-  const post = (conversation: string, content: string) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const { post } = stage;
   const refuse = async (publisher: string, body: string) => {
     const nats = await openNats({ url: stage.nats });
     await nats.jetstream().publish(`parley.in.${publisher}.demo`, new TextEncoder().encode(body));

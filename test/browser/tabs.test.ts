@@ -1,20 +1,16 @@
 import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { type CountingProxy, startCountingProxy } from '../support/counting-proxy.ts';
-import { message, openStage, type Stage, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { startCountingProxy } from '../support/counting-proxy.ts';
+import { shared } from '../support/lifetime.ts';
+import { message, sharedStage, write } from './support.ts';
 
 /** Several tabs of one browser, which share one event stream. */
 describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
-  let stage: Stage;
-  let proxy: CountingProxy;
+  const stage = sharedStage({}, null);
+  const proxy = shared(() => startCountingProxy(stage.url));
   let context: BrowserContext;
   const faults: string[] = [];
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-    proxy = await startCountingProxy(stage.url);
-  });
   beforeEach(async () => {
     context = await stage.browser.newContext();
     context.on('weberror', (error) => faults.push(String(error.error())));
@@ -26,10 +22,6 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await context.close();
     expect(faults.splice(0)).toEqual([]);
   });
-  afterAll(async () => {
-    await proxy?.close();
-    await stage?.close();
-  });
 
   const look = async (hash: string): Promise<Page> => {
     const page = await context.newPage();
@@ -37,8 +29,7 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await page.goto(`${proxy.url}/${hash}`);
     return page;
   };
-  const post = (conversation: string, content: string) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const { post } = stage;
   const streams = () => proxy.open(/events(\?|$)/);
 
   it('eight tabs load, post and see their answers and the whole list over one event stream', async () => {

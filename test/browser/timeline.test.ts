@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import type { Project } from '../support/index.ts';
-import { message, openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import type { Project } from '../support/project.ts';
+import { message, sharedStage, textOf } from './support.ts';
 
 const LONG = 5_000;
 
@@ -29,15 +28,9 @@ const watchChanges = (page: Page) =>
   })()`);
 
 describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT }, before: importLong });
-  });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
+  const stage = sharedStage({ before: importLong });
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
   it('the bar of a running turn grows while the turn runs', async () => {
     await post('growing', 'hello');
     await post('growing', 'slowly');

@@ -1,19 +1,10 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { openStage, type Stage, textOf } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { sharedStage, textOf } from './support.ts';
 
 describe.skipIf(chromiumPath === null)('the console of a daemon with a generated token', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      env: { PARLEY_HTTP_TOKEN: '' },
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-    });
-  });
-  afterAll(() => stage?.close());
+  const stage = sharedStage({ env: { PARLEY_HTTP_TOKEN: '' } }, null);
 
   const address = async () =>
     (await stage.project.parley('token', '--json')).json()[0] as { token: string; url: string };

@@ -1,20 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, pressAlone, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
 
 /** What a person types arrives where it is meant to, and starts nothing else. */
 describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-  });
-  afterEach(() => stage.endOfTest());
-  afterAll(() => stage?.close());
+  const stage = sharedStage();
 
   type Page = Awaited<ReturnType<Stage['look']>>;
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
   const draft = (page: Page) => page.getByLabel('Message').inputValue();
   const typeOn = (page: Page, text: string) => page.keyboard.type(text, { delay: 60 });
   const blur = (page: Page) => page.evaluate('document.activeElement.blur()');

@@ -1,34 +1,23 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
-import { scriptedSettings } from '../support/index.ts';
-import { clickAgain, message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS } from './team.ts';
+import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
-const SCRIPT = {
-  rules: [
-    { when: { last: '/^flaky/' }, reply: { error: { status: 429, message: 'Ask less often.' } } },
-    { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 5_000 } },
-    { when: { last: '/^fast/' }, reply: { text: 'word '.repeat(200), delayMs: 12 } },
-    { when: { last: '/^wide/' }, reply: { text: `\`\`\`js\n${'const one = 1; '.repeat(40)}\n\`\`\`` } },
-    { reply: { text: 'Noted: {{last}}' } },
-  ],
-};
+const SCRIPT = [
+  { when: { last: '/^flaky/' }, reply: { error: { status: 429, message: 'Ask less often.' } } },
+  { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 5_000 } },
+  { when: { last: '/^fast/' }, reply: { text: 'word '.repeat(200), delayMs: 12 } },
+  { when: { last: '/^wide/' }, reply: { text: `\`\`\`js\n${'const one = 1; '.repeat(40)}\n\`\`\`` } },
+  { reply: { text: 'Noted: {{last}}' } },
+];
 
 describe.skipIf(chromiumPath === null)('texts in the console that come in pieces, late or not at all', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      settings: scriptedSettings({ retry: { attempts: 4, baseMs: 60_000, maxMs: 60_000 } }),
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-    });
-  });
-  afterEach(() => stage.endOfTest(/net::ERR_|status of 4(00|29)/));
-  afterAll(() => stage?.close());
+  const stage = sharedStage(
+    { settings: { retry: { attempts: 4, baseMs: 60_000, maxMs: 60_000 } }, script: SCRIPT },
+    /net::ERR_|status of 4(00|29)/,
+  );
 
-  const post = (conversation: string, content: string) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
+  const { post } = stage;
 
   it('an agent that works and has written nothing is shown as working, in the place of its text', async () => {
     await post('slow', 'hello');

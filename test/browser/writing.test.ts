@@ -1,19 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, openStage, type Stage, textOf, write } from './support.ts';
-import { AGENTS, SCRIPT } from './team.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
 
 /** How a person writes messages. */
 describe.skipIf(chromiumPath === null)('the message field of the console', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
-  });
-  afterEach(() => stage.endOfTest(/status of 40[09]/));
-  afterAll(() => stage?.close());
+  const stage = sharedStage({}, /status of 40[09]/);
 
-  const post = (conversation: string, content: string, more: object = {}) =>
-    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const { post } = stage;
 
   it('a post is shown and the field is empty before the daemon has answered', async () => {
     await post('quick', 'hello');

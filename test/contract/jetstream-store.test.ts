@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { describeStoreContract } from './store.contract.ts';
 
 let server: TestNatsServer;

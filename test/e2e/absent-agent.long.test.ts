@@ -1,33 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
-import {
-  entriesOf,
-  followUntil,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const agent = (keys: string) => `---\nname: Critic\ndescription: checks\nruntime: bus\n${keys}---\nCheck.`;
 
 describe.each(['file', 'jetstream'] as const)(
   'an agent whose program is not connected, with the %s store',
   (store) => {
-    let nats: TestNatsServer;
     let project: Project;
-    afterEach(async () => {
-      await project.close();
-      await nats.stop();
-    });
     const stage = async (keys: string) => {
-      nats = await startNatsServer();
-      const agents = { critic: agent(keys), pm: '---\nname: PM\n---\nAnswer.' };
-      const files = { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } };
-      const settings = { ...scriptedSettings({}), defaultAgent: 'pm' };
-      project = await openProject({ nats: nats.url, settings, agents, files });
+      const agents = { pm: '---\nname: PM\n---\nAnswer.', critic: agent(keys) };
+      const script = [{ reply: { text: 'Noted.' } }];
+      project = untilTestEnds(await openProject({ nats: {}, agents, script }));
       return project.up('--store', store);
     };
     const waiting = async () => {

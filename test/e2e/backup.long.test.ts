@@ -11,22 +11,15 @@ import { batch } from '../contract/samples.ts';
 import {
   type BatchProject,
   becomes,
-  type CliOutcome,
-  entriesOf,
-  finished,
-  launcher,
   nextQuestion,
-  ofType,
   openBatchProject,
-  openProject,
   openQuestions,
-  type Project,
-  runCli,
-  startNatsServer,
-  strangersEnvironment,
-  type TestNatsServer,
-  until,
-} from '../support/index.ts';
+} from '../support/batch.ts';
+import { type CliOutcome, launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { entriesOf, finished, ofType } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project } from '../support/project.ts';
+import { until } from '../support/steps.ts';
 
 const POSTED = ['p0', 'p1', 'p2'];
 

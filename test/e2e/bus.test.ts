@@ -1,45 +1,25 @@
 import { connect as connectToNats, type NatsConnection, StringCodec } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  checkLog,
-  entriesOf,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  runCli,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { shared } from '../support/lifetime.ts';
+import { checkLog, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** The bus as any NATS program uses it, without code of Parley: what is accepted, and what is refused. */
 describe('a program with the bare nats package', () => {
   const codec = StringCodec();
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let daemon: RunningDaemon;
   let program: NatsConnection;
-  let client: ParleyClient;
 
+  const project = shared(() =>
+    startProject({
+      nats: { config: 'max_payload: 65536' },
+      model: () => ({ text: 'Hello to you, Alice.', delayMs: 5 }),
+    }),
+  );
+  const { nats, client, daemon } = project;
   beforeAll(async () => {
-    nats = await startNatsServer({ config: 'max_payload: 65536' });
-    provider = await startFakeProvider(() => ({ text: 'Hello to you, Alice.', delayMs: 5 }));
-    project = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
-    daemon = await project.up();
-    client = await project.connect();
     program = await connectToNats({ servers: nats.url });
     project.defer(() => program.close());
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
   });
 
   /** Publishes. Returns the dead letter that results. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { LAUNCHER_VARIABLE, launcher, runCli } from '../support/index.ts';
+import { LAUNCHER_VARIABLE, launcher, runCli } from '../support/cli.ts';
 
 const MAIN = fileURLToPath(new URL('../chaos/main.ts', import.meta.url));
 

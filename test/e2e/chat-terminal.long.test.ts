@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { launcher, openProject, type Project, scriptedSettings } from '../support/index.ts';
+import { launcher } from '../support/cli.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { hasPython, openTerminal, type Terminal } from '../support/terminal.ts';
 
 /** A chat in a real terminal, while its daemon is killed and started again. */

@@ -4,8 +4,10 @@ import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { runChaos } from '../chaos/run.ts';
 import { createSchedule, type Fault } from '../chaos/schedule.ts';
 import { batch } from '../contract/samples.ts';
+import { launcher } from '../support/cli.ts';
 import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';
-import { launcher, openProject, type Project, startNatsServer } from '../support/index.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const isFull = process.env.PARLEY_FULL === '1';
 const JETSTREAM = ['--store', 'jetstream'];

@@ -1,16 +1,11 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  ask,
-  entriesOf,
-  type FakeHandler,
-  followUntil,
-  runCli,
-  shared,
-  startProject,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
@@ -81,7 +76,8 @@ describe('the command line', () => {
 
     const removed = await project.parley('rm', 'doomed', '--json');
     expect([removed.code, removed.json()]).toMatchObject([0, [{ deleted: true, existed: true }]]);
-    expect((await project.parley('rm', 'doomed')).code).toBe(0);
+    const again = await project.parley('rm', 'doomed');
+    expect([again.code, again.stdout]).toEqual([0, 'no conversation "doomed"\n']);
     await expect(access(join(project.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
     const gone = await project.parley('show', 'doomed', '--json');
     expect(gone.code).toBe(1);

@@ -3,7 +3,7 @@ import { CRASH_POINTS } from '../../src/daemon/compose/faults.ts';
 import type { CrashPoint } from '../../src/daemon/index.ts';
 import { runChaos } from '../chaos/run.ts';
 import { createCrashSchedule } from '../chaos/schedule.ts';
-import { launcher } from '../support/index.ts';
+import { launcher } from '../support/cli.ts';
 
 /** L5, L9, L12: wherever a daemon is killed, nothing is lost, and no effect is repeated silently. */
 

@@ -1,21 +1,14 @@
 import { connect as connectToNats } from 'nats';
 import { describe, expect, it } from 'vitest';
-import {
-  checkLog,
-  closing,
-  entriesOf,
-  type FakeHandler,
-  followUntil,
-  openProject,
-  parseLog,
-  turnsEnded,
-} from '../support/index.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, checkLog, entriesOf, followUntil, parseLog, turnsEnded } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 /** L1, L4, L5, L6: an accepted post is answered once, whatever kills the daemon meanwhile. */
 describe('a daemon that is killed', () => {
-  const close = closing();
   const open = async (model: FakeHandler, settings = {}) =>
-    close(await openProject({ nats: {}, model, settings }));
+    untilTestEnds(await openProject({ nats: {}, model, settings }));
 
   it('a daemon that is killed in the middle of a model call repeats the request byte for byte and answers once', async () => {
     const project = await open((_, count) =>
@@ -23,8 +16,7 @@ describe('a daemon that is killed', () => {
     );
     const first = await project.up();
     const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'before' });
-    await followUntil(client, 'demo', turnsEnded(1));
+    await ask(client, 'demo', 'before');
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'during', id: 'd1' });
     await project.provider.waitForRequests(2);
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'meanwhile' });

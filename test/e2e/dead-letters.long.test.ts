@@ -1,37 +1,22 @@
 import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  startNatsServer,
-  TEAM,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { startProject, TEAM } from '../support/project.ts';
 
 /** Refused posts, managed from the command line. */
 describe('dead letters', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
+  const project = shared(() => {
     const settings = {
       defaultAgent: 'pm',
       models: { default: { provider: 'scripted', script: 'script.yaml' } },
     };
     const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
-    project = await openProject({ nats: nats.url, settings, files });
-    daemon = await project.up();
+    return startProject({ nats: {}, settings, files });
   });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+  const { nats, daemon } = project;
 
   /** Each post is refused before the next one is sent, so that the numbers are known. */
   async function postRaw(
@@ -81,7 +66,7 @@ describe('dead letters', () => {
 
     expect(await daemon.stop()).toBe(0);
     await writeFile(join(project.config, 'agents', 'ada.md'), `${TEAM.pm?.replace('Pam', 'Ada')}\n`);
-    daemon = await project.up();
+    await project.up();
     const retried = await project.parley('dead', 'retry', '--all');
     expect(retried.code).toBe(1); // two of them cannot be fixed
     expect(retried.stdout).toMatch(/^1: is now entry 0 of demo\n3: is now entry \d+ of demo\n$/);
@@ -106,14 +91,14 @@ describe('dead letters', () => {
     const log = join(project.data, 'conversations', 'broken', 'log.jsonl');
     const sound = await project.logFile('broken');
     await writeFile(log, `damage\n${sound}`);
-    daemon = await project.up();
+    await project.up();
     const said = await project.parley('say', 'broken', 'meanwhile', '--id', 'm-9');
     expect(said.stderr).toContain('is damaged at line 1');
     await postRaw(['alice', '{"content":"meanwhile","id":"m-9"}', 'broken']);
     expect(await daemon.stop()).toBe(0);
     await rm(log);
     await appendFile(log, sound);
-    daemon = await project.up();
+    await project.up();
     const retried = await project.parley('dead', 'retry', '--all', '--code', 'LOG_CORRUPT');
     expect(retried).toMatchObject({
       code: 0,

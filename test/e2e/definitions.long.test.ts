@@ -12,19 +12,12 @@ import {
   fsck,
   importConversation,
 } from '../../src/daemon/index.ts';
-import {
-  createSteps,
-  entriesOf,
-  type FakeProvider,
-  followUntil,
-  providerSettings,
-  runCli,
-  type Steps,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { ask, entriesOf } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { providerSettings } from '../support/project.ts';
+import { createSteps, type Steps } from '../support/steps.ts';
 
 /**
  * A conversation whose agents are edited between its turns, twenty times. Every request is explained with the bytes that
@@ -172,7 +165,6 @@ async function record(store: 'file' | 'jetstream'): Promise<Recorded> {
     });
   };
   let config = await load();
-  let turns = 0;
   let entries: readonly Entry[] = [];
   for (const [what, change] of [['nothing', () => undefined] as Edit, ...EDITS]) {
     change(team, world);
@@ -180,8 +172,7 @@ async function record(store: 'file' | 'jetstream'): Promise<Recorded> {
     entries = await withDaemon(config, world.nats.url, async (client) => {
       const slugs = Object.keys(team.agents).filter((slug) => team.agents[slug] !== null);
       for (const slug of slugs) {
-        await client.post({ conversation: 'demo', publisher: 'ann', content: `after: ${what}`, to: [slug] });
-        await followUntil(client, 'demo', turnsEnded(++turns));
+        await ask(client, 'demo', `after: ${what}`, { publisher: 'ann', to: [slug] });
       }
       return entriesOf(client, 'demo');
     });

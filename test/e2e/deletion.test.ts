@@ -1,7 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { entriesOf, openProject, perTest } from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 describe('a deleted conversation', () => {
   const project = perTest(() => openProject({ nats: {} }));

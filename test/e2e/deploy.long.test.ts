@@ -7,9 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-
 import { CLUSTER_SERVER, prepareDeployed } from '../support/cluster.ts';
-import { openProject } from '../support/index.ts';
+import { openProject } from '../support/project.ts';
 
 /** The files of `deploy/`, used as far as this is possible without a container engine. */
 

@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import { connect } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLUSTER_SERVER, startCluster } from '../support/cluster.ts';
-import { openProject, type Project, startNatsServer } from '../support/index.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 let project: Project;
 afterEach(() => project.close());

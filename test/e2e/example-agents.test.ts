@@ -3,15 +3,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
-import {
-  followUntil,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { describeUsers } from '../support/server-users.ts';
 
 /** The agents of `examples/` on a server with an account for each user. */

@@ -1,60 +1,31 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  entriesOf,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  runCli,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { shared } from '../support/lifetime.ts';
+import { ask, entriesOf } from '../support/log.ts';
+import { modelAt, startProject } from '../support/project.ts';
 
 /** A conversation that exceeds its model's window, explained at a terminal with its cost. */
 describe('explaining a view that was reduced', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    const usage = {
-      prompt_tokens: 1_000,
-      completion_tokens: 10,
-      prompt_tokens_details: { cached_tokens: 400 },
-    };
-    provider = await startFakeProvider(() => ({ text: 'word '.repeat(300), usage }));
-    const model = {
-      ...{ provider: 'openai', baseURL: provider.url, apiKey: 'sk-test', model: 'fake-model' },
-      ...{ contextTokens: 4_000, maxOutputTokens: 500 },
-      price: { inputPerMillion: 10, cachedInputPerMillion: 1, outputPerMillion: 100 },
-    };
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, { models: { default: model } }),
-    });
-    await project.up();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+  const window = { contextTokens: 4_000, maxOutputTokens: 500 };
+  const price = { inputPerMillion: 10, cachedInputPerMillion: 1, outputPerMillion: 100 };
+  const usage = {
+    prompt_tokens: 1_000,
+    completion_tokens: 10,
+    prompt_tokens_details: { cached_tokens: 400 },
+  };
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      model: () => ({ text: 'word '.repeat(300), usage }),
+      settings: (url) => ({ models: { default: { ...modelAt(url), ...window, price } } }),
+    }),
+  );
+  const { nats, provider, client } = project;
 
   it('explain shows the bytes that were sent, what was left out, what differs, and the cost', async () => {
-    const client = await project.connect();
     const posts = 8;
-    for (let count = 1; count <= posts; count++) {
-      await client.post({
-        conversation: 'c',
-        publisher: 'alice',
-        content: `question ${count} ${'words '.repeat(80)}`,
-      });
-      await followUntil(client, 'c', turnsEnded(count));
-    }
+    for (let count = 1; count <= posts; count++)
+      await ask(client, 'c', `question ${count} ${'words '.repeat(80)}`);
     const entries = await entriesOf(client, 'c');
     const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
     const summaries = entries.filter((entry) => entry.type === 'summary');

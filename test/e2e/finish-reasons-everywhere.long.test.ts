@@ -2,24 +2,14 @@ import { HttpAgent } from '@ag-ui/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  ofType,
-  openProject,
-  outcomesOf,
-  type Project,
-  providerSettings,
-  runCli,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 const BEGINNING = 'A beginning';
 const NOTICE = {
@@ -46,29 +36,18 @@ const V1_REASON = {
 } as const satisfies Record<Reason, string>;
 
 describe('a finish reason that is not the usual one', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let client: ParleyClient;
-  let http: string;
   let handler: FakeHandler;
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request, count) => handler(request, count));
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, { limits: { modelCallsPerTurn: 2 } }),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: { limits: { modelCallsPerTurn: 2 } },
+      model: (request, count) => handler(request, count),
       agents: { pm: '---\nname: Pam\n---\nYou plan.' },
-    });
-    http = `${(await project.up('--http', '127.0.0.1:0')).ready.http}`;
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+      http: true,
+    }),
+  );
+  const { provider, client } = project;
 
   const ends = (reason: string) => () =>
     reason === 'interrupted'
@@ -82,7 +61,11 @@ describe('a finish reason that is not the usual one', () => {
 
   async function postJson(path: string, body: object): Promise<string> {
     const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
-    const answer = await fetch(`${http}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const answer = await fetch(`${project.http}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
     return answer.text();
   }
 
@@ -129,7 +112,7 @@ describe('a finish reason that is not the usual one', () => {
       'the entries of /api',
       async (id) => {
         await ask(id);
-        return (await fetch(`${http}/api/conversations/${id}/entries`)).text();
+        return (await fetch(`${project.http}/api/conversations/${id}/entries`)).text();
       },
       (reason) => `"finishReason":"${reason}"`,
     ],
@@ -138,7 +121,9 @@ describe('a finish reason that is not the usual one', () => {
       async (id) => {
         await ask(id);
         const stop = new AbortController();
-        const answer = await fetch(`${http}/api/conversations/${id}/events?from=0`, { signal: stop.signal });
+        const answer = await fetch(`${project.http}/api/conversations/${id}/events?from=0`, {
+          signal: stop.signal,
+        });
         let text = '';
         for await (const piece of answer.body ?? []) {
           text += Buffer.from(piece).toString();
@@ -152,7 +137,7 @@ describe('a finish reason that is not the usual one', () => {
     [
       '/v1',
       () => {
-        const openai = new OpenAI({ baseURL: `${http}/v1`, apiKey: 'none', maxRetries: 0 });
+        const openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
         const messages = [{ role: 'user' as const, content: `${Math.random()}` }];
         return openai.chat.completions.create({ model: 'pm', messages }).then((one) => JSON.stringify(one));
       },
@@ -180,7 +165,7 @@ describe('a finish reason that is not the usual one', () => {
     [
       'AG-UI',
       async (threadId) => {
-        const agent = new HttpAgent({ url: `${http}/ag-ui/pm`, threadId });
+        const agent = new HttpAgent({ url: `${project.http}/ag-ui/pm`, threadId });
         agent.addMessage({ id: 'm1', role: 'user', content: 'go' });
         const events: unknown[] = [];
         const { newMessages } = await agent.runAgent({}, { onEvent: ({ event }) => void events.push(event) });
@@ -194,7 +179,7 @@ describe('a finish reason that is not the usual one', () => {
       async (conversation) => {
         const mcp = new Client({ name: 'test', version: '1' });
         // The SDK's own types disagree about optional fields.
-        await mcp.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as never);
+        await mcp.connect(new StreamableHTTPClientTransport(new URL(`${project.http}/mcp`)) as never);
         const args = { conversation, content: 'go', waitSeconds: 20 };
         const answer = await mcp.callTool({ name: 'post', arguments: args });
         await mcp.close();

@@ -1,50 +1,28 @@
-import { HttpAgent } from '@ag-ui/client';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, MessageEntry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  ofType,
-  openProject,
-  outcomesOf,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** The finish reason of an answer is kept in its entry and reported to its readers. */
 describe('an answer that a model did not finish', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let client: ParleyClient;
   let openai: OpenAI;
-  let http: string;
   let handler: FakeHandler = () => ({ text: 'fine' });
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request, count) => handler(request, count));
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      model: (request, count) => handler(request, count),
       agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write, fs_list]\n---\nPERSONA OF PAM' },
-    });
-    const { ready } = await project.up('--http', '127.0.0.1:0');
-    http = `${ready.http}`;
-    client = await project.connect();
-    openai = new OpenAI({ baseURL: `${http}/v1`, apiKey: 'none', maxRetries: 0 });
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
+      http: true,
+    }),
+  );
+  const { provider, client } = project;
+  beforeAll(async () => {
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
   });
 
   async function ask(conversation: string, content = 'go'): Promise<readonly Entry[]> {
@@ -127,14 +105,6 @@ describe('an answer that a model did not finish', () => {
     expect(said.code).toBe(1);
   });
 
-  it('`show` prints the finish reason below the text', async () => {
-    handler = () => ({ text: 'A beginning', finishReason: 'content_filter' });
-    await ask('shown');
-    expect((await project.parley('show', 'shown')).stdout).toContain(
-      '(cut by the content filter of the provider (content_filter))',
-    );
-  });
-
   it('a call whose arguments were cut is not run, and its result says so', async () => {
     const cut = { name: 'fs_write', arguments: '{"path":"@project/cut.txt","content":"half' };
     const whole = { name: 'fs_list', arguments: '{"path":"@project/"}' };
@@ -153,40 +123,10 @@ describe('an answer that a model did not finish', () => {
     expect(checkLaws(entries)).toEqual([]);
   });
 
-  it('AG-UI and A2A report the finish reason with the end of the answer', async () => {
-    handler = () => ({ text: 'A beginning', finishReason: 'length' });
-    const agUi = new HttpAgent({ url: `${http}/ag-ui/pm`, threadId: 'ag-ui-cut' });
-    agUi.addMessage({ id: 'm1', role: 'user', content: 'go' });
-    expect((await agUi.runAgent()).result).toEqual({ finishReason: 'length' });
-    const params = {
-      message: { role: 'ROLE_USER', messageId: 'm1', contextId: 'a2a-cut', parts: [{ text: 'go' }] },
-    };
-    const answer = await fetch(`${http}/a2a/pm`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
-    });
-    expect(JSON.stringify(await answer.json())).toContain('"metadata":{"finishReason":"length"}');
-  });
-
   it('`/v1` returns the finish reason of an answer without text', async () => {
     handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
     const messages = [{ role: 'user' as const, content: 'think' }];
     const { choices } = await openai.chat.completions.create({ model: 'pm', messages });
     expect(choices[0]).toMatchObject({ message: { content: '' }, finish_reason: 'length' });
-  });
-
-  it('`/v1` returns the finish reason, streamed or not', async () => {
-    for (const reason of ['length', 'content_filter', 'stop']) {
-      handler = () => ({ text: 'A beginning', finishReason: reason });
-      const body = { model: 'parley', messages: [{ role: 'user' as const, content: reason }] };
-      const whole = await openai.chat.completions.create(body);
-      expect(whole.choices[0]).toMatchObject({ message: { content: 'A beginning' }, finish_reason: reason });
-      const reasons = [];
-      for await (const { choices } of await openai.chat.completions.create({ ...body, stream: true })) {
-        if (choices[0]?.finish_reason) reasons.push(choices[0].finish_reason);
-      }
-      expect(reasons).toEqual([reason]);
-    }
   });
 });

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { openProject, TEAM } from '../support/index.ts';
+import { openProject, TEAM } from '../support/project.ts';
 
 const DISK = join(import.meta.dirname, '..', 'support', 'folding-disk.mjs');
 

@@ -1,20 +1,12 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import {
-  checkLog,
-  entriesOf,
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, checkLog, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 import { kills } from '../support/runs.ts';
 
 const ROUNDS = kills(6);
@@ -24,27 +16,14 @@ const textsOf = (entries: readonly Entry[]) =>
   entries.flatMap((entry) => (entry.type === 'message' ? [entry.content] : []));
 
 describe('parley fork', () => {
-  let provider: FakeProvider | undefined;
-  const open: { close(): Promise<void> }[] = [];
-  afterEach(async () => {
-    for (const project of open.splice(0)) await project.close();
-    await provider?.close();
-  });
-
-  async function stage(handler: FakeHandler): Promise<Project> {
-    provider = await startFakeProvider(handler);
-    const project = await openProject({ settings: providerSettings(provider.url) });
-    open.push(project);
-    return project;
-  }
+  const stage = async (model: FakeHandler) => untilTestEnds(await openProject({ model }));
 
   it('continues a copy from any entry; each copied request is explained with the hash that was sent', async () => {
     const project = await stage((_, count) => ({ text: `answer ${count}` }));
     const daemon = await project.up();
     const client = await project.connect();
-    for (const [at, content] of ['one', 'two', 'three'].entries()) {
-      await client.post({ conversation: 'demo', publisher: 'alice', content });
-      await followUntil(client, 'demo', turnsEnded(at + 1));
+    for (const [_at, content] of ['one', 'two', 'three'].entries()) {
+      await ask(client, 'demo', content);
     }
     const original = await entriesOf(client, 'demo');
     const answers = original.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
@@ -55,8 +34,7 @@ describe('parley fork', () => {
     const copied = await entriesOf(client, 'other');
     expect(copied.slice(0, end + 1).map(portable)).toEqual(original.slice(0, end + 1).map(portable));
     expect(copied[end + 1]).toMatchObject({ type: 'forked', from: 'demo', at: end });
-    await client.post({ conversation: 'other', publisher: 'alice', content: 'instead' });
-    const after = await followUntil(client, 'other', turnsEnded(3));
+    const after = await ask(client, 'other', 'instead');
     expect(textsOf(after)).toEqual(['one', 'answer 0', 'two', 'answer 1', 'instead', 'answer 3']);
     expect(textsOf(await entriesOf(client, 'demo'))).toContain('three');
 
@@ -98,13 +76,12 @@ describe('parley fork', () => {
     await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
-    await provider?.waitForRequests(1);
+    await project.provider.waitForRequests(1);
     await client.request('fork', { conversation: 'demo', as: 'other' });
     const outcomes = (entries: readonly Entry[]) =>
       entries.flatMap((entry) => (entry.type === 'turn-ended' ? [entry.outcome] : []));
     expect(outcomes(await entriesOf(client, 'other'))).toEqual(['aborted']);
-    await client.post({ conversation: 'other', publisher: 'alice', content: 'again' });
-    const other = await followUntil(client, 'other', turnsEnded(2));
+    const other = await ask(client, 'other', 'again');
     expect(textsOf(other)).toEqual(['one', 'again', 'answer 1']);
     const demo = await followUntil(client, 'demo', turnsEnded(1));
     expect([textsOf(demo), outcomes(demo)]).toEqual([['one', 'first'], ['completed']]);
@@ -143,19 +120,16 @@ describe('parley fork', () => {
       await next.stop();
       expect(checkLog(await project.logFile(`c${round}`))).toEqual([]);
     }
-    expect(provider?.requests).toHaveLength(0);
+    expect(project.provider.requests).toHaveLength(0);
     expect(partial).toBeGreaterThan(0); // a kill in the middle of a copy was tested
   });
 
   it('works where several daemons share the logs, and one of them continues the copy', async () => {
-    const fleet = await startFleet({ count: 2 });
-    open.push(fleet);
+    const fleet = untilTestEnds(await startFleet({ count: 2 }));
     const { client } = fleet;
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'one' });
-    const original = await followUntil(client, 'demo', turnsEnded(1));
+    const original = await ask(client, 'demo', 'one');
     await client.request('fork', { conversation: 'demo', as: 'other' });
-    await client.post({ conversation: 'other', publisher: 'alice', content: 'two' });
-    const other = await followUntil(client, 'other', turnsEnded(2));
+    const other = await ask(client, 'other', 'two');
     expect(other.slice(0, original.length).map(portable)).toEqual(original.map(portable));
     expect(textsOf(other)).toEqual(['one', 'noted', 'two', 'noted']);
   });

@@ -2,36 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 /** POSTS-2 on a real daemon with a simulated full disk, as a real one needs root. */
 describe('a full disk', { timeout: 120_000 }, () => {
   const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
-  let nats: TestNatsServer;
-  let project: Project;
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ defaultAgent: 'pm' }),
-      files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
-      env: { PARLEY_FULL_DISK: flag },
-    });
-  });
+  const project = shared(() =>
+    openProject({ nats: {}, env: { PARLEY_FULL_DISK: flag }, script: [{ reply: { text: 'fine' } }] }),
+  );
+  const { nats } = project;
   afterAll(async () => {
     await rm(flag, { force: true });
-    await project?.close();
-    await nats?.stop();
   });
 
   it('posts that were accepted wait while the disk is full, over a restart too, and are kept in order', async () => {

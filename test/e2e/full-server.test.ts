@@ -1,29 +1,16 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import {
-  openProject,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import type { TestNatsServer } from '../support/nats-server.ts';
+import { type RunningDaemon, startProject } from '../support/project.ts';
 
 /** SERVER-FAULTS-1 on a real nats-server of its operator. Some versions refuse when their disk is full, others fall silent. */
 describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
-  const cleanups: (() => unknown)[] = [];
-  afterEach(async () => {
-    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-  });
-
   async function begin(maxFile?: string) {
-    const nats = await startNatsServer(maxFile === undefined ? {} : { maxFile });
-    cleanups.push(() => nats.stop());
-    const settings = scriptedSettings({ defaultAgent: 'pm' });
-    const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
-    const project = await openProject({ nats: nats.url, settings, files });
-    cleanups.push(() => project.close());
-    const daemon = await project.up('--http', '127.0.0.1:0', '--store', 'jetstream');
-    return { nats, project, daemon };
+    const script = [{ reply: { text: 'fine' } }];
+    const options = { nats: maxFile === undefined ? {} : { maxFile }, script, http: true };
+    const { nats, daemon } = untilTestEnds(await startProject(options, '--store', 'jetstream'));
+    return { nats, daemon };
   }
 
   async function ask({ ready }: RunningDaemon, path: string, body?: object) {
@@ -50,7 +37,6 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     expect(await post(daemon, 'demo', 'one')).toMatchObject({ status: 201 });
     await expect.poll(async () => (await ask(daemon, '/api/status')).text).toContain('"running":{"count":0');
     nats.freeze();
-    cleanups.push(() => nats.thaw());
     for (const conversation of ['demo', 'new'])
       expect(await post(daemon, conversation, 'two')).toMatchObject({
         status: 504,
@@ -89,7 +75,7 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
   /** Returns how to free the space. */
   async function fill({ url }: TestNatsServer): Promise<() => Promise<unknown>> {
     const connection = await openNats({ url });
-    cleanups.push(() => connection.close());
+    onTestFinished(() => connection.close());
     const manager = await connection.jetstreamManager();
     await manager.streams.add({ name: 'FILLER', subjects: ['filler'] });
     const jetstream = connection.jetstream();

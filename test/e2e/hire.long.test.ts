@@ -1,21 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import {
-  checkLog,
-  entriesOf,
-  type FakeProvider,
-  type FakeReply,
-  type FakeRequest,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  TEAM,
-} from '../support/index.ts';
+import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { checkLog, entriesOf, followUntil } from '../support/log.ts';
+import { openProject, type Project, TEAM } from '../support/project.ts';
 import { kills } from '../support/runs.ts';
 
 const ROUNDS = kills(4);
@@ -50,20 +41,10 @@ const ended = (entries: readonly Entry[]) =>
   );
 
 describe('agents that are hired at run time', () => {
-  let provider: FakeProvider | undefined;
-  const open: Project[] = [];
-  afterEach(async () => {
-    for (const project of open.splice(0)) await project.close();
-    await provider?.close();
-  });
-
   async function stage(): Promise<Project> {
-    provider = await startFakeProvider(team);
     const tools = 'tools: [hire, dismiss, delegate, recall, fs_list]\n';
     const pm = (TEAM.pm ?? '').replace('phases:', `${tools}phases:`);
-    const project = await openProject({ settings: providerSettings(provider.url), agents: { ...TEAM, pm } });
-    open.push(project);
-    return project;
+    return untilTestEnds(await openProject({ model: team, agents: { ...TEAM, pm } }));
   }
 
   it('a planner hires a worker, gets its answer and dismisses it; each request is explained, also offline', {

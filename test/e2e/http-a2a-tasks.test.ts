@@ -1,41 +1,25 @@
 import { TaskState } from '@a2a-js/sdk';
 import { type Client, ClientFactory } from '@a2a-js/sdk/client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text } from '../support/a2a-client.ts';
-import {
-  entriesOf,
-  ofType,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, ofType } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
 
 /** Task lists and other messages than text, with the official A2A client on a daemon in its own process. */
 describe('a client of `@a2a-js/sdk`', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({}),
+  const project = shared(() =>
+    startProject({
+      nats: {},
       agents: {
         lead: '---\nname: Lead\ntools: [fs_write, ask]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',
       },
-      files: { 'script.yaml': { rules: RULES } },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0');
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: RULES,
+      http: true,
+    }),
+  );
 
   const RULES = [
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
@@ -43,7 +27,7 @@ describe('a client of `@a2a-js/sdk`', () => {
     { reply: { text: 'Noted.' } },
   ];
   const open = (agent = 'lead'): Promise<Client> =>
-    new ClientFactory().createFromUrl(`${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`, '');
+    new ClientFactory().createFromUrl(`${project.http}/a2a/${agent}/.well-known/agent-card.json`, '');
 
   it('the A2A client lists its tasks page by page, with their states', async () => {
     const client = await open();

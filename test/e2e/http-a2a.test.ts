@@ -6,45 +6,29 @@ import {
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
-import {
-  EVERYBODY,
-  entriesOf,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { EVERYBODY } from '../support/batch.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The A2A route with the official client, on a daemon in its own process. */
 describe('the client of `@a2a-js/sdk`', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
       agents: {
         lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask, handoff]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',
       },
-      files: { 'script.yaml': { rules: RULES } },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0');
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: RULES,
+      http: true,
+    }),
+  );
+  const { daemon } = project;
 
   const RULES = [
     LOOKS,
@@ -61,7 +45,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     { reply: { text: 'Noted by the lead.' } },
   ];
 
-  const url = (agent: string) => `${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`;
+  const url = (agent: string) => `${project.http}/a2a/${agent}/.well-known/agent-card.json`;
   const open = (agent = 'lead'): Promise<Client> => new ClientFactory().createFromUrl(url(agent), '');
   const artifacts = (task: Task) => task.artifacts.map(({ name, parts }) => [name, wordsOf(parts)]);
   const asked = (task: Task) => wordsOf(task.status?.message?.parts);
@@ -72,7 +56,7 @@ describe('the client of `@a2a-js/sdk`', () => {
   }
 
   it('the A2A client finds the card of each agent, and a message is answered as a task', async () => {
-    const answer = await fetch(`${daemon.ready.http}/a2a`);
+    const answer = await fetch(`${project.http}/a2a`);
     const list = (await answer.json()) as { agents: { slug: string }[] };
     expect(list.agents.map(({ slug }) => slug)).toEqual(['parley', 'dev', 'lead']);
     expect(list.agents[2]).toMatchObject({ description: 'leads', card: url('lead') });
@@ -145,7 +129,7 @@ describe('the client of `@a2a-js/sdk`', () => {
     const task = await send(await open(), 'unsure', { contextId: 'asks' });
     expect([stateOf(task), asked(task)]).toEqual(['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
     await daemon.stop();
-    daemon = await project.up('--http', '127.0.0.1:0');
+    await project.up();
     const client = await open();
     expect(await get(client, task.id)).toEqual(task);
     const payloads = await all(client.sendMessageStream(message('The first.', { taskId: task.id })));
@@ -202,7 +186,7 @@ describe('the client of `@a2a-js/sdk`', () => {
       'MODEL_ERROR: out of order',
       [['lead', 'So far']],
     ]);
-    const team = await new ClientFactory().createFromUrl(`${daemon.ready.http}`);
+    const team = await new ClientFactory().createFromUrl(project.http);
     expect(artifacts(await send(team, 'give it away'))).toEqual([
       ['lead', 'Dev does it.'],
       ['dev', 'Done by dev.'],

@@ -1,53 +1,29 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { posting } from '../support/http.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
 
 const user = (id: string, content: string) => ({ id, role: 'user', content });
 
 describe('an AG-UI run with a message that is refused', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let client: ParleyClient;
-  let http: string;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = shared(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
-      files: {
-        'script.yaml': {
-          rules: [
-            { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-            { reply: { text: 'Noted.' } },
-          ],
-        },
-      },
-    });
-    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [
+        { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+        { reply: { text: 'Noted.' } },
+      ],
+      http: true,
+    }),
+  );
+  const { client } = project;
 
   async function run(threadId: string, messages: object[], resume: object[] = []) {
     const input = { threadId, runId: 'r', messages, resume, tools: [], context: [], forwardedProps: {} };
-    const answer = await fetch(`${http}/ag-ui/lead`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(input),
-    });
+    const answer = await fetch(`${project.http}/ag-ui/lead`, posting(input));
     const text = await answer.text();
     return { status: answer.status, text, code: answer.ok ? undefined : JSON.parse(text).code };
   }

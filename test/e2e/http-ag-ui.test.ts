@@ -1,43 +1,27 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { conversationOf } from '../../src/gateway/conversation-id.ts';
-import {
-  EVERYBODY,
-  entriesOf,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { EVERYBODY } from '../support/batch.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The AG-UI route with the official client and its verifier, on a daemon in its own process. */
 describe('the package `@ag-ui/client`', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
       agents: {
         lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, delegate, ask, set_phase]\n---\nYou lead.',
         dev: '---\nname: Dev\ntools: [fs_write]\n---\nYou build.',
       },
-      files: { 'script.yaml': { rules: RULES } },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0');
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: RULES,
+      http: true,
+    }),
+  );
+  const { daemon } = project;
 
   const write = (path: string) => call('', 'fs_write', { path: `@project/${path}`, content: 'x' });
   const RULES = [
@@ -67,7 +51,7 @@ describe('the package `@ag-ui/client`', () => {
 
   const user = (id: string, content: string): Message => ({ id, role: 'user', content });
   function application(agent: string, threadId: string, initialMessages: Message[] = []) {
-    const own = new HttpAgent({ url: `${daemon.ready.http}/ag-ui/${agent}`, threadId, initialMessages });
+    const own = new HttpAgent({ url: `${project.http}/ag-ui/${agent}`, threadId, initialMessages });
     const events: BaseEvent[] = [];
     own.subscribe({ onEvent: ({ event }) => void events.push(event) });
     return {
@@ -284,7 +268,7 @@ describe('the package `@ag-ui/client`', () => {
     await app.say('u1', 'write it');
     const before = app.own.messages;
     await daemon.stop();
-    daemon = await project.up('--http', '127.0.0.1:0');
+    await project.up();
     const after = application('lead', 'again');
     await after.own.runAgent();
     expect(after.own.messages.map(({ id, role }) => [id, role])).toEqual(

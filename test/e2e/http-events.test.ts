@@ -1,41 +1,22 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
+import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/event-source.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  let client: ParleyClient;
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = perTest(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: {
-        'script.yaml': { rules: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }] },
-      },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0');
-    client = await project.connect();
-  });
-  afterEach(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }],
+      http: true,
+    }),
+  );
+  const { client, daemon } = project;
 
-  const url = () => `${daemon.ready.http}/api/conversations/demo/events`;
+  const url = () => `${project.http}/api/conversations/demo/events`;
   const post = (content: string) =>
     client.post({ conversation: 'demo', publisher: 'alice', content, delivery: 'queue' });
   /** The whole log, when no turn runs any more. */

@@ -2,52 +2,31 @@ import { type Client as A2aClient, ClientFactory } from '@a2a-js/sdk/client';
 import { type BaseEvent, HttpAgent } from '@ag-ui/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
+import { describe, expect, it } from 'vitest';
 import { message, send, stateOf, wordsOf } from '../support/a2a-client.ts';
-import {
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  until,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
+import { until } from '../support/steps.ts';
 
 /**
  * A message to an agent whose turn waits for approval. It is read after the approval, and no client waits that
  * long.
  */
 describe('a message to an agent that waits for an approval', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  let client: ParleyClient;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 } }),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: { retry: { attempts: 1 } },
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
-      files: {
-        'script.yaml': {
-          rules: [
-            { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
-            { reply: { text: 'Done.' } },
-          ],
-        },
-      },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0');
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [
+        { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+        { reply: { text: 'Done.' } },
+      ],
+      http: true,
+    }),
+  );
+  const { client } = project;
 
   /** A conversation with an open approval. Returns its id. */
   async function held(conversation: string): Promise<string> {
@@ -66,7 +45,7 @@ describe('a message to an agent that waits for an approval', () => {
     const conversation = 'held-a2a';
     const id = await held(conversation);
     const a2a: A2aClient = await new ClientFactory().createFromUrl(
-      `${daemon.ready.http}/a2a/lead/.well-known/agent-card.json`,
+      `${project.http}/a2a/lead/.well-known/agent-card.json`,
       '',
     );
     const task = await send(a2a, 'and?', { contextId: conversation });
@@ -86,7 +65,7 @@ describe('a message to an agent that waits for an approval', () => {
   it('an AG-UI run to a waiting agent ends with the interrupt, and the next run resumes it', async () => {
     const conversation = 'held-ag-ui';
     const id = await held(conversation);
-    const agent = new HttpAgent({ url: `${daemon.ready.http}/ag-ui/lead`, threadId: conversation });
+    const agent = new HttpAgent({ url: `${project.http}/ag-ui/lead`, threadId: conversation });
     const run = async (parameters: object) => {
       const events: BaseEvent[] = [];
       await agent.runAgent(parameters, { onEvent: ({ event }) => void events.push(event) });
@@ -104,7 +83,7 @@ describe('a message to an agent that waits for an approval', () => {
     const conversation = 'held-mcp';
     const approvalId = await held(conversation);
     const mcp = new Client({ name: 'test', version: '1' });
-    await mcp.connect(new StreamableHTTPClientTransport(new URL(`${daemon.ready.http}/mcp`)) as never);
+    await mcp.connect(new StreamableHTTPClientTransport(new URL(`${project.http}/mcp`)) as never);
     const tool = async (name: string, given: object) =>
       (await mcp.callTool({ name, arguments: { conversation, waitSeconds: 8, ...given } })).structuredContent;
     const waits = { status: 'waits-for-a-person', approvals: [{ approvalId }] };

@@ -1,43 +1,28 @@
 import { ClientFactory } from '@a2a-js/sdk/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { send } from '../support/a2a-client.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { posting } from '../support/http.ts';
+import { shared } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 
 /** On every route, a message without visible characters is refused in its protocol, and leaves nothing. */
 describe('a message of invisible characters only', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let http: string;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = shared(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
-    });
-    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [{ reply: { text: 'Noted.' } }],
+      http: true,
+    }),
+  );
 
   const post = async (path: string, body: object) => {
-    const answer = await fetch(`${http}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-      body: JSON.stringify(body),
-    });
+    const answer = await fetch(
+      `${project.http}${path}`,
+      posting(body, { accept: 'application/json, text/event-stream' }),
+    );
     return { status: answer.status, text: await answer.text() };
   };
   const toApi = async (content: string) => {
@@ -59,7 +44,7 @@ describe('a message of invisible characters only', () => {
     }
   };
   const toA2a = async (content: string) => {
-    const card = `${http}/a2a/lead/.well-known/agent-card.json`;
+    const card = `${project.http}/a2a/lead/.well-known/agent-card.json`;
     const client = await new ClientFactory().createFromUrl(card, '');
     await expect(send(client, content, { contextId: 'a2a' })).rejects.toThrow(/EMPTY_CONTENT/);
   };
@@ -71,7 +56,7 @@ describe('a message of invisible characters only', () => {
   };
   const toMcp = async (content: string) => {
     const client = new Client({ name: 'test', version: '1' });
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as never);
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${project.http}/mcp`)) as never);
     const told = await client.callTool({ name: 'post', arguments: { conversation: 'mcp', content } });
     await client.close();
     expect(told).toMatchObject({ isError: true, structuredContent: { code: 'EMPTY_CONTENT' } });

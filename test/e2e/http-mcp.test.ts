@@ -1,50 +1,37 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  EVERYBODY,
-  finished,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { EVERYBODY } from '../support/batch.ts';
+import { shared } from '../support/lifetime.ts';
+import { finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 import { call, FAILS, LOOKS } from '../support/route-rules.ts';
 
 /** The MCP route for agents of other programs, with the client of the official SDK. */
 describe('the client of the MCP SDK', () => {
-  let nats: TestNatsServer;
-  let project: Project;
   let url: URL;
   const clients: Client[] = [];
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
+  const project = shared(() =>
+    openProject({
+      nats: {},
       env: {
         PARLEY_HTTP_TOKENS_READ: 'reads-and-no-more',
         PARLEY_HTTP_TOKENS_POST: 'posts-and-no-more',
         PARLEY_HTTP_TOKEN: 'operates-and-more',
       },
-      settings: scriptedSettings({ http: { publishers: { post: 'coder' } }, approvals: EVERYBODY }),
+      settings: { http: { publishers: { post: 'coder' } }, approvals: EVERYBODY },
       agents: {
         lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',
       },
-      files: { 'script.yaml': { rules: RULES } },
-    });
+      script: RULES,
+    }),
+  );
+  beforeAll(async () => {
     url = new URL(`${(await project.up('--http', '127.0.0.1:0')).ready.http}/mcp`);
   });
   afterEach(async () => {
     for (const client of clients.splice(0)) await client.close();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
   });
 
   const RULES = [

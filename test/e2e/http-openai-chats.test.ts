@@ -1,19 +1,11 @@
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  EVERYBODY,
-  entriesOf,
-  type FakeHandler,
-  type FakeProvider,
-  ofType,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { EVERYBODY } from '../support/batch.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, ofType } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Body = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'model' | 'messages'> & { model?: string };
@@ -23,9 +15,6 @@ const RETRY = { 'x-stainless-retry-count': '1' };
 
 /** Which conversation a `/v1` request belongs to, and what ends its answer. */
 describe('chats over `/v1`', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
   let client: ParleyClient;
   let openai: OpenAI;
   let stop: () => Promise<unknown>;
@@ -44,24 +33,21 @@ describe('chats over `/v1`', () => {
     openai = new OpenAI({ baseURL: `${daemon.ready.http}/v1`, apiKey: 'none', maxRetries: 0 });
   }
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request, count) => handler(request, count));
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, { retry: { attempts: 1 }, approvals: EVERYBODY }),
+  const project = shared(() =>
+    openProject({
+      nats: {},
+      settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
+      model: (request, count) => handler(request, count),
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write]\n---\nPERSONA OF PAM',
         dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF DEV',
       },
-    });
+    }),
+  );
+  const { provider } = project;
+  beforeAll(async () => {
     handler = echo;
     await start();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
   });
 
   async function chat(messages: Message[], body: Body = {}, headers: Record<string, string> = {}) {

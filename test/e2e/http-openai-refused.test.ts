@@ -1,44 +1,28 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { posting } from '../support/http.ts';
+import { shared } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 
 const MAX_BYTES = 20_000;
 const user = (content: string) => ({ role: 'user', content });
 const history = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
 
 describe('a request at `/v1` whose last message is refused', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let client: ParleyClient;
-  let http: string;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
+  const project = shared(() =>
+    startProject({
+      nats: {},
       settings: {
-        ...scriptedSettings(),
         publishers: { default: { maxBytes: MAX_BYTES }, openai: { maxBytes: MAX_BYTES, postsPerMinute: 1 } },
       },
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
-    });
-    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [{ reply: { text: 'Noted.' } }],
+      http: true,
+    }),
+  );
+  const { client } = project;
 
   async function complete(messages: object[], conversation?: string) {
-    const answer = await fetch(`${http}/v1/chat/completions`, {
+    const answer = await fetch(`${project.http}/v1/chat/completions`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -79,11 +63,7 @@ describe('a request at `/v1` whose last message is refused', () => {
       ['/v1/chat/completions', { model: 'lead', messages: [...history, user('Third')] }],
       ['/api/conversations/third/messages', { publisher: 'openai', content: 'Third' }],
     ] as const) {
-      const answer = await fetch(`${http}${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
+      const answer = await fetch(`${project.http}${path}`, posting(body));
       const [, seconds] = /post it again in (\d+) s/.exec(await answer.text()) ?? [];
       expect([path, answer.status, answer.headers.get('retry-after')]).toEqual([path, 429, seconds]);
       expect(Number(seconds)).toBeGreaterThan(1);

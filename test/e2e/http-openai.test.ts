@@ -1,41 +1,27 @@
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  entriesOf,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */
 describe('the package `openai`', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let url: string;
   let openai: OpenAI;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 } }),
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: { retry: { attempts: 1 } },
       agents: {
         lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, ask]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',
       },
-      files: { 'script.yaml': { rules: RULES } },
-    });
-    url = `${(await project.up('--http', '127.0.0.1:0')).ready.http}`;
-    openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
+      script: RULES,
+      http: true,
+    }),
+  );
+  beforeAll(async () => {
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
   });
 
   const RULES = [

@@ -1,32 +1,28 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { readEvents } from '../support/event-source.ts';
-import {
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { posting } from '../support/http.ts';
+import { perTest } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 
 describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s', (store) => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
   let program: ParleyClient;
   /** Lets the agent send the rest. */
   let finish = () => {};
 
+  const project = perTest(() =>
+    startProject(
+      {
+        nats: {},
+        agents: { critic: '---\nname: Carl\nruntime: bus\n---\nYou judge.' },
+        script: [{ reply: { text: 'Noted.' } }],
+        http: true,
+      },
+      '--store',
+      store,
+    ),
+  );
   beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ defaultAgent: 'critic' }),
-      agents: { critic: '---\nname: Carl\nruntime: bus\n---\nYou judge.' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
-    });
-    daemon = await project.up('--http', '127.0.0.1:0', '--store', store);
     program = await project.connect();
     await program.agent('critic', async (turn) => {
       turn.write('Not ');
@@ -40,13 +36,11 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
   afterEach(async () => {
     finish();
     await program?.close();
-    await project?.close();
-    await nats?.stop();
   });
 
   it('live text of a remote agent is streamed once as server-sent events before the turn ends', async () => {
     await program.request('phase', { conversation: 'demo', phase: 'plan', publisher: 'alice' });
-    const reader = await readEvents(`${daemon.ready.http}/api/conversations/demo/events`);
+    const reader = await readEvents(`${project.http}/api/conversations/demo/events`);
     await program.post({ conversation: 'demo', content: 'How is it?', publisher: 'alice' });
     const live = () =>
       reader.events
@@ -61,15 +55,14 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
   });
 
   it('live text of a remote agent is streamed once to a client of `/v1` before the turn ends', async () => {
-    const response = await fetch(`${daemon.ready.http}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
+    const response = await fetch(
+      `${project.http}/v1/chat/completions`,
+      posting({
         model: 'critic',
         stream: true,
         messages: [{ role: 'user', content: 'How is it?' }],
       }),
-    });
+    );
     let text = '';
     const reading = (async () => {
       for await (const bytes of response.body ?? []) text += new TextDecoder().decode(bytes);

@@ -1,49 +1,32 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
 import { readConnectionFile } from '../../src/client/index.ts';
 import { identity } from '../../src/gateway/rest/routes.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared, untilTestEnds } from '../support/lifetime.ts';
+import { openProject, scriptedSettings, startProject } from '../support/project.ts';
 
-const SCRIPT = {
-  rules: [
-    {
-      when: { last: '/write/' },
-      reply: { tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }] },
-    },
-    { reply: { text: 'Noted.' } },
-  ],
-};
+const SCRIPT = [
+  {
+    when: { last: '/write/' },
+    reply: { tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }] },
+  },
+  { reply: { text: 'Noted.' } },
+];
 
 /** The REST routes of a daemon in its own process. */
 describe('the REST API', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let url: string;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = shared(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
-      files: {
-        'script.yaml': SCRIPT,
-      },
-    });
-    url = String((await project.up('--http', '127.0.0.1:0')).ready.http);
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: SCRIPT,
+      http: true,
+    }),
+  );
+  const { nats } = project;
 
   const call = async (method: string, path: string, body?: object) => {
-    const answer = await fetch(`${url}/api${path}`, {
+    const answer = await fetch(`${project.http}/api${path}`, {
       method,
       headers: body ? { 'content-type': 'application/json' } : {},
       body: body && JSON.stringify(body),
@@ -115,7 +98,7 @@ describe('the REST API', () => {
   });
 
   it('the daemon shows its HTTP address to users that may read its data directory', async () => {
-    expect(await readConnectionFile(project.data)).toMatchObject({ http: url });
+    expect(await readConnectionFile(project.data)).toMatchObject({ http: project.http });
   });
 
   it('REST refuses with the error codes of the bus', async () => {
@@ -132,7 +115,7 @@ describe('the REST API', () => {
   });
 
   it('the metrics count what was done', async () => {
-    const text = await (await fetch(`${url.replace(/\/api$/, '')}/metrics`)).text();
+    const text = await (await fetch(`${project.http}/metrics`)).text();
     expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
     expect(text).toMatch(/^parley_tokens_total\{agent="lead",model="default",kind="input"\} [1-9]/m);
     expect(text).toMatch(/^parley_open_conversations \d+$/m);
@@ -144,78 +127,74 @@ describe('the REST API', () => {
       PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read',
       PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post',
     };
-    const guarded = await openProject({
-      nats: nats.url,
-      env,
-      settings: scriptedSettings({
-        subjectPrefix: 'guarded',
-        models: {},
-        http: { publishers: { post: 'alice' } },
+    const guarded = untilTestEnds(
+      await openProject({
+        nats: nats.url,
+        env,
+        settings: scriptedSettings({
+          subjectPrefix: 'guarded',
+          models: {},
+          http: { publishers: { post: 'alice' } },
+        }),
+        agents: { lead: '---\nname: Lead\n---\nYou lead.' },
       }),
-      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    );
+    const daemon = await guarded.up('--http', '127.0.0.1:0');
+    const ask = (token: string, method: string, body?: object) =>
+      fetch(`${guarded.http}/api/conversations`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: body && JSON.stringify(body),
+      });
+    expect((await ask('wrong', 'GET')).status).toBe(401);
+    expect((await ask('geheim-geheim-read', 'POST', { content: 'x' })).status).toBe(403);
+    const posted = CONTRACT.post.answer.parse(
+      await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json(),
+    );
+    const read = await fetch(`${guarded.http}/api/conversations/${posted.conversation}/entries`, {
+      headers: { authorization: 'Bearer geheim-geheim-read' },
     });
-    try {
-      const daemon = await guarded.up('--http', '127.0.0.1:0');
-      const ask = (token: string, method: string, body?: object) =>
-        fetch(`${daemon.ready.http}/api/conversations`, {
-          method,
-          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-          body: body && JSON.stringify(body),
-        });
-      expect((await ask('wrong', 'GET')).status).toBe(401);
-      expect((await ask('geheim-geheim-read', 'POST', { content: 'x' })).status).toBe(403);
-      const posted = CONTRACT.post.answer.parse(
-        await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json(),
-      );
-      const read = await fetch(`${daemon.ready.http}/api/conversations/${posted.conversation}/entries`, {
-        headers: { authorization: 'Bearer geheim-geheim-read' },
-      });
-      expect(CONTRACT.entries.answer.parse(await read.json()).entries[0]?.author).toMatchObject({
-        id: 'alice',
-      });
-      await daemon.stop();
-      expect(daemon.stderr()).not.toContain('geheim');
-    } finally {
-      await guarded.close();
-    }
+    expect(CONTRACT.entries.answer.parse(await read.json()).entries[0]?.author).toMatchObject({
+      id: 'alice',
+    });
+    await daemon.stop();
+    expect(daemon.stderr()).not.toContain('geheim');
   });
 
   it('approvals, stops, resumes and switches have the person of the token as author', async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
     const people = { role: 'operate', token: '${ALICE_TOKEN}', publisher: 'office', name: 'Alice' };
-    const office = await openProject({
-      nats: nats.url,
-      env: { ALICE_TOKEN: 'geheim-geheim-alice' },
-      settings: scriptedSettings({ subjectPrefix: 'office', http: { people: [people] } }),
-      agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
-      files: { 'script.yaml': SCRIPT },
-    });
-    try {
-      const daemon = await office.up('--http', '127.0.0.1:0');
-      const ask = async (method: string, path: string, body?: object) => {
-        const answer = await fetch(`${daemon.ready.http}/api${path}`, {
-          method,
-          headers: { authorization: 'Bearer geheim-geheim-alice', 'content-type': 'application/json' },
-          body: body && JSON.stringify(body),
-        });
-        return await answer.json();
-      };
-      expect(await ask('GET', '/identity')).toEqual({ role: 'operate', publisher: 'office', name: 'Alice' });
-      await ask('POST', '/conversations/demo/messages', { content: 'write it' });
-      const waiting = async () => CONTRACT.approvals.answer.parse(await ask('GET', '/approvals')).approvals;
-      await expect.poll(waiting).toHaveLength(1);
-      await ask('POST', `/approvals/${(await waiting())[0]?.approvalId}`, { answer: 'deny' });
-      await ask('POST', '/conversations/demo/stop', {});
-      await ask('POST', '/conversations/demo/resume', {});
-      await ask('POST', '/conversations/demo/phase', { phase: 'plan' });
-      await ask('POST', '/conversations/demo/mode', { mode: 'chat' });
-      const { entries } = CONTRACT.entries.answer.parse(await ask('GET', '/conversations/demo/entries'));
-      const alice = { kind: 'person', id: 'office/Alice', name: 'Alice' };
-      const types = ['approval-answered', 'agent-stopped', 'agent-resumed', 'phase-entered', 'mode-entered'];
-      for (const type of types)
-        expect([type, entries.find((entry) => entry.type === type)?.author]).toEqual([type, alice]);
-    } finally {
-      await office.close();
-    }
+    const office = untilTestEnds(
+      await openProject({
+        nats: nats.url,
+        env: { ALICE_TOKEN: 'geheim-geheim-alice' },
+        settings: { subjectPrefix: 'office', http: { people: [people] } },
+        agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
+        script: SCRIPT,
+      }),
+    );
+    await office.up('--http', '127.0.0.1:0');
+    const ask = async (method: string, path: string, body?: object) => {
+      const answer = await fetch(`${office.http}/api${path}`, {
+        method,
+        headers: { authorization: 'Bearer geheim-geheim-alice', 'content-type': 'application/json' },
+        body: body && JSON.stringify(body),
+      });
+      return await answer.json();
+    };
+    expect(await ask('GET', '/identity')).toEqual({ role: 'operate', publisher: 'office', name: 'Alice' });
+    await ask('POST', '/conversations/demo/messages', { content: 'write it' });
+    const waiting = async () => CONTRACT.approvals.answer.parse(await ask('GET', '/approvals')).approvals;
+    await expect.poll(waiting).toHaveLength(1);
+    await ask('POST', `/approvals/${(await waiting())[0]?.approvalId}`, { answer: 'deny' });
+    await ask('POST', '/conversations/demo/stop', {});
+    await ask('POST', '/conversations/demo/resume', {});
+    await ask('POST', '/conversations/demo/phase', { phase: 'plan' });
+    await ask('POST', '/conversations/demo/mode', { mode: 'chat' });
+    const { entries } = CONTRACT.entries.answer.parse(await ask('GET', '/conversations/demo/entries'));
+    const alice = { kind: 'person', id: 'office/Alice', name: 'Alice' };
+    const types = ['approval-answered', 'agent-stopped', 'agent-resumed', 'phase-entered', 'mode-entered'];
+    for (const type of types)
+      expect([type, entries.find((entry) => entry.type === type)?.author]).toEqual([type, alice]);
   });
 });

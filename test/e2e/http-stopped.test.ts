@@ -1,41 +1,29 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { shared } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 
 const PATIENCE_MS = 8_000;
 
 describe('a message to stopped agents', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  let http: string;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = shared(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
-    });
-    http = String((await project.up('--http', '127.0.0.1:0')).ready.http);
+      script: [{ reply: { text: 'Noted.' } }],
+      http: true,
+    }),
+  );
+  beforeAll(async () => {
     for (const conversation of ['v1', 'v1-stream', 'ag-ui', 'a2a', 'a2a-stream', 'mcp']) {
       await project.parley('say', conversation, 'Hello', '--wait');
       await project.parley('stop', conversation);
     }
   });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
 
   const post = (path: string, body: object, headers: object = {}) =>
-    fetch(`${http}${path}`, {
+    fetch(`${project.http}${path}`, {
       method: 'POST',
       signal: AbortSignal.timeout(PATIENCE_MS),
       headers: { 'content-type': 'application/json', ...headers },
@@ -88,7 +76,7 @@ describe('a message to stopped agents', () => {
   it('the MCP tool `post` reports that a message to a stopped agent waits for a person', async () => {
     const client = new Client({ name: 'test', version: '1' });
     // biome-ignore lint/suspicious/noExplicitAny: the SDK's own types disagree about optional fields
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as any);
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${project.http}/mcp`)) as any);
     const given = { conversation: 'mcp', content: 'Still there?', waitSeconds: 5 };
     const result = await client.callTool({ name: 'post', arguments: given });
     expect(result).toMatchObject({

@@ -1,44 +1,17 @@
 import { connect as connectToNats } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  entriesOf,
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { FakeHandler, FakeProvider } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, type Project, providerSettings, TEAM } from '../support/project.ts';
 
 describe('a daemon with the JetStream store', () => {
-  let nats: TestNatsServer;
   let provider: FakeProvider;
   let project: Project;
 
-  beforeEach(async () => {
-    nats = await startNatsServer();
-  });
-  afterEach(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats.stop();
-  });
-
-  async function stage(
-    handler: FakeHandler,
-    more: object = {},
-    agents?: Record<string, string>,
-  ): Promise<void> {
-    provider = await startFakeProvider(handler);
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, more),
-      ...(agents && { agents }),
-    });
+  async function stage(model: FakeHandler, settings = {}, agents = TEAM, nats = {}): Promise<void> {
+    project = untilTestEnds(await openProject({ nats, model, settings, agents }));
+    provider = project.provider;
   }
   const up = () => project.up('--store', 'jetstream');
 
@@ -88,7 +61,7 @@ describe('a daemon with the JetStream store', () => {
   it('a daemon with the JetStream store publishes each append once, as the message that is stored', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
-    const program = await connectToNats({ servers: nats.url });
+    const program = await connectToNats({ servers: project.nats.url });
     project.defer(() => program.close());
     const heard: number[] = [];
     program.subscribe('parley.log.demo', {
@@ -98,8 +71,7 @@ describe('a daemon with the JetStream store', () => {
     });
     await program.flush();
     const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    const entries = await ask(client, 'demo', 'hello');
     await program.flush();
     expect(heard).toEqual(entries.map((entry) => entry.index));
     const { streams } = await program.jetstreamManager();
@@ -108,9 +80,7 @@ describe('a daemon with the JetStream store', () => {
   });
 
   it('a daemon with the JetStream store appends posts separately that exceed one message together', async () => {
-    await nats.stop();
-    nats = await startNatsServer({ config: 'max_payload: 131072' });
-    await stage(() => ({ text: 'noted' }));
+    await stage(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
     await up();
     const client = await project.connect();
     const posts = Array.from({ length: 6 }, (_, count) =>
@@ -151,8 +121,7 @@ describe('a daemon with the JetStream store', () => {
     );
     await up();
     const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
-    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    const entries = await ask(client, 'demo', 'go');
     expect(path).not.toBe('');
     const results = entries.filter((entry) => entry.type === 'message' && entry.role === 'tool');
     expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[there is more');
@@ -162,11 +131,10 @@ describe('a daemon with the JetStream store', () => {
     await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
     const first = await up();
     const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await followUntil(client, 'demo', turnsEnded(1));
-    await nats.kill9();
+    await ask(client, 'demo', 'hello');
+    await project.nats.kill9();
     expect(await first.stop()).toBe(0);
-    await nats.restart();
+    await project.nats.restart();
     await up();
     expect((await project.parley('show', 'demo')).stdout).toContain('hello');
   });
@@ -174,7 +142,7 @@ describe('a daemon with the JetStream store', () => {
   it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
-    const other = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
+    const other = await openProject({ nats: project.nats.url, settings: providerSettings(provider.url) });
     project.defer(() => other.close());
     await expect(other.up()).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
   });

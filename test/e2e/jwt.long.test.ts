@@ -4,17 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { accountsOf, createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect } from '../../src/client/index.ts';
-import {
-  followUntil,
-  openProject,
-  type Project,
-  runCli,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
 import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 
 /** Users whose JWTs expire or are revoked while daemons and commands use them. */
 

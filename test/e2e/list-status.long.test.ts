@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const call = (name: string, args: object) => ({ text: '', tool_calls: [{ name, arguments: args }] });
 

@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Entry, readConnectionFile } from '../../src/client/index.ts';
-import { checkLog, launcher, openProject, type Project, servesNats } from '../support/index.ts';
+import { launcher } from '../support/cli.ts';
+import { checkLog } from '../support/log.ts';
+import { openProject, type Project, servesNats } from '../support/project.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** One command and two agents without any key, and what signals to the daemon do to its nats-server. */

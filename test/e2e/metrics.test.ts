@@ -1,67 +1,55 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import {
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  turnsEnded,
-} from '../support/index.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { shared } from '../support/lifetime.ts';
+import { ask, followUntil } from '../support/log.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { modelAt, startProject } from '../support/project.ts';
 
 /** What a real daemon exports, and what the files in `deploy/` expect of it. */
 
-let provider: FakeProvider;
-let otlp: OtlpReceiver;
-let project: Project;
+const otlp = shared(() => startOtlpReceiver());
+const price = { inputPerMillion: 1, cachedInputPerMillion: 0.5, outputPerMillion: 10 };
+const project = shared(() =>
+  startProject(
+    {
+      model: [
+        {
+          toolCalls: [{ name: 'fs_list', arguments: '{"path":"@project"}' }],
+          usage: { prompt_tokens: 20, completion_tokens: 1 },
+        },
+        {
+          text: 'done',
+          usage: { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 40 } },
+        },
+        { text: 'hello' },
+        { toolCalls: [{ name: 'ask', arguments: '{"question":"Which one?"}' }] },
+      ],
+      settings: (url) => ({
+        telemetry: { otlp: { endpoint: otlp.url } },
+        models: { default: { ...modelAt(url), price }, unpriced: modelAt(url) },
+      }),
+      agents: {
+        pm: '---\nname: Pam\ntools: [fs_list]\n---\nPERSONA OF PAM',
+        dev: '---\nname: Dev\nmodel: unpriced\n---\nPERSONA OF DEV',
+        lea: '---\nname: Lea\nmodel: unpriced\ntools: [ask]\n---\nPERSONA OF LEA',
+      },
+      http: true,
+    },
+    ...['--http-token', 'none'],
+  ),
+);
 let text: string;
-
 beforeAll(async () => {
-  provider = await startFakeProvider([
-    {
-      toolCalls: [{ name: 'fs_list', arguments: '{"path":"@project"}' }],
-      usage: { prompt_tokens: 20, completion_tokens: 1 },
-    },
-    {
-      text: 'done',
-      usage: { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 40 } },
-    },
-    { text: 'hello' },
-    { toolCalls: [{ name: 'ask', arguments: '{"question":"Which one?"}' }] },
-  ]);
-  otlp = await startOtlpReceiver();
-  const price = { inputPerMillion: 1, cachedInputPerMillion: 0.5, outputPerMillion: 10 };
-  const settings = providerSettings(provider.url, { telemetry: { otlp: { endpoint: otlp.url } } });
-  const models = {
-    default: { ...(settings.models as { default: object }).default, price },
-    unpriced: (settings.models as { default: object }).default,
-  };
-  const agents = {
-    pm: '---\nname: Pam\ntools: [fs_list]\n---\nPERSONA OF PAM',
-    dev: '---\nname: Dev\nmodel: unpriced\n---\nPERSONA OF DEV',
-    lea: '---\nname: Lea\nmodel: unpriced\ntools: [ask]\n---\nPERSONA OF LEA',
-  };
-  project = await openProject({ settings: { ...settings, models }, agents });
-  const daemon = await project.up('--http', '127.0.0.1:0', '--http-token', 'none');
-  const client = await project.connect();
-  await client.post({ conversation: 'demo', publisher: 'alice', content: 'list the files' });
-  await followUntil(client, 'demo', turnsEnded(1));
-  await client.post({ conversation: 'demo', publisher: 'alice', content: '@dev hello' });
-  await followUntil(client, 'demo', turnsEnded(2));
+  const { client } = project;
+  await ask(client, 'demo', 'list the files');
+  await ask(client, 'demo', '@dev hello');
   await client.post({ conversation: 'asked', publisher: 'alice', content: '@lea decide' });
   await followUntil(client, 'asked', (entries) =>
     entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'waiting'),
   );
   await vi.waitFor(() => expect(otlp.spans.length).toBeGreaterThan(3), { timeout: 15_000, interval: 50 });
-  text = await (await fetch(`${daemon.ready.http}/metrics`)).text();
-}, 60_000);
-afterAll(async () => {
-  await project?.close();
-  await provider?.close();
-  await otlp?.close();
+  text = await (await fetch(`${project.http}/metrics`)).text();
 });
 
 const values = (name: string) =>

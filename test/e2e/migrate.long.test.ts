@@ -3,37 +3,23 @@ import { once } from 'node:events';
 import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { batch, entry, row } from '../contract/samples.ts';
-import {
-  launcher,
-  openProject,
-  type Project,
-  runCli,
-  startNatsServer,
-  strangersEnvironment,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
+import { perTest } from '../support/lifetime.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { openProject } from '../support/project.ts';
 import { postOnStream } from '../support/stream-post.ts';
 
 const LIFE = '2026-11-22T00:26:45.217Z';
 
 describe('migrating all conversations', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({ nats: nats.url });
-  });
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  const project = perTest(() => openProject({ nats: {} }));
+  const { nats } = project;
 
   const at = (data: string, ...args: string[]) => runCli([...args, '--data', data]);
   const migrate = (...args: string[]) => project.parley('migrate', '--nats', nats.url, ...args);

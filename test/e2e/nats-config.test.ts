@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { NATS_SERVER_BINARY, runCli } from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 import { HASHES } from '../support/server-users.ts';
 
 let root: string;

@@ -1,24 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { followUntil, ofType } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 describe('the shipped offline team', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({ nats: nats.url });
-  });
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  const project = perTest(() => openProject({ nats: {} }));
 
   it('the offline team runs its workflow: plan, build, one failed check, repair, check, report', async () => {
     const daemon = await project.up();

@@ -1,29 +1,15 @@
 import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import {
-  type CliOutcome,
-  openProject,
-  type Project,
-  runCli,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { type CliOutcome, runCli } from '../support/cli.ts';
+import { perTest } from '../support/lifetime.ts';
+import { openProject } from '../support/project.ts';
 import { postOnStream } from '../support/stream-post.ts';
 
 describe('old posts of the ingress stream', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({ nats: nats.url });
-  });
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  const project = perTest(() => openProject({ nats: {} }));
+  const { nats } = project;
 
   const directory = (name: string) => join(project.root, name);
   const at = (name: string, ...args: string[]): Promise<CliOutcome> =>

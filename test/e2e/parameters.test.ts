@@ -1,54 +1,37 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { shared } from '../support/lifetime.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { modelAt, startProject } from '../support/project.ts';
 
 const SECRET = 'very-secret-value';
 /** In two parts, since it is a reference and not a template. */
 const REFERENCE = '$' + '{GATEWAY_KEY}';
 
 describe('parameters of requests', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let client: ParleyClient;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider(({ json }) =>
-      JSON.stringify(json.messages).includes('fail')
-        ? {
-            status: 400,
-            body: { error: { message: `temperature is not supported; your x-key is ${SECRET}` } },
-          }
-        : { text: 'Here it is.' },
-    );
-    const model = {
-      ...{ provider: 'openai', baseURL: provider.url, apiKey: 'sk-test', model: 'fake-model' },
-      ...{ temperature: 0.2, topP: 0.9, reasoningEffort: 'low', stop: 'END', seed: 7 },
-      extraBody: { user: 'team' },
-      headers: { 'x-team': 'blue', 'x-key': REFERENCE },
-    };
-    const models = {
-      default: model,
-      whole: { ...model, stream: false },
-      small: { ...model, contextTokens: 2_000, maxOutputTokens: 500 },
-    };
-    const agent = (name: string, more: string) =>
-      `---\nname: ${name}\nmodel: ${name === 'Pam' ? 'default' : name.toLowerCase()}\n${more}---\nYou plan.`;
-    project = await openProject({
-      nats: nats.url,
+  const parameters = {
+    ...{ temperature: 0.2, topP: 0.9, reasoningEffort: 'low', stop: 'END', seed: 7 },
+    extraBody: { user: 'team' },
+    headers: { 'x-team': 'blue', 'x-key': REFERENCE },
+  };
+  const modelsAt = (url: string) => ({
+    default: { ...modelAt(url), ...parameters },
+    whole: { ...modelAt(url), ...parameters, stream: false },
+    small: { ...modelAt(url), ...parameters, contextTokens: 2_000, maxOutputTokens: 500 },
+  });
+  const agent = (name: string, more: string) =>
+    `---\nname: ${name}\nmodel: ${name === 'Pam' ? 'default' : name.toLowerCase()}\n${more}---\nYou plan.`;
+  const project = shared(() =>
+    startProject({
+      nats: {},
       env: { GATEWAY_KEY: SECRET },
-      settings: providerSettings(provider.url, { models }),
+      settings: (url) => ({ models: modelsAt(url) }),
+      model: ({ json }) =>
+        JSON.stringify(json.messages).includes('fail')
+          ? {
+              status: 400,
+              body: { error: { message: `temperature is not supported; your x-key is ${SECRET}` } },
+            }
+          : { text: 'Here it is.' },
       agents: {
         pm: agent('Pam', 'parameters: { temperature: 1, maxOutputTokens: 100, headers: { x-team: red } }\n'),
         whole: agent('Whole', ''),
@@ -57,15 +40,9 @@ describe('parameters of requests', () => {
           'context: { summaryModel: small }\nparameters: { temperature: 1, extraBody: { user: agent } }\n',
         ),
       },
-    });
-    await project.up();
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+    }),
+  );
+  const { nats, provider, client } = project;
 
   async function ask(conversation: string, to: string, content: string, turns = 1) {
     const before = provider.requests.length;

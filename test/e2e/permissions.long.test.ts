@@ -5,17 +5,10 @@ import { watchConnection } from '../../src/bus/nats/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
 import { batch, row } from '../contract/samples.ts';
-import {
-  entriesOf,
-  followUntil,
-  openProject,
-  type Project,
-  runCli,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 const ROLES = {

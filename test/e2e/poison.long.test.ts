@@ -1,32 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 /** A post that kills the daemon process each time it is decided on. */
 describe('a post that kills the daemon', { timeout: 300_000 }, () => {
-  let nats: TestNatsServer;
-  let project: Project;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ defaultAgent: 'pm' }),
-      files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
+  const project = shared(() =>
+    openProject({
+      nats: {},
       env: { PARLEY_CRASH_POINTS: 'before-decision@poisoned' },
-    });
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
-  });
+      script: [{ reply: { text: 'fine' } }],
+    }),
+  );
+  const { nats } = project;
 
   it('a post that kills the daemon is given up after five attempts, and others are served meanwhile', async () => {
     const connection = await openNats({ url: nats.url });

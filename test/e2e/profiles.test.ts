@@ -1,21 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  checkLog,
-  chunk,
-  event,
-  type FakeProvider,
-  type FakeReply,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { chunk, event, type FakeReply } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 import { type Body, OPAQUE_ANSWERS, refusalsOf } from '../support/provider-rules.ts';
 
 const ASK: FakeReply = {
@@ -24,62 +12,51 @@ const ASK: FakeReply = {
   toolCalls: [{ name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' }],
 };
 
-/** Requests and answers of models whose profile needs another form. */
 /** What a call without a signature has for a model that checks signatures (WIRE-FORM-7). */
 const MARK = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
 
 describe('a daemon whose models have profiles', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let daemon: RunningDaemon;
-  let client: ParleyClient;
   /** The provider answers once this resolves. */
   let gate: Promise<void> = Promise.resolve();
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider(async (request) => {
-      await gate;
-      const messages = request.json.messages ?? [];
-      const plans = JSON.stringify(messages).includes('plan it');
-      const isAnswered = messages.some(({ role }) => role === 'tool');
-      const form = Object.entries(OPAQUE_ANSWERS).find(([name]) =>
-        JSON.stringify(messages).includes(name),
-      )?.[1];
-      if (form && !isAnswered)
-        return {
-          body: [...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), event('[DONE]')],
-        };
-      return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
-    });
-    const model = { provider: 'openai', baseURL: provider.url, apiKey: 'sk-test' };
-    const models = {
+  const modelsAt = (baseURL: string) => {
+    const model = { provider: 'openai', baseURL, apiKey: 'sk-test' };
+    return {
       default: { ...model, profile: 'deepseek' },
       strict: { ...model, profile: 'mistral' },
       signer: { ...model, profile: 'gemini', model: 'gemini-3' },
       whole: { ...model, profile: 'vllm', stream: false, parallelToolCalls: false },
     };
-    const agent = (name: string) =>
-      `---\nname: ${name}\ndescription: works\nmodel: ${name}\ntools: [set_phase]\n---\nWORK`;
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, { models, defaultAgent: 'thinker' }),
+  };
+  const agent = (name: string) =>
+    `---\nname: ${name}\ndescription: works\nmodel: ${name}\ntools: [set_phase]\n---\nWORK`;
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      settings: (url) => ({ models: modelsAt(url), defaultAgent: 'thinker' }),
+      model: async (request) => {
+        await gate;
+        const messages = request.json.messages ?? [];
+        const plans = JSON.stringify(messages).includes('plan it');
+        const isAnswered = messages.some(({ role }) => role === 'tool');
+        const form = Object.entries(OPAQUE_ANSWERS).find(([name]) =>
+          JSON.stringify(messages).includes(name),
+        )?.[1];
+        if (form && !isAnswered)
+          return {
+            body: [...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), event('[DONE]')],
+          };
+        return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
+      },
       agents: {
         thinker: agent('default'),
         strict: agent('strict'),
         whole: agent('whole'),
         signer: agent('signer'),
       },
-    });
-    daemon = await project.up();
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+    }),
+  );
+  const { provider, client, daemon } = project;
 
   /** Posts and waits for the end of the turn. Returns the bodies of its requests. */
   async function ask(conversation: string, to: string, content: string, turns: number): Promise<Body[]> {
@@ -142,8 +119,8 @@ describe('a daemon whose models have profiles', () => {
       const bodies = await ask(id, 'signer', name, 1);
       if (id === 'opaque-0') {
         await daemon.stop();
-        daemon = await project.up();
-        client = await project.connect();
+        await project.up();
+        await project.connect();
       }
       bodies.push(...(await ask(id, 'signer', 'thank you', 2)));
       expect(bodies.length).toBe(3);

@@ -1,57 +1,26 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
-import {
-  checkLog,
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  startNatsServer,
-  TEAM,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Entry, MessageEntry } from '../../src/client/index.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
+import { modelAt, startProject, TEAM } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { TOO_LONG } from '../support/too-long.ts';
 
 /** L16: any failure of a provider becomes an entry that people see, and the conversation continues. */
 describe('a provider that fails', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let daemon: RunningDaemon;
-  let client: ParleyClient;
   let handler: FakeHandler = () => ({ text: 'fine' });
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request, count) => handler(request, count));
-    const settings = providerSettings(provider.url);
-    const models = settings.models as object;
-    // Nothing listens on port 1 of loopback.
-    const nowhere = {
-      provider: 'openai',
-      baseURL: 'http://127.0.0.1:1/v1',
-      apiKey: 'sk-test',
-      model: 'none',
-    };
-    project = await openProject({
-      nats: nats.url,
-      settings: { ...settings, models: { ...models, nowhere } },
+  // Nothing listens on port 1 of loopback.
+  const nowhere = modelAt('http://127.0.0.1:1/v1');
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      model: (request, count) => handler(request, count),
+      settings: (url) => ({ models: { default: modelAt(url), nowhere } }),
       agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
-    });
-    daemon = await project.up();
-    client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+    }),
+  );
+  const { provider, daemon, client } = project;
 
   async function ask(conversation: string, content: string, turns: number): Promise<readonly Entry[]> {
     await client.post({ conversation, publisher: 'alice', content });

@@ -1,49 +1,23 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  callsOf,
-  entriesOf,
-  type FakeProvider,
-  type FakeReply,
-  type FakeRequest,
-  finished,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  runCli,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
+import { perTest } from '../support/lifetime.ts';
+import { callsOf, entriesOf, finished, followUntil } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
-let nats: TestNatsServer;
-let provider: FakeProvider;
-let project: Project;
-let daemon: RunningDaemon;
-let client: ParleyClient;
 
-beforeEach(async () => {
-  nats = await startNatsServer();
-  provider = await startFakeProvider(answer);
-  project = await openProject({
-    nats: nats.url,
-    settings: providerSettings(provider.url),
+const project = perTest(() =>
+  startProject({
+    nats: {},
+    model: answer,
     agents: {
       pm: '---\nname: Pam\ntools: [recall]\ncontext: { includeToolResultsInContext: false }\n---\nYou plan.',
       dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
     },
-  });
-  daemon = await project.up();
-  client = await project.connect();
-});
-afterEach(async () => {
-  await project?.close();
-  await provider?.close();
-  await nats.stop();
-});
+  }),
+);
+const { provider, client, daemon } = project;
 
 /** A message `<tool> <arguments>` is a call to make. A result is repeated as text. */
 function answer(request: FakeRequest): FakeReply {
@@ -77,9 +51,9 @@ describe('the recall tool in a daemon', () => {
     const entries = await entriesOf(client, 'demo');
     const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
     await daemon.kill9();
-    daemon = await project.up();
+    await project.up();
     await client.close();
-    client = await project.connect();
+    await project.connect();
 
     await say('@pm recall {"query":"MANGO oven"}');
     const hits = await newestResult();

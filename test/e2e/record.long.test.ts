@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { openProject, type Project } from '../support/index.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const EXAMPLE = new URL('../../examples/team', import.meta.url).pathname;
 

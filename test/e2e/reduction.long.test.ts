@@ -1,21 +1,10 @@
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Entry, estimateTokens, expand } from '../../src/conversation/index.ts';
-import {
-  checkLog,
-  type FakeHandler,
-  type FakeProvider,
-  type FakeReply,
-  type FakeRequest,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import type { FakeHandler, FakeProvider, FakeReply, FakeRequest } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, checkLog, followUntil, turnsEnded } from '../support/log.ts';
+import { modelAt, openProject, type Project } from '../support/project.ts';
 
 /** Conversations that exceed their model's window, as a provider receives them. */
 
@@ -28,29 +17,18 @@ const textOf = (request: FakeRequest | undefined) =>
   (request?.json.messages ?? []).map(({ content }) => content ?? '').join('\n');
 
 describe('a conversation that exceeds the window of its model', () => {
-  let nats: TestNatsServer;
   let provider: FakeProvider;
   let project: Project;
 
-  beforeEach(async () => {
-    nats = await startNatsServer();
-  });
-  afterEach(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats.stop();
-  });
-
-  async function stage(handler: FakeHandler, more: object = {}): Promise<void> {
-    provider = await startFakeProvider(handler);
-    const settings = providerSettings(provider.url, more);
+  async function stage(model: FakeHandler, more: object = {}): Promise<void> {
     const window = { contextTokens: ROOM + 500, maxOutputTokens: 500 };
-    const models = { default: { ...(settings.models as { default: object }).default, ...window } };
     const agents = {
       pm: '---\nname: Pam\nphases: [chat]\ntools: [recall]\n---\nYou plan.',
       dev: '---\nname: Dev\ntools: [recall]\n---\nYou build.',
     };
-    project = await openProject({ nats: nats.url, settings: { ...settings, models }, agents });
+    const settings = (url: string) => ({ ...more, models: { default: { ...modelAt(url), ...window } } });
+    project = untilTestEnds(await openProject({ nats: {}, model, settings, agents }));
+    provider = project.provider;
   }
 
   /** Posts one message after the answer to the one before. Returns the log. */
@@ -58,10 +36,7 @@ describe('a conversation that exceeds the window of its model', () => {
     const client = await project.connect();
     let entries: Entry[] = [];
     for (const content of posts) {
-      const turns = new Set(entries.flatMap((entry) => (entry.type === 'turn-started' ? entry.turnId : [])))
-        .size;
-      await client.post({ conversation: 'demo', publisher: 'alice', content });
-      entries = await followUntil(client, 'demo', turnsEnded(turns + 1));
+      entries = await ask(client, 'demo', content);
     }
     await client.close();
     return entries;

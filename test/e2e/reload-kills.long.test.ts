@@ -4,14 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { fsck } from '../../src/daemon/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-} from '../support/index.ts';
+import { startFakeProvider } from '../support/fake-provider.ts';
+import { entriesOf } from '../support/log.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, providerSettings } from '../support/project.ts';
 import { kills } from '../support/runs.ts';
 
 /** One kill each. */

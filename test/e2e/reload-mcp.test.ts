@@ -2,21 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  createSteps,
-  type FakeProvider,
-  followUntil,
-  LOOK,
-  ofType,
-  openProject,
-  type Project,
-  providerSettings,
-  type Steps,
-  startFakeProvider,
-  TEAM,
-  turnsEnded,
-  until,
-} from '../support/index.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { openProject, type Project, providerSettings, TEAM } from '../support/project.ts';
+import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 
 describe('a reload that changes an MCP server', () => {
   let provider: FakeProvider;

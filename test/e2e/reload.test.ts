@@ -2,17 +2,9 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  type FakeProvider,
-  type FakeReply,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  TEAM,
-} from '../support/index.ts';
+import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+import { entriesOf } from '../support/log.ts';
+import { openProject, type Project, providerSettings, type RunningDaemon, TEAM } from '../support/project.ts';
 
 describe('a configuration that changes while the daemon runs', () => {
   let provider: FakeProvider;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import {
   type AgentHandler,
@@ -11,18 +11,9 @@ import {
   type ParleyClient,
   readConnectionFile,
 } from '../../src/client/index.ts';
-import {
-  checkLog,
-  entriesOf,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  turnsEnded,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { checkLog, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, providerSettings, startProject } from '../support/project.ts';
 
 /** Remote agents, beside a real daemon and its managed server. */
 
@@ -34,21 +25,8 @@ const AGENTS = {
   critic: '---\nname: Carl\nruntime: bus\ntools: [set_phase, delegate, handoff]\n---\nPERSONA OF CARL',
 };
 
-let provider: FakeProvider;
-let project: Project;
-let daemon: RunningDaemon;
-let client: ParleyClient;
-
-beforeAll(async () => {
-  provider = await startFakeProvider(() => ({ text: 'Pam says yes.' }));
-  project = await openProject({ settings: providerSettings(provider.url), agents: AGENTS });
-  daemon = await project.up();
-  client = await project.connect();
-});
-afterAll(async () => {
-  await project?.close();
-  await provider?.close();
-});
+const project = shared(() => startProject({ model: () => ({ text: 'Pam says yes.' }), agents: AGENTS }));
+const { provider, client, daemon } = project;
 
 let program: ParleyClient | null = null;
 
@@ -204,7 +182,7 @@ describe('a daemon with remote agents', () => {
     await client.post({ conversation: 'killed', content: '@critic work', publisher: 'alice' });
     await waiting;
     await daemon.kill9();
-    daemon = await project.up();
+    await project.up();
     const entries = await followUntil(client, 'killed', turnsEnded(1));
     expect(checkLog(await project.logFile('killed'))).toEqual([]);
     expect(saidBy('critic', entries)).toEqual([null, 'taken up with The phase is now plan.']);

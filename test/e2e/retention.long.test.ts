@@ -1,19 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { openProject } from '../support/project.ts';
 
 describe('old conversations and dead letters', () => {
-  let nats: TestNatsServer;
-  let project: Project;
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({ nats: nats.url });
-  });
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  const project = perTest(() => openProject({ nats: {} }));
+  const { nats } = project;
   const listed = async () => (await project.parley('ls', '--json')).json().map(({ id }) => id);
 
   it('old conversations are listed by rm --older-than --dry-run, and without a terminal deleted only with --yes', async () => {

@@ -1,15 +1,10 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const READER = 'a-token-that-only-reads-0123456789';
 const OPERATOR = 'a-token-that-operates-0123456789ab';
@@ -18,24 +13,21 @@ const variable = (name: string) => `\${${name}}`;
 
 /** The search of a daemon in its own process. */
 describe('search', () => {
-  let nats: TestNatsServer;
-  let project: Project;
   let url: string;
   let daemon: Awaited<ReturnType<Project['up']>>;
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({
-        http: { tokens: { read: variable('READ_KEY'), operate: variable('OPERATE_KEY') } },
-      }),
+  const project = shared(() =>
+    openProject({
+      nats: {},
+      settings: { http: { tokens: { read: variable('READ_KEY'), operate: variable('OPERATE_KEY') } } },
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'The narwhal is noted.' } }] } },
       env: {
         READ_KEY: READER,
         OPERATE_KEY: OPERATOR,
       },
-    });
+      script: [{ reply: { text: 'The narwhal is noted.' } }],
+    }),
+  );
+  beforeAll(async () => {
     await start();
     for (const [conversation, content] of [
       ['one', 'Where does the quokka live?'],
@@ -44,10 +36,6 @@ describe('search', () => {
       const answer = await call('POST', `/conversations/${conversation}/messages`, { content }, OPERATOR);
       expect(answer.status).toBe(201);
     }
-  });
-  afterAll(async () => {
-    await project?.close();
-    await nats?.stop();
   });
 
   const start = async () => {

@@ -1,12 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { layCable } from '../support/cable.ts';
-import {
-  openProject,
-  type Project,
-  type RunningDaemon,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** Three addresses: nothing listens at the first, the other two lead to one server. */
 describe('a daemon with several NATS servers', () => {

@@ -1,18 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  ACT,
-  claimants,
-  createSteps,
-  type Fleet,
-  finished,
-  followUntil,
-  openQuestions,
-  ownerOf,
-  type Steps,
-  startFleet,
-} from '../support/index.ts';
+import { openQuestions } from '../support/batch.ts';
+import { type Fleet, ownerOf, startFleet } from '../support/fleet.ts';
+import { claimants, finished, followUntil } from '../support/log.ts';
+import { ACT, createSteps, type Steps } from '../support/steps.ts';
 
 /** A person answers an approval while its daemon is down and no other has taken over yet. */
 describe('an approval whose daemon is down', () => {

@@ -1,15 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  type Fleet,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  SILENCE_MS,
-  startFleet,
-  TEAM,
-  until,
-} from '../support/index.ts';
+import { type Fleet, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { openProject, type Project, providerSettings, type RunningDaemon, TEAM } from '../support/project.ts';
+import { until } from '../support/steps.ts';
 
 /** Daemons that share the work need the same configuration. */
 describe('a daemon with a different configuration', () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Fleet, postedIds, startFleet, streamed } from '../support/index.ts';
+import { type Fleet, startFleet, streamed } from '../support/fleet.ts';
+import { postedIds } from '../support/log.ts';
 
 describe('a conversation that several daemons may delete', () => {
   let fleet: Fleet;

@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  claimants,
-  type Fleet,
-  followUntil,
-  postedIds,
-  said,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import { type Fleet, startFleet } from '../support/fleet.ts';
+import { claimants, followUntil, postedIds, said, turnsEnded } from '../support/log.ts';
 
 /**
  * Cases 1, 2 and 5 of docs/spec/cluster.md, with real daemons: one of two is killed at a named step of its work. The claim

@@ -1,18 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { layCable } from '../support/cable.ts';
-import {
-  claimants,
-  createSteps,
-  type Fleet,
-  followUntil,
-  LOOK,
-  said,
-  startFleet,
-  streamed,
-  turnsEnded,
-  until,
-} from '../support/index.ts';
+import { type Fleet, startFleet, streamed } from '../support/fleet.ts';
+import { claimants, followUntil, said, turnsEnded } from '../support/log.ts';
+import { createSteps, LOOK, until } from '../support/steps.ts';
 
 /**
  * Case 8 of docs/spec/cluster.md: the connection of a daemon delays its writes, another daemon takes over, and then all of

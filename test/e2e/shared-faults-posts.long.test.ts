@@ -2,17 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  claimants,
-  type Fleet,
-  type FleetOptions,
-  followUntil,
-  ofType,
-  postedIds,
-  said,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import { type Fleet, type FleetOptions, startFleet } from '../support/fleet.ts';
+import { claimants, followUntil, ofType, postedIds, said, turnsEnded } from '../support/log.ts';
 
 /** Tests with six sequential starts run with `npm run test:full`. Unit tests cover the same rules. */
 const isFull = process.env.PARLEY_FULL === '1';

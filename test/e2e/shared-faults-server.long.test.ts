@@ -4,16 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { layCable } from '../support/cable.ts';
-import {
-  claimants,
-  entriesOf,
-  type Fleet,
-  type FleetOptions,
-  followUntil,
-  postedIds,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import { type Fleet, type FleetOptions, startFleet } from '../support/fleet.ts';
+import { claimants, entriesOf, followUntil, postedIds, turnsEnded } from '../support/log.ts';
 
 /** Cases 9 and 10 of docs/spec/cluster.md: failures of the server of several daemons. */
 describe('a server failure with daemons that share their logs', () => {

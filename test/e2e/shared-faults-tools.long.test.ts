@@ -1,21 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  ACT,
-  claimants,
-  createSteps,
-  entriesOf,
-  type Fleet,
-  finished,
-  followUntil,
-  LOOK,
-  ofType,
-  openQuestions,
-  type Steps,
-  startFleet,
-  until,
-} from '../support/index.ts';
+import { openQuestions } from '../support/batch.ts';
+import { type Fleet, startFleet } from '../support/fleet.ts';
+import { claimants, entriesOf, finished, followUntil, ofType } from '../support/log.ts';
+import { ACT, createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 
 /** Case 4 of docs/spec/cluster.md: a daemon is killed while a tool runs, and another takes over. */
 describe('a tool whose daemon is killed', () => {

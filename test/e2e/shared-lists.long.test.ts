@@ -1,17 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  entriesOf,
-  type Fleet,
-  type FleetOptions,
-  followUntil,
-  ownerOf,
-  postedIds,
-  SILENCE_MS,
-  startFleet,
-  turnsEnded,
-  until,
-} from '../support/index.ts';
+import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { entriesOf, followUntil, postedIds, turnsEnded } from '../support/log.ts';
+import { until } from '../support/steps.ts';
 
 /** Lists and refusals of several daemons after one of them was killed. */
 describe('lists after a daemon was killed', () => {

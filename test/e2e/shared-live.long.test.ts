@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { readEvents } from '../support/event-source.ts';
-import { ownerOf, startFleet } from '../support/index.ts';
+import { ownerOf, startFleet } from '../support/fleet.ts';
 
 const WORDS = Array.from({ length: 80 }, (_, n) => `w${n} `);
 

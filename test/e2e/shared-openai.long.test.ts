@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { entriesOf, type Fleet, postedIds, type RunningDaemon, said, startFleet } from '../support/index.ts';
+import { type Fleet, startFleet } from '../support/fleet.ts';
+import { posting } from '../support/http.ts';
+import { entriesOf, postedIds, said } from '../support/log.ts';
+import type { RunningDaemon } from '../support/project.ts';
 
 type Message = { role: string; content: string };
 const user = (content: string): Message => ({ role: 'user', content });
@@ -22,11 +25,10 @@ describe('identical requests at `/v1` of two daemons at the same time', () => {
   afterAll(() => fleet?.close());
 
   async function chat(http: string, messages: Message[], headers: Record<string, string> = {}) {
-    const answer = await fetch(`${http}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ model: 'parley', messages }),
-    });
+    const answer = await fetch(
+      `${http}/v1/chat/completions`,
+      posting({ model: 'parley', messages }, headers),
+    );
     const body = (await answer.json()) as { choices?: { message: Message }[]; error?: object };
     expect(body.error).toBeUndefined();
     const conversation = String(answer.headers.get('x-parley-conversation'));

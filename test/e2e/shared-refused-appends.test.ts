@@ -2,7 +2,8 @@ import { headers } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { readEvents } from '../support/event-source.ts';
-import { entriesOf, type Fleet, startFleet } from '../support/index.ts';
+import { type Fleet, startFleet } from '../support/fleet.ts';
+import { entriesOf } from '../support/log.ts';
 
 const ROUNDS = 20;
 

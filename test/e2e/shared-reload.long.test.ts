@@ -2,21 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WhatIfResult } from '../../src/client/index.ts';
-import {
-  claimants,
-  entriesOf,
-  type Fleet,
-  type FleetOptions,
-  followUntil,
-  ofType,
-  ownerOf,
-  type Project,
-  providerSettings,
-  SILENCE_MS,
-  startFleet,
-  TEAM,
-  turnsEnded,
-} from '../support/index.ts';
+import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { claimants, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { type Project, providerSettings, TEAM } from '../support/project.ts';
 
 /** `parley reload` and `parley what-if` with two daemons that share their logs. */
 describe('a configuration that changes while two daemons share the work', () => {

@@ -2,17 +2,8 @@ import { connect as connectToNats } from 'nats';
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
-import {
-  claimants,
-  entriesOf,
-  type Fleet,
-  type FleetOptions,
-  followUntil,
-  ownerOf,
-  said,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import { type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
+import { claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
 
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {

@@ -3,7 +3,9 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, runCli, startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 /** An error at a start is reported with what, where, and the remedy. Nothing remains. */
 describe('a daemon that cannot start', () => {
@@ -19,19 +21,10 @@ describe('a daemon that cannot start', () => {
   });
   afterEach(() => project.close());
 
-  const up = (...args: string[]) =>
-    runCli([
-      'up',
-      '--config',
-      project.config,
-      '--nats',
-      nats.url,
-      '--http',
-      'off',
-      '--data',
-      project.data,
-      ...args,
-    ]);
+  const up = (...args: string[]) => {
+    const own = ['--config', project.config, '--nats', nats.url, '--http', 'off', '--data', project.data];
+    return runCli(['up', ...own, ...args]);
+  };
 
   it('a start names the file, the key, the value and what it expects', async () => {
     await writeFile(join(project.config, 'parley.yaml'), 'retry: { attempts: many }\nsubjektPrefix: x\n');
@@ -50,24 +43,12 @@ describe('a daemon that cannot start', () => {
       const address = await readFile(join(project.data, 'connection.json'), 'utf8');
       const { code, stderr } = await up('--store', store);
       expect(code).toBe(1);
+      expect(stderr).toContain(project.data);
       expect(stderr).toContain(`is in use by process ${first.pid}`);
       expect(await readFile(join(project.data, 'connection.json'), 'utf8')).toBe(address);
+      expect((await project.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
     },
   );
-
-  it('a failed start prints one line of JSON for a program', async () => {
-    await writeFile(join(project.config, 'parley.yaml'), 'models: [');
-    const outcome = await up('--json');
-    expect(outcome.code).toBe(2);
-    expect(outcome.json()).toEqual([
-      {
-        error: expect.objectContaining({
-          code: 'CONFIG_INVALID',
-          message: expect.stringContaining('parley.yaml'),
-        }),
-      },
-    ]);
-  });
 
   /** The address that another program uses. */
   async function takenAddress(): Promise<string> {
@@ -77,14 +58,6 @@ describe('a daemon that cannot start', () => {
     const address = other.address();
     return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   }
-
-  it('a start names the port that another program uses', async () => {
-    const taken = await takenAddress();
-    const { code, stderr } = await up('--http', taken);
-    expect(code).toBe(1);
-    expect(stderr).toContain(taken);
-    expect(stderr).toContain('--http');
-  });
 
   it.each<[string, number, () => Promise<[option: string, named: string]>]>([
     ['the port is taken', 1, async () => ['--http', await takenAddress()]],
@@ -96,15 +69,6 @@ describe('a daemon that cannot start', () => {
     expect(outcome.stderr).toContain(named);
     const error = { code: expect.any(String), message: expect.stringContaining(named) };
     expect(outcome.json()).toEqual([{ error: expect.objectContaining(error) }]);
-  });
-
-  it('a start names the data directory that another daemon uses, which continues', async () => {
-    const first = await project.up();
-    const { code, stderr } = await up();
-    expect(code).toBe(1);
-    expect(stderr).toContain(project.data);
-    expect((await project.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
-    expect(await first.stop()).toBe(0);
   });
 
   it('a start names the daemon that serves the same subjects from another data directory, which continues', async () => {
@@ -191,18 +155,5 @@ describe('a daemon that cannot start', () => {
     await expect.poll(status, { timeout: 10_000 }).toBe(503);
     await nats.restart();
     await expect.poll(status, { timeout: 10_000 }).toBe(200);
-  });
-
-  it('an unknown command prints its usage', async () => {
-    const outcomes = await Promise.all([
-      runCli(['say', 'demo']),
-      runCli(['explain', 'demo']),
-      runCli(['up', '--store', 'paper']),
-      runCli(['dance']),
-    ]);
-    for (const { code, stderr } of outcomes) {
-      expect(code).toBe(2);
-      expect(stderr).toMatch(/usage|--help/);
-    }
   });
 });

@@ -1,38 +1,18 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { startFakeProvider } from '../support/fake-provider.ts';
+import { perTest } from '../support/lifetime.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, providerSettings } from '../support/project.ts';
 
 /** DAEMON-DAEMON-3: a stop ends under all conditions. Unfinished work is done at the next start. */
 describe('stopping a daemon', { timeout: 60_000 }, () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider(() => ({ text: 'fine' }));
-    project = await openProject({
-      nats: nats.url,
-      settings: providerSettings(provider.url, { shutdown: { graceMs: 300 } }),
-    });
-  });
-  afterEach(async () => {
-    await project.close();
-    await provider.close();
-    await nats.stop();
-  });
+  const project = perTest(() =>
+    openProject({ nats: {}, settings: { shutdown: { graceMs: 300 } }, model: () => ({ text: 'fine' }) }),
+  );
+  const { nats } = project;
 
   it('a stop ends while a post cannot be made durable, and the post is appended at the next start', async () => {
     const log = join(project.data, 'conversations', 'stuck', 'log.jsonl');

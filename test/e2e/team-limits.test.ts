@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import {
   callsOf,
   checkLog,
@@ -10,15 +11,10 @@ import {
   followUntil,
   hasWaited,
   ofType,
-  openProject,
   outcomesOf,
-  type Project,
-  type RunningDaemon,
   saidBy,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+} from '../support/log.ts';
+import { type Project, type RunningDaemon, scriptedSettings, startProject } from '../support/project.ts';
 
 /** L15: every chain ends, by a person or by a limit, and people see why. */
 const agents = {
@@ -47,28 +43,13 @@ rules:
   - reply: { text: 'Noted.' }
 `;
 
-let nats: TestNatsServer;
 let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 
-beforeEach(async () => {
-  nats = await startNatsServer();
-});
-afterEach(async () => {
-  await project?.close();
-  await nats.stop();
-});
-
-async function begin(settings: object = {}): Promise<void> {
-  project = await openProject({
-    nats: nats.url,
-    settings: scriptedSettings(settings),
-    agents,
-    files: { 'script.yaml': script },
-  });
-  daemon = await project.up();
-  client = await project.connect();
+async function begin(settings = {}): Promise<void> {
+  project = untilTestEnds(await startProject({ nats: {}, settings, agents, script }));
+  ({ daemon, client } = project);
 }
 
 const post = (content: string) => client.post({ conversation: 'demo', publisher: 'ann', content });

@@ -3,26 +3,21 @@ import { connect as connectToNats, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
-  checkLog,
-  entriesOf,
   type FakeHandler,
   type FakeProvider,
   type FakeReply,
   type FakeRequest,
-  finished,
-  followUntil,
-  ofType,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { checkLog, entriesOf, finished, followUntil, ofType, outcomesOf, saidBy } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
   openProject,
-  outcomesOf,
   type Project,
   providerSettings,
   type RunningDaemon,
-  saidBy,
   scriptedSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+} from '../support/project.ts';
 
 /** Messages that arrive while an agent works, and their requests to the provider. */
 let nats: TestNatsServer;

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { perTest } from '../support/lifetime.ts';
 import {
   callsOf,
   checkLog,
@@ -9,15 +10,10 @@ import {
   followUntil,
   hasWaited,
   ofType,
-  openProject,
-  type Project,
   parseLog,
-  type RunningDaemon,
   saidBy,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+} from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /**
  * Mode run: a workflow that returns to an earlier node once, and a daemon that is killed in the middle of a node.
@@ -74,27 +70,18 @@ rules:
   /** The same workflow with a check that never ends. */
   const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
 
-  let nats: TestNatsServer;
-  let project: Project;
-  let daemon: RunningDaemon;
-  let client: ParleyClient;
-
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = perTest(() =>
+    startProject({
+      nats: {},
       agents,
-      files: { 'script.yaml': hanging, 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
-    });
-    daemon = await project.up();
-    client = await project.connect();
+      files: { 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
+      script: hanging,
+    }),
+  );
+  const { client, daemon } = project;
+  beforeEach(async () => {
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'Build me a thing.' });
     await followUntil(client, 'demo', finished(1));
-  });
-  afterEach(async () => {
-    await project?.close();
-    await nats.stop();
   });
 
   const answers = (entries: readonly Entry[], agent: string) =>
@@ -123,7 +110,7 @@ rules:
       type: 'turn-started',
       agent: 'qa',
     });
-    daemon = await project.up();
+    await project.up();
     const run = await followUntil(client, 'demo', finished(5));
 
     const nodes = ofType(run, 'node-entered');
@@ -195,7 +182,7 @@ rules:
       expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
     );
     await daemon.kill9();
-    daemon = await project.up();
+    await project.up();
     expect(await rows()).toContainEqual(
       expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
     );

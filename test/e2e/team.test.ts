@@ -2,9 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connect as connectToNats } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import {
   callsOf,
   checkLog,
@@ -13,27 +14,13 @@ import {
   followUntil,
   hasWaited,
   ofType,
-  openProject,
-  type Project,
   parseLog,
-  type RunningDaemon,
   saidBy,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+} from '../support/log.ts';
+import { openProject, type Project, type RunningDaemon, startProject } from '../support/project.ts';
 
 /** Agents that hand over, delegate and ask, while the daemon is killed. */
-let nats: TestNatsServer;
 let project: Project;
-
-beforeEach(async () => {
-  nats = await startNatsServer();
-});
-afterEach(async () => {
-  await project?.close();
-  await nats.stop();
-});
 
 describe('the team of the example', () => {
   const folder = fileURLToPath(new URL('../../examples/team', import.meta.url));
@@ -72,7 +59,7 @@ describe('the team of the example', () => {
   }
 
   it('the example team plans, builds, checks, repairs, checks again and reviews', async () => {
-    project = await openProject({ nats: nats.url, folder });
+    project = untilTestEnds(await openProject({ nats: {}, folder }));
     const daemon = await project.up();
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'qa']);
     const client = await project.connect();
@@ -113,7 +100,7 @@ describe('the team of the example', () => {
   it('the example team produces the same log when the daemon is killed repeatedly', {
     timeout: 180_000,
   }, async () => {
-    project = await openProject({ nats: nats.url, folder });
+    project = untilTestEnds(await openProject({ nats: {}, folder }));
     let daemon = await project.up();
     const client = await project.connect();
     /** Kills the daemon as soon as the log has this. */
@@ -168,14 +155,8 @@ rules:
   let client: ParleyClient;
 
   async function begin(text = script): Promise<void> {
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
-      agents,
-      files: { 'script.yaml': text },
-    });
-    daemon = await project.up();
-    client = await project.connect();
+    project = untilTestEnds(await startProject({ nats: {}, agents, script: text }));
+    ({ daemon, client } = project);
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'ship it' });
   }
 
@@ -230,7 +211,7 @@ rules:
     await begin();
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
-    const program = await connectToNats({ servers: nats.url });
+    const program = await connectToNats({ servers: project.nats.url });
     project.defer(() => program.close());
     const { publisher, ...body } = backups;
     await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));

@@ -1,40 +1,32 @@
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  followUntil,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** Waits for the file `gate` once it has reported that it runs. */
 const BLOCKING = 'touch started; until [ -e gate ]; do sleep 0.05; done; echo the-secret-word';
 
 const callShell = (command: string) => ({ tool_calls: [{ name: 'shell', arguments: { command } }] });
-const SCRIPT = {
-  rules: [
-    { when: { tool: 'shell' }, reply: { text: 'that is done' } },
-    { when: { last: 'run it' }, reply: callShell(BLOCKING) },
-    { reply: { text: 'noted' } },
-  ],
-};
+const SCRIPT = [
+  { when: { tool: 'shell' }, reply: { text: 'that is done' } },
+  { when: { last: 'run it' }, reply: callShell(BLOCKING) },
+  { reply: { text: 'noted' } },
+];
 
 describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
-  let nats: TestNatsServer;
   let project: Project;
   const open = async (value = 'console') => {
-    project = await openProject({
-      nats: nats.url,
-      env: { PARLEY_TELEMETRY: value },
-      settings: scriptedSettings({ tools: { risk: { shell: 'safe' } } }),
-      agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
-      files: { 'script.yaml': SCRIPT },
-    });
+    project = untilTestEnds(
+      await openProject({
+        nats: {},
+        env: { PARLEY_TELEMETRY: value },
+        settings: { tools: { risk: { shell: 'safe' } } },
+        agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
+        script: SCRIPT,
+      }),
+    );
   };
   const types = (daemon: RunningDaemon): string[] => daemon.events().map(({ type }) => type);
   const say = async (content: string) => {
@@ -43,14 +35,7 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     return client;
   };
 
-  beforeEach(async () => {
-    nats = await startNatsServer();
-  });
-  afterEach(async () => {
-    await writeFile(join(project.root, 'gate'), ''); // A killed daemon does not stop its command, so let it end.
-    await project.close();
-    await nats.stop();
-  });
+  afterEach(() => writeFile(join(project.root, 'gate'), '')); // A killed daemon does not stop its command, so let it end.
 
   it('telemetry reports turns and calls, and the recovery after a kill during a tool call', async () => {
     await open();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launcher, runCli, strangersEnvironment } from '../support/index.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
 import { blocksOf } from '../support/pages.ts';
 import { hasPython } from '../support/terminal.ts';

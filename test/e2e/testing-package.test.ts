@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
-import { followUntil, turnsEnded } from '../support/index.ts';
+import { ask } from '../support/log.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
 
 /** The guides for tests and embedding, as a reader follows them in a folder with the bundled package. */
@@ -107,8 +107,7 @@ describe('the program that embeds the daemon', () => {
           ['order', 'risky'],
         ]),
       );
-      await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello', to: ['buyer'] });
-      await followUntil(client, 'demo', turnsEnded(1));
+      await ask(client, 'demo', 'hello', { to: ['buyer'] });
       await client.close();
     } finally {
       child.kill('SIGTERM');

@@ -1,34 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import { connect as connectToNats } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  callsOf,
-  checkLog,
-  type FakeProvider,
-  type FakeReply,
-  finished,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import type { FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { callsOf, checkLog, finished, followUntil } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** Content larger than the server carries, many tools at once, and what other users see of tools. */
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 const HUGE = 'w'.repeat(2 * 1024 * 1024);
-const settings = (url: string) =>
-  providerSettings(url, {
-    tools: {
-      mcpServers: { it: { command: process.execPath, args: [PROGRAM], trustReadOnlyHint: true } },
-      policy: [{ tool: 'shell', allow: false }],
-    },
-  });
+const settings = {
+  tools: {
+    mcpServers: { it: { command: process.execPath, args: [PROGRAM], trustReadOnlyHint: true } },
+    policy: [{ tool: 'shell', allow: false }],
+  },
+};
 const agents = {
   pm: '---\nname: Pam\nphases: [chat]\ntools: [delegate, fs_write, fs_list, shell, mcp__it__pid, mcp__it__picture]\n---\nPERSONA OF PAM',
   dev: '---\nname: Dev\nphases: [execute]\ntools: []\n---\nPERSONA OF DEV',
@@ -48,27 +36,12 @@ const REPLIES: Readonly<Record<string, FakeReply>> = {
   },
 };
 
-let nats: TestNatsServer;
-let provider: FakeProvider;
-let project: Project;
-let daemon: RunningDaemon;
-let client: ParleyClient;
-
-beforeAll(async () => {
-  nats = await startNatsServer();
-  provider = await startFakeProvider(({ json }) => {
-    const last = json.messages?.at(-1)?.content ?? '';
-    return Object.entries(REPLIES).find(([words]) => last.endsWith(words))?.[1] ?? { text: 'Noted.' };
-  });
-  project = await openProject({ nats: nats.url, settings: settings(provider.url), agents });
-  daemon = await project.up();
-  client = await project.connect();
-});
-afterAll(async () => {
-  await project?.close();
-  await provider?.close();
-  await nats?.stop();
-});
+const model: FakeHandler = ({ json }) => {
+  const last = json.messages?.at(-1)?.content ?? '';
+  return Object.entries(REPLIES).find(([words]) => last.endsWith(words))?.[1] ?? { text: 'Noted.' };
+};
+const project = shared(() => startProject({ nats: {}, model, settings, agents }));
+const { nats, provider, daemon, client } = project;
 
 /** Posts and waits until no agent works on it any more. */
 async function say(conversation: string, content: string, turns = 1): Promise<Entry[]> {

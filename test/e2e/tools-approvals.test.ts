@@ -5,20 +5,17 @@ import { connect as connectToNats } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
-  ACT,
   type BatchProject,
   becomes,
-  checkLog,
-  finished,
   nextQuestion,
-  ofType,
   openBatchProject,
   openQuestions,
-  type RunningDaemon,
   unpaired,
-  until,
   type WireMessage,
-} from '../support/index.ts';
+} from '../support/batch.ts';
+import { checkLog, finished, ofType } from '../support/log.ts';
+import type { RunningDaemon } from '../support/project.ts';
+import { ACT, until } from '../support/steps.ts';
 
 /** The publisher of the commands: the user of this test. */
 const USER = userInfo().username.replaceAll(/[^A-Za-z0-9_-]/g, '_');

@@ -3,18 +3,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import type { AuditRecord } from '../../src/persistence/index.ts';
-import {
-  type BatchProject,
-  becomes,
-  checkLog,
-  finished,
-  followUntil,
-  ofType,
-  openBatchProject,
-  openQuestions,
-  parseLog,
-  type RunningDaemon,
-} from '../support/index.ts';
+import { type BatchProject, becomes, openBatchProject, openQuestions } from '../support/batch.ts';
+import { checkLog, finished, followUntil, ofType, parseLog } from '../support/log.ts';
+import type { RunningDaemon } from '../support/project.ts';
 
 /**
  * A daemon that is killed the moment an entry of a batch of calls (safe, risky, safe) is seen. What had begun by

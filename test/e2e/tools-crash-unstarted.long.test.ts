@@ -5,14 +5,11 @@ import type { Entry } from '../../src/client/index.ts';
 import {
   type BatchProject,
   becomes,
-  checkLog,
-  finished,
   nextQuestion,
-  ofType,
   openBatchProject,
   openQuestions,
-  parseLog,
-} from '../support/index.ts';
+} from '../support/batch.ts';
+import { checkLog, finished, ofType, parseLog } from '../support/log.ts';
 
 /**
  * A daemon that is killed after the log has the start of a risky call and before the call runs. The calls of a

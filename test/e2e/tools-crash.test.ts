@@ -5,17 +5,14 @@ import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import {
   type BatchProject,
   becomes,
-  checkLog,
-  finished,
   nextQuestion,
-  ofType,
   openBatchProject,
   openQuestions,
-  parseLog,
   unpaired,
-  until,
   type WireMessage,
-} from '../support/index.ts';
+} from '../support/batch.ts';
+import { checkLog, finished, ofType, parseLog } from '../support/log.ts';
+import { until } from '../support/steps.ts';
 
 /**
  * A daemon that is killed while a batch of three calls (safe, risky, safe) is at each of its points, each in its

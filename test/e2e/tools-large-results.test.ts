@@ -1,24 +1,11 @@
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  checkLog,
-  type FakeProvider,
-  type FakeReply,
-  type FakeRequest,
-  finished,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  parseLog,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { checkLog, finished, followUntil, ofType, parseLog } from '../support/log.ts';
+import { openProject, type RunningDaemon } from '../support/project.ts';
 
 const PAM =
   '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPERSONA OF PAM';
@@ -34,30 +21,24 @@ function textOf(bytes: number): string {
 }
 
 describe('a large tool result', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider(answerTo);
-    project = await openProject({
-      nats: nats.url,
+  const project = shared(() =>
+    openProject({
+      nats: {},
       agents: { pm: PAM },
       files: { 'workflows/look.yaml': WORKFLOW },
-      settings: providerSettings(provider.url, { tools: { policy: [{ tool: 'shell', allow: true }] } }),
-    });
+      settings: { tools: { policy: [{ tool: 'shell', allow: true }] } },
+      model: answerTo,
+    }),
+  );
+  const { provider } = project;
+  beforeAll(async () => {
     await writeFile(join(project.root, 'inline.txt'), textOf(INLINE_BYTES - STATUS.length));
     await writeFile(join(project.root, 'large.txt'), textOf(INLINE_BYTES + 1 - STATUS.length));
     daemon = await project.up();
     client = await project.connect();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
   });
 
   const post = (conversation: string, content: string) =>

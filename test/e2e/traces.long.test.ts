@@ -1,21 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import {
-  claimants,
-  entriesOf,
-  type FakeReply,
-  type FakeRequest,
-  type Fleet,
-  followUntil,
-  openProject,
-  ownerOf,
-  providerSettings,
-  said,
-  startFakeProvider,
-  startFleet,
-  turnsEnded,
-} from '../support/index.ts';
+import { type FakeReply, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
+import { type Fleet, ownerOf, startFleet } from '../support/fleet.ts';
+import { posting } from '../support/http.ts';
+import { ask, claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import {
   distinct,
@@ -23,6 +12,7 @@ import {
   type ReceivedSpan,
   startOtlpReceiver,
 } from '../support/otlp-receiver.ts';
+import { openProject, providerSettings } from '../support/project.ts';
 
 /** Traces, as a collector receives them from real daemons. */
 
@@ -190,11 +180,10 @@ describe('traces of one daemon', () => {
       const made = headers();
       made.set('traceparent', TRACEPARENT);
       await fleet.program.jetstream().publish('parley.in.alice.nats', 'over NATS', { headers: made });
-      await fetch(`${daemon.ready.http}/api/conversations/http/messages`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', traceparent: TRACEPARENT },
-        body: JSON.stringify({ content: 'over HTTP' }),
-      });
+      await fetch(
+        `${daemon.ready.http}/api/conversations/http/messages`,
+        posting({ content: 'over HTTP' }, { traceparent: TRACEPARENT }),
+      );
       made.set('traceparent', 'not-a-traceparent');
       await fleet.program
         .jetstream()
@@ -220,8 +209,7 @@ describe('traces of one daemon', () => {
       otlp.status = 503;
       const daemon = await project.up();
       const client = await project.connect();
-      await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-      await followUntil(client, 'demo', turnsEnded(1));
+      await ask(client, 'demo', 'hello');
       await daemon.kill9();
       otlp.status = 200;
       const again = await project.up();

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launcher, runCli, strangersEnvironment } from '../support/index.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage } from '../support/installed.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 

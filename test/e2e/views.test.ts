@@ -1,39 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
-import {
-  entriesOf,
-  type FakeProvider,
-  type FakeRequest,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  runCli,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import type { FakeRequest } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** What a model receives, read from the requests at a provider. */
 describe('the view of each agent', () => {
-  let nats: TestNatsServer;
-  let provider: FakeProvider;
-  let project: Project;
-  let daemon: RunningDaemon;
-
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    provider = await startFakeProvider((request) => ({ text: `answer to ${lastOf(request).content}` }));
-    project = await openProject({ nats: nats.url, settings: providerSettings(provider.url) });
-    daemon = await project.up();
-  });
-  afterAll(async () => {
-    await project?.close();
-    await provider?.close();
-    await nats?.stop();
-  });
+  const project = shared(() =>
+    startProject({ nats: {}, model: (request) => ({ text: `answer to ${lastOf(request).content}` }) }),
+  );
+  const { nats, provider, daemon } = project;
 
   const messagesOf = (request: FakeRequest | undefined) => request?.json.messages ?? [];
   const lastOf = (request: FakeRequest) => messagesOf(request).at(-1) ?? { role: '', content: '' };
@@ -104,24 +82,6 @@ describe('the view of each agent', () => {
     ]);
   });
 
-  it('the view has no persona in mode chat, and its prefix ends with the banner', async () => {
-    await ask('modes', 'in mode agent', 1);
-    const switched = await project.parley('mode', 'modes', 'chat', '--json');
-    expect(switched.json()).toEqual([expect.objectContaining({ mode: 'chat' })]);
-    const [prefix] = await ask('modes', 'in mode chat', 2);
-    expect(prefix?.content).not.toContain('PERSONA');
-    expect(prefix?.content).toMatch(
-      /\n\nMODE\n- active: chat\n- note: history may include other modes; follow current instructions\.$/,
-    );
-  });
-
-  it('a post is routed by phase', async () => {
-    await ask('phases', 'to Pam', 1);
-    expect((await project.parley('phase', 'phases', 'execute')).code).toBe(0);
-    const [prefix] = await ask('phases', 'to Dev', 2);
-    expect(prefix?.content).toContain('PERSONA OF DEV');
-  });
-
   it('explain prints the request of every answer as the provider received it, online, offline, and after a restart', async () => {
     const client = await project.connect();
     const before = provider.requests.length;
@@ -155,7 +115,7 @@ describe('the view of each agent', () => {
     expect((await project.parley('explain', 'why', ...where, '--config', project.config)).stdout).toBe(
       offline.stdout,
     );
-    daemon = await project.up();
+    await project.up();
     const after = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
     expect(after.stdout).toBe(online.stdout);
   });

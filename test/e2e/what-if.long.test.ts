@@ -3,17 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ParleyClient, WhatIfResult } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  type FakeHandler,
-  type FakeProvider,
-  followUntil,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  startFakeProvider,
-  turnsEnded,
-} from '../support/index.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** `parley what-if`: two providers, one daemon. */
 

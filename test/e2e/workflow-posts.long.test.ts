@@ -1,16 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import type { CrashPoint } from '../../src/daemon/index.ts';
-import {
-  checkLog,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { checkLog, followUntil, ofType } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 /** A post with a workflow, on a server of its own: rights, `parley run`, and kills between its steps. */
 
@@ -38,23 +31,17 @@ rules:
 
 describe('a post with a workflow', () => {
   const env: Record<string, string> = {};
-  let nats: TestNatsServer;
-  let project: Project;
 
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
+  const project = perTest(() =>
+    openProject({
+      nats: {},
       env,
-      settings: scriptedSettings({ publishers: { desk: { workflows: ['talk'] } } }),
+      settings: { publishers: { desk: { workflows: ['talk'] } } },
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      files: { 'script.yaml': script, 'workflows/talk.yaml': talk },
-    });
-  });
-  afterEach(async () => {
-    await project?.close();
-    await nats.stop();
-  });
+      files: { 'workflows/talk.yaml': talk },
+      script,
+    }),
+  );
 
   const isOver = (entries: readonly Entry[]) => {
     const end = ofType(entries, 'run-ended').at(-1)?.index ?? Number.POSITIVE_INFINITY;

@@ -1,16 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ApiHandler } from '../../src/bus/index.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
-import { type Broker, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { recordingLog, startBroker, until } from '../unit/bus/support.ts';
 
-let broker: Broker;
-afterEach(() => broker.stop());
+const broker = perTest(() => startBroker('max_payload: 65536'));
 
 describe('the request API', () => {
-  beforeEach(async () => {
-    broker = await startBroker('max_payload: 65536');
-  });
   const handler: ApiHandler = async ({ endpoint, publisher, body }) => {
     if (endpoint === 'agents') throw new TypeError('a bug');
     if (endpoint === 'stop') throw new ParleyError('BROKER_UNAVAILABLE', 'away', { hint: 'wait' });

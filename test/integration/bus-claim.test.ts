@@ -1,20 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
-import { type Broker, recordingLog, startBroker } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { recordingLog, startBroker } from '../unit/bus/support.ts';
 
 /** Without the claim, two daemons on one server and prefix would both answer every post. */
 describe('a daemon that claims a server', { timeout: 60_000 }, () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-    return broker.stop();
-  });
+  const broker = perTest(() => startBroker());
+  afterEach(() => void vi.useRealTimers());
 
   /** Starts this many claims with this delay between them. Returns the codes of those that were refused. */
   async function claimTogether(count: number, apartMs: number): Promise<string[]> {

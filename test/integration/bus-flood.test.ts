@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { IngressOptions, Reading, UnreadPosts } from '../../src/bus/index.ts';
 import { parseSettledRecord } from '../../src/bus/settled.ts';
-import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 const FLOODERS = ['mallory', 'trudy'];
 /** Posts before the post of another publisher, and after it. */
@@ -13,11 +14,7 @@ const MOST_READ = 1_000;
 
 /** INGRESS-8. The letters of skipped posts are stored when the test says so, those of other posts at once. */
 describe('several publishers that flood the ingress stream at the same time', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
+  const broker = perTest(() => startBroker());
 
   async function flood(count: number): Promise<void> {
     for (let place = 0; place < count; place++)

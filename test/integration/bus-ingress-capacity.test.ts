@@ -1,13 +1,10 @@
 import type { NatsError } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Broker, collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
 
 describe('the capacity of the ingress stream', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
+  const broker = perTest(() => startBroker());
 
   const ROOM = { ingressBytes: 100_000 };
   const large = () => new Uint8Array(20_000).fill(120);

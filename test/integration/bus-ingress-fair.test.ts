@@ -1,14 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Delivery, IngressOptions } from '../../src/bus/index.ts';
-import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** A flood of one publisher before the posts of others. The test decides when the daemon settles a post. */
 describe('reading posts in a flood', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
+  const broker = perTest(() => startBroker());
 
   /** What waits is read again, post by post. */
   const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5, maxKeptBytes: 0 };

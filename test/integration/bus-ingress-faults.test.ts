@@ -1,16 +1,16 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
-import { it } from '../support/broker.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
-import { bytes, collector, recordingLog, text, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts during failures', () => {
-  it('reading begins at the first post if the position is of an earlier stream, or after its end', async ({
-    broker,
-  }) => {
+  const broker = perTest(() => startBroker());
+
+  it('reading begins at the first post if the position is of an earlier stream, or after its end', async () => {
     const daemon = await broker.bus();
     const { stream } = await daemon.post('alice', 'demo', bytes('1'));
     for (const after of [
@@ -27,7 +27,7 @@ describe('reading posts during failures', () => {
     }
   });
 
-  it('a rejected post stays unsettled and is reported', async ({ broker }) => {
+  it('a rejected post stays unsettled and is reported', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
@@ -43,27 +43,24 @@ describe('reading posts during failures', () => {
     ).toBe(true);
   });
 
-  it.for([
+  it.each([
     ['an outage', new ParleyError('STORE_UNAVAILABLE', 'no server answers'), 'warn'],
     ['a bug', new TypeError('x is undefined'), 'error'],
-  ])(
-    'a post that failed with %s is logged with a stack only if it is a bug',
-    async ([_, thrown, level], { broker }) => {
-      const { log, lines } = recordingLog();
-      const daemon = await broker.bus({ log });
-      await daemon.post('alice', 'demo', bytes('1'));
-      const seen = collector(() => Promise.reject(thrown));
-      await daemon.startIngress(seen.options());
-      const told = () => lines.filter(({ message }) => message.includes('could not be processed'));
-      await until('it is logged', () => told().length > 0);
-      await daemon.stopIngress();
-      const outage = { sequence: 1, code: 'STORE_UNAVAILABLE', reason: 'no server answers' };
-      const fields = level === 'warn' ? outage : { sequence: 1, err: thrown };
-      expect(told()).toEqual([{ level, fields, message: expect.stringContaining('after a restart') }]);
-    },
-  );
+  ])('a post that failed with %s is logged with a stack only if it is a bug', async (_, thrown, level) => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await daemon.post('alice', 'demo', bytes('1'));
+    const seen = collector(() => Promise.reject(thrown));
+    await daemon.startIngress(seen.options());
+    const told = () => lines.filter(({ message }) => message.includes('could not be processed'));
+    await until('it is logged', () => told().length > 0);
+    await daemon.stopIngress();
+    const outage = { sequence: 1, code: 'STORE_UNAVAILABLE', reason: 'no server answers' };
+    const fields = level === 'warn' ? outage : { sequence: 1, err: thrown };
+    expect(told()).toEqual([{ level, fields, message: expect.stringContaining('after a restart') }]);
+  });
 
-  it('a stop reports the number of waiting posts once, and not each of them', async ({ broker }) => {
+  it('a stop reports the number of waiting posts once, and not each of them', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 4; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
@@ -83,7 +80,7 @@ describe('reading posts during failures', () => {
     ]);
   });
 
-  it('a stop reports nothing if no posts wait', async ({ broker }) => {
+  it('a stop reports nothing if no posts wait', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await daemon.post('alice', 'demo', bytes('1'));
@@ -94,7 +91,7 @@ describe('reading posts during failures', () => {
     expect(lines.filter(({ message }) => message.includes('next start'))).toEqual([]);
   });
 
-  it('reading survives the deletion of its consumer without loss or repetition', async ({ broker }) => {
+  it('reading survives the deletion of its consumer without loss or repetition', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
     const seen = collector();
@@ -110,7 +107,7 @@ describe('reading posts during failures', () => {
     expect(seen.contents()).toEqual(['0', '1', '2', 'last']);
   });
 
-  it('a deleted stream is created again and read from its start', async ({ broker }) => {
+  it('a deleted stream is created again and read from its start', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();
     const seen = collector();
@@ -139,7 +136,7 @@ describe('reading posts during failures', () => {
     expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);
   });
 
-  it('no accepted post is lost if the server is killed while posts arrive', async ({ broker }) => {
+  it('no accepted post is lost if the server is killed while posts arrive', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -175,9 +172,7 @@ describe('reading posts during failures', () => {
     expect(new Set(sequences).size).toBe(sequences.length);
   });
 
-  it('reading restarts at the first post if the server returns with an older store that continued differently', async ({
-    broker,
-  }) => {
+  it('reading restarts at the first post if the server returns with an older store that continued differently', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     for (let n = 1; n <= 3; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));

@@ -1,16 +1,14 @@
-import { describe, expect } from 'vitest';
-import { it } from '../support/broker.ts';
-import { bytes, collector, recordingLog, until } from '../unit/bus/support.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { bytes, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 
 const MIB = 1_024 * 1_024;
 
 /** Posts of every size, on a server with a large payload limit. */
 describe('reading posts', () => {
-  it.override({ brokerConfig: `max_payload: ${16 * MIB}` });
+  const broker = perTest(() => startBroker(`max_payload: ${16 * MIB}`));
 
-  it('reading continues over more bytes, and over a larger post, than are requested at once', async ({
-    broker,
-  }) => {
+  it('reading continues over more bytes, and over a larger post, than are requested at once', async () => {
     const sizes = [1, 3, 3, 3, 3, 12, 12, 0, 3].map((mib) => mib * MIB + 10);
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });

@@ -1,12 +1,12 @@
-import { describe, expect } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createSubjects, type Delivery } from '../../src/bus/index.ts';
-import { it } from '../support/broker.ts';
-import { bytes, collector, OWNER, text, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { bytes, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
 
 describe('reading posts from a real server', () => {
-  it('5,000 posts of several publishers are delivered in the order of the stream, each once', async ({
-    broker,
-  }) => {
+  const broker = perTest(() => startBroker());
+
+  it('5,000 posts of several publishers are delivered in the order of the stream, each once', async () => {
     const daemon = await broker.bus();
     const jetstream = broker.plain.jetstream();
     const seen = collector();
@@ -32,7 +32,7 @@ describe('reading posts from a real server', () => {
     await until('the position is the end', () => seen.positions.at(-1)?.sequence === 5_000);
   });
 
-  it('the backlog includes read and unread posts that are not settled, and their age', async ({ broker }) => {
+  it('the backlog includes read and unread posts that are not settled, and their age', async () => {
     const daemon = await broker.bus();
     expect(await daemon.ingressLag()).toBeNull();
     for (const n of [1, 2, 3]) await daemon.post('alice', 'demo', bytes(`${n}`));
@@ -59,7 +59,7 @@ describe('reading posts from a real server', () => {
     expect((await daemon.ingressLag())?.oldestTakenAt).toBeNull();
   });
 
-  it('a delivered post has publisher, conversation, body and header', async ({ broker }) => {
+  it('a delivered post has publisher, conversation, body and header', async () => {
     const daemon = await broker.bus();
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
     const place = await daemon.post('bob', 'other', bytes('hi'));
@@ -77,9 +77,7 @@ describe('reading posts from a real server', () => {
     });
   });
 
-  it('reading resumes after the stored position, with the same fallback ids for the same posts', async ({
-    broker,
-  }) => {
+  it('reading resumes after the stored position, with the same fallback ids for the same posts', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const first = collector();
@@ -95,7 +93,7 @@ describe('reading posts from a real server', () => {
     );
   });
 
-  it('reading pauses while the unsettled posts have as many bytes as allowed', async ({ broker }) => {
+  it('reading pauses while the unsettled posts have as many bytes as allowed', async () => {
     const daemon = await broker.bus();
     for (let n = 0; n < 200; n += 1) await daemon.post('alice', 'demo', bytes('x'.repeat(10_000)));
     const open: (() => void)[] = [];
@@ -111,9 +109,7 @@ describe('reading posts from a real server', () => {
     expect(seen.deliveries.length).toBe(200);
   });
 
-  it('reading keeps at most maxInFlight unsettled posts, and continues as they are settled', async ({
-    broker,
-  }) => {
+  it('reading keeps at most maxInFlight unsettled posts, and continues as they are settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const open: (() => void)[] = [];
@@ -135,7 +131,7 @@ describe('reading posts from a real server', () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  it('the position never passes a post that is not settled', async ({ broker }) => {
+  it('the position never passes a post that is not settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     let release = () => {};
@@ -151,7 +147,7 @@ describe('reading posts from a real server', () => {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 5);
   });
 
-  it('a stop waits for running work, and delivers nothing after it', async ({ broker }) => {
+  it('a stop waits for running work, and delivers nothing after it', async () => {
     const daemon = await broker.bus();
     await daemon.post('alice', 'demo', bytes('1'));
     let release = () => {};
@@ -175,7 +171,7 @@ describe('reading posts from a real server', () => {
     expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
   });
 
-  it('a purge removes only posts before the settled position, and keeps its margin', async ({ broker }) => {
+  it('a purge removes only posts before the settled position, and keeps its margin', async () => {
     const daemon = await broker.bus({ purgeMargin: 20, purgeEvery: 10 });
     const manager = await broker.plain.jetstreamManager();
     let release = () => {};
@@ -200,7 +196,7 @@ describe('reading posts from a real server', () => {
     expect((await manager.streams.info('PARLEY_IN')).state.messages).toBe(20);
   });
 
-  it('streams of different prefixes are separate', async ({ broker }) => {
+  it('streams of different prefixes are separate', async () => {
     const one = await broker.bus({ subjects: createSubjects('team.one') });
     const two = await broker.bus({ subjects: createSubjects('team.two') });
     await one.post('alice', 'demo', bytes('for one'));
@@ -212,7 +208,7 @@ describe('reading posts from a real server', () => {
     expect([seenByOne.contents(), seenByTwo.contents()]).toEqual([['for one'], ['for two']]);
   });
 
-  it('a second reader at the same time is refused', async ({ broker }) => {
+  it('a second reader at the same time is refused', async () => {
     const daemon = await broker.bus();
     await daemon.startIngress(collector().options());
     await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
-import { describe, expect } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createSubjects, type Delivery, type LiveChunk } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
-import { it } from '../support/broker.ts';
-import { bytes, collector, recordingLog, text, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { bytes, collector, recordingLog, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, at any sequence. */
 const delivery = (publisher: string, conversation: string, body: Uint8Array, sequence = 7): Delivery => ({
@@ -17,7 +17,7 @@ const delivery = (publisher: string, conversation: string, body: Uint8Array, seq
 });
 
 describe('what the daemon publishes', () => {
-  it.override({ brokerConfig: 'max_payload: 65536' });
+  const broker = perTest(() => startBroker('max_payload: 65536'));
   const note = (index: number, content: string): Entry => ({
     index,
     id: `e${index}`,
@@ -27,7 +27,7 @@ describe('what the daemon publishes', () => {
     content,
   });
 
-  it('followers receive entries in messages that fit, and live chunks', async ({ broker }) => {
+  it('followers receive entries in messages that fit, and live chunks', async () => {
     const daemon = await broker.bus();
     const seen: { subject: string; value: { entries?: Entry[] } }[] = [];
     broker.plain.subscribe('parley.>', {
@@ -55,7 +55,7 @@ describe('what the daemon publishes', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('what is published just before the bus closes still arrives, in order', async ({ broker }) => {
+  it('what is published just before the bus closes still arrives, in order', async () => {
     const daemon = await broker.bus();
     const subscription = broker.plain.subscribe('parley.log.demo');
     await broker.plain.flush();
@@ -69,9 +69,7 @@ describe('what the daemon publishes', () => {
     expect(seen).toEqual([0, 1, 2]);
   });
 
-  it('a dead letter is stored under the names of its sender, also if no subject can contain them', async ({
-    broker,
-  }) => {
+  it('a dead letter is stored under the names of its sender, also if no subject can contain them', async () => {
     const daemon = await broker.bus();
     const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'correct it' };
     await daemon.publishDead(delivery('alice', 'demo', bytes('{oops')), refused, '');
@@ -93,9 +91,7 @@ describe('what the daemon publishes', () => {
     expect(second.json()).toMatchObject({ truncated: true, id: 'm-1', size: 65_000 });
   });
 
-  it('dead letters are listed newest first, page by page, and removed ones are skipped', async ({
-    broker,
-  }) => {
+  it('dead letters are listed newest first, page by page, and removed ones are skipped', async () => {
     const daemon = await broker.bus();
     const { deadLetters } = daemon;
     expect(await deadLetters.page({ limit: 5 })).toEqual({ letters: [], next: null });
@@ -135,7 +131,7 @@ describe('what the daemon publishes', () => {
     expect((await deadLetters.page({ limit: 9, conversation: 'other' })).letters).toEqual([]);
   });
 
-  it('other messages in the stream of dead letters are listed as they are', async ({ broker }) => {
+  it('other messages in the stream of dead letters are listed as they are', async () => {
     const daemon = await broker.bus();
     const { seq } = await broker.plain.jetstream().publish('parley.dead.alice.demo', bytes('[1]'));
     expect(await daemon.deadLetters.get(seq)).toMatchObject({ code: 'UNREADABLE', original: '[1]', size: 3 });
@@ -147,9 +143,7 @@ describe('what the daemon publishes', () => {
     await Promise.all(refusals);
   });
 
-  it('one dead letter is kept of a post that is refused again, also by the next daemon', async ({
-    broker,
-  }) => {
+  it('one dead letter is kept of a post that is refused again, also by the next daemon', async () => {
     const refused = { code: 'X', message: 'x' };
     for (const expected of [1, undefined]) {
       const daemon = await broker.bus();
@@ -162,7 +156,7 @@ describe('what the daemon publishes', () => {
     }
   });
 
-  it('one dead letter is kept of a post that two daemons refuse at the same moment', async ({ broker }) => {
+  it('one dead letter is kept of a post that two daemons refuse at the same moment', async () => {
     const daemons = await Promise.all([broker.bus(), broker.bus()]);
     const post = delivery('alice', 'demo', bytes('1'));
     const letters = await Promise.all(
@@ -173,9 +167,7 @@ describe('what the daemon publishes', () => {
     expect(state.messages).toBe(1);
   });
 
-  it('a dead letter is stored when the server returns, and when its stream was deleted', async ({
-    broker,
-  }) => {
+  it('a dead letter is stored when the server returns, and when its stream was deleted', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
@@ -196,9 +188,7 @@ describe('what the daemon publishes', () => {
     expect(state.messages).toBe(2);
   });
 
-  it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async ({
-    broker,
-  }) => {
+  it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
@@ -216,7 +206,9 @@ describe('what the daemon publishes', () => {
 });
 
 describe('an unusual post', () => {
-  it('a post cannot imitate a status of the server', async ({ broker }) => {
+  const broker = perTest(() => startBroker());
+
+  it('a post cannot imitate a status of the server', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -227,7 +219,7 @@ describe('an unusual post', () => {
     expect(seen.contents()).toEqual(['forged', 'next']);
   });
 
-  it('an empty post is read as such', async ({ broker }) => {
+  it('an empty post is read as such', async () => {
     const daemon = await broker.bus();
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -236,7 +228,7 @@ describe('an unusual post', () => {
     expect(text(seen.deliveries[0]!.body)).toBe('');
   });
 
-  it('posts work on one connection as well as on two', async ({ broker }) => {
+  it('posts work on one connection as well as on two', async () => {
     const connection = await openNats({ url: broker.server.url });
     const daemon = await createNatsBus(connection, { subjects: createSubjects(), log: recordingLog().log });
     broker.own(daemon);

@@ -1,17 +1,14 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Delivery, SharedIngress } from '../../src/bus/index.ts';
-import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Delivery } from '../../src/bus/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
 describe('the record of settled posts', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
-  const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
+  const broker = perTest(() => startBroker());
+  const { post, record, settledUpTo, stopped, held, shares } = settledOn(broker);
 
   describe('a stream that lost its newest posts in a crash', () => {
     const folder = () => join(broker.server.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');
@@ -80,14 +77,7 @@ describe('the record of settled posts', () => {
       await post(first, 1, 3);
       await keep();
       await post(first, 4, 6);
-      const ingress: SharedIngress = await first.share('a').startIngress({
-        failureTimeoutMs: 2_000,
-        after: null,
-        owner: A,
-        maxInFlight: 10,
-        onFloor: () => undefined,
-        onToken: async (token) => ingress.acknowledge(token),
-      });
+      await shares(first);
       await settledUpTo(6);
       expect((await record())?.last?.sequence).toBe(6);
       await first.close();
@@ -107,16 +97,12 @@ describe('the record of settled posts', () => {
     const bus = await broker.bus({ store: 'jetstream', log });
     const floors: number[] = [];
     let begun = 0;
-    const ingress: SharedIngress = await bus.share('a').startIngress({
+    const { ingress } = await shares(bus, {
       failureTimeoutMs: 1_000,
-      after: null,
-      owner: A,
-      maxInFlight: 10,
       onFloor: ({ sequence }) => floors.push(sequence),
       async onBegin() {
         begun += 1;
       },
-      onToken: async (token) => ingress.acknowledge(token),
     });
     await post(bus, 1, 3);
     await settledUpTo(3);
@@ -143,19 +129,9 @@ describe('the record of settled posts', () => {
     const stream = (await record())?.stream ?? '';
     let isElsewhere = (_: { stream: string; sequence: number }) => false;
     const bus = await broker.bus({ store: 'jetstream' });
-    const taken: number[] = [];
-    const ingress: SharedIngress = await bus.share('a').startIngress({
-      failureTimeoutMs: 2_000,
-      after: null,
-      owner: A,
-      maxInFlight: 10,
-      onFloor: () => undefined,
+    const { taken } = await shares(bus, {
       onSkip: (known) => {
         isElsewhere = known;
-      },
-      async onToken(token) {
-        taken.push(token.sequence);
-        ingress.acknowledge(token);
       },
     });
     await until('the open one is handed out', () => taken.length > 0);
@@ -167,22 +143,7 @@ describe('the record of settled posts', () => {
 
   it('a store knows its own posts after a daemon with logs of its own took over and was killed early', async () => {
     const { log, lines } = recordingLog();
-    const sharing = async () => {
-      const bus = await broker.bus({ store: 'jetstream', log });
-      const taken: number[] = [];
-      const ingress: SharedIngress = await bus.share('a').startIngress({
-        failureTimeoutMs: 2_000,
-        after: null,
-        owner: A,
-        maxInFlight: 10,
-        onFloor: () => undefined,
-        async onToken(token) {
-          taken.push(token.sequence);
-          ingress.acknowledge(token);
-        },
-      });
-      return { bus, taken };
-    };
+    const sharing = async () => shares(await broker.bus({ store: 'jetstream', log }));
     const earlier = await broker.bus();
     await post(earlier, 1, 3);
     await stopped(earlier, B, 3);

@@ -1,16 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SharedIngress } from '../../src/bus/index.ts';
-import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
 describe('the record of settled posts on a real server', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
+  const broker = perTest(() => startBroker());
 
-  const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
+  const { post, record, settledUpTo, stopped, held, shares } = settledOn(broker);
 
   it('another store skips settled posts, and reports how many are still in the stream', async () => {
     const { log, lines } = recordingLog();
@@ -126,22 +122,7 @@ describe('the record of settled posts on a real server', () => {
 
   it('the record is passed from daemons with shared logs to one with its own, and back', async () => {
     const { log, lines } = recordingLog();
-    const sharing = async () => {
-      const bus = await broker.bus({ store: 'jetstream', log });
-      const taken: number[] = [];
-      const ingress: SharedIngress = await bus.share('a').startIngress({
-        failureTimeoutMs: 2_000,
-        after: null,
-        owner: A,
-        maxInFlight: 10,
-        onFloor: () => undefined,
-        async onToken(token) {
-          taken.push(token.sequence);
-          if (token.sequence !== 3) ingress.acknowledge(token);
-        },
-      });
-      return { bus, ingress, taken };
-    };
+    const sharing = async () => shares(await broker.bus({ store: 'jetstream', log }), {}, 3);
     const first = await sharing();
     await post(first.bus, 1, 4);
     await until('all were handed out', () => first.taken.length >= 4);

@@ -1,17 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SharedIngress, Token } from '../../src/bus/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { batch } from '../contract/samples.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
-import { type Broker, OWNER, startBroker, until } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { OWNER, startBroker, until } from '../unit/bus/support.ts';
 
 /** What daemons with shared work need of the bus, on a real server. */
 describe('a daemon among others', () => {
-  let broker: Broker;
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
-  afterEach(() => broker.stop());
+  const broker = perTest(() => startBroker());
   const share = async (daemon: string) => (await broker.bus({ store: 'jetstream' })).share(daemon);
 
   it('a request to another daemon is answered, or reports that it is not there, or that it does not answer', async () => {

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
 import { ensureStreams } from '../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../src/bus/subjects.ts';
-import { startNatsServer } from '../support/index.ts';
+import { startNatsServer } from '../support/nats-server.ts';
 
 it('a server with little storage gets a smaller stream of dead letters, with a warning in the log (BUS-STREAMS-4)', async () => {
   const store = await mkdtemp(join(tmpdir(), 'parley-little-'));

@@ -1,15 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
-import { startNatsServer } from '../support/index.ts';
-import { type Broker, openBus, recordingLog, startBroker } from '../unit/bus/support.ts';
+import { perTest } from '../support/lifetime.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+import { openBus, recordingLog, startBroker } from '../unit/bus/support.ts';
 
-let broker: Broker;
-afterEach(() => broker.stop());
+const broker = perTest(() => startBroker());
 
 describe('the streams', () => {
-  beforeEach(async () => {
-    broker = await startBroker();
-  });
   const manager = () => broker.plain.jetstreamManager();
 
   it('the streams are created as the contract specifies', async () => {

@@ -12,7 +12,8 @@ import { createDiskActor } from '../chaos/actors/disk.ts';
 import { createProxyActor } from '../chaos/actors/proxy.ts';
 import { createToolServerActor, KEY_FIELD } from '../chaos/actors/tool-server.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../chaos/environment.ts';
-import { launcher, startNatsServer, strangersEnvironment } from '../support/index.ts';
+import { launcher, strangersEnvironment } from '../support/cli.ts';
+import { startNatsServer } from '../support/nats-server.ts';
 
 /** The actors that break a daemon must themselves work as documented. */
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type ApiHandler, type Bus, createSubjects } from '../../src/bus/index.ts';
 import { createNatsBus, type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
 import { connect, type Entry, type FollowEvent, type ParleyClient } from '../../src/client/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** The client library on a real server, with a daemon whose log is a list. */
 

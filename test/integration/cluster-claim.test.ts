@@ -3,7 +3,7 @@ import { createSubjects } from '../../src/bus/index.ts';
 import { openNats, reserveSubjects } from '../../src/bus/nats/index.ts';
 import type { ParleyError } from '../../src/kernel/index.ts';
 import { createProxyActor, type ProxyActor } from '../chaos/actors/proxy.ts';
-import { freePort, startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { freePort, startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { recordingLog } from '../unit/bus/support.ts';
 
 /** On a cluster of servers a subscription reaches the other servers later than its own (CLAIM-1). */

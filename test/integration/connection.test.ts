@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NatsOptions } from '../../src/bus/nats/index.ts';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { makeCertificates, type TestCertificates } from '../support/certificates.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 let directory: string;
 let certificates: TestCertificates;

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createSubjects, permissionsOf } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
 import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 const ANYTHING = { publish: ['>'], subscribe: ['>'], answers: false };
 

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
-import { openProject, type Project } from '../support/index.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const KEY = 'sk-secret-of-the-probe';
 const program = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));

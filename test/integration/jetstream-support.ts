@@ -4,8 +4,8 @@ import { createSubjects } from '../../src/bus/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/index.ts';
 import { createProxyActor } from '../chaos/actors/proxy.ts';
-import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/index.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
+import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/nats-server.ts';
 
 /** Servers, stores and clients of one test. They end with it. */
 

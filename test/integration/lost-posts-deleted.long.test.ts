@@ -1,8 +1,9 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import { openProject, type Project, startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { openProject } from '../support/project.ts';
 import { postOnStream } from '../support/stream-post.ts';
 import { until } from '../unit/bus/support.ts';
 
@@ -11,18 +12,11 @@ const SLOW = { timeout: 90_000 };
 describe.each(['file', 'jetstream'] as const)(
   'deletions in a store of kind %s after the ingress stream lost its newest posts',
   (store) => {
-    let nats: TestNatsServer;
-    let project: Project;
     let client: ParleyClient;
+    const project = perTest(() => openProject({ nats: {} }));
+    const { nats } = project;
     beforeEach(async () => {
-      nats = await startNatsServer();
-      project = await openProject({ nats: nats.url });
       client = await connect({ url: nats.url });
-    });
-    afterEach(async () => {
-      await client.close();
-      await project.close();
-      await nats.stop();
     });
 
     const directory = () => join(project.root, 'a');

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import { EVERYTHING, type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
+import { freePort } from '../support/nats-server.ts';
 
 /** Servers over streamable HTTP. */
 
@@ -166,12 +166,3 @@ describe('a published MCP server over HTTP', () => {
     }
   });
 });
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}

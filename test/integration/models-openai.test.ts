@@ -8,7 +8,7 @@ import {
   type FakeProvider,
   type FakeReply,
   startFakeProvider,
-} from '../support/index.ts';
+} from '../support/fake-provider.ts';
 import { BODY, type Call, callAt, failureOf, KEY, LIMITS, requestWith } from './models-openai-support.ts';
 
 let provider: FakeProvider | null = null;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentTurn } from '../../src/client/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   answered,
   openRemoteSite,

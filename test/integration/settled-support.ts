@@ -1,4 +1,4 @@
-import type { Bus, Delivery, Owner } from '../../src/bus/index.ts';
+import type { Bus, Delivery, Owner, SharedIngress, SharedIngressOptions } from '../../src/bus/index.ts';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import {
   type Broker,
@@ -18,14 +18,14 @@ export const B: Owner = { id: 'store-b', name: 'store b' };
 export const warnings = (lines: ReturnType<typeof recordingLog>['lines']) =>
   lines.filter(({ message }) => message.includes('--replay')).map(({ fields }) => fields);
 
-export function settledOn(broker: () => Broker) {
+export function settledOn(broker: Broker) {
   async function post(bus: PostingBus, from: number, to: number): Promise<void> {
     for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
   }
   /** Null: no record yet. nats-server 2.9.10 crashes when it reads from a stream that is being created. */
   async function record(): Promise<SettledRecord | null> {
     try {
-      const manager = await broker().plain.jetstreamManager();
+      const manager = await broker.plain.jetstreamManager();
       if ((await manager.streams.info('PARLEY_SETTLED')).state.messages === 0) return null;
       const query = { last_by_subj: 'parley.settled' };
       return JSON.parse(text((await manager.streams.getMessage('PARLEY_SETTLED', query)).data));
@@ -43,5 +43,18 @@ export function settledOn(broker: () => Broker) {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === posts);
     await bus.stopIngress();
   }
-  return { post, record, settledUpTo, stopped, held };
+  /** A daemon with shared logs, which takes all posts, and acknowledges all but one. */
+  async function shares<T extends Bus>(bus: T, more: Partial<SharedIngressOptions> = {}, except = 0) {
+    const taken: number[] = [];
+    const ingress: SharedIngress = await bus.share('a').startIngress({
+      ...{ failureTimeoutMs: 2_000, after: null, owner: A, maxInFlight: 10, onFloor: () => undefined },
+      async onToken(token) {
+        taken.push(token.sequence);
+        if (token.sequence !== except) ingress.acknowledge(token);
+      },
+      ...more,
+    });
+    return { bus, ingress, taken };
+  }
+  return { post, record, settledUpTo, stopped, held, shares };
 }

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { connect, readConnectionFile, writeConnectionFile } from '../../src/client/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 const releases: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -1,22 +1,13 @@
-import { access, writeFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connect, type ParleyClient } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  runCli,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { posting } from '../support/http.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { call } from '../support/route-rules.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { type Guarded, startGuarded } from '../support/server-users.ts';
 
 /**
  * An approval lets a shell command run. Attackers have the rights that `parley nats-config` gives a publisher, or
@@ -31,13 +22,8 @@ const USERS = {
 };
 const TOKENS = { posts: 'posts-secret-alice', approves: 'approves-secret-alice', bob: 'approves-secret-bob' };
 
-let project: Project;
-let nats: TestNatsServer;
-let users: ServerUsers;
+let project: Guarded;
 let http: string;
-const connections = createConnections();
-const clients: ParleyClient[] = [];
-const who = (name: string) => users.options(name, nats.url);
 
 async function start(approvals?: object): Promise<void> {
   const reply = (file: string) => call('', 'shell', { command: `touch ${file}` });
@@ -70,33 +56,21 @@ async function start(approvals?: object): Promise<void> {
   ];
   const agent = (name: string) =>
     `---\nname: ${name}\ndescription: works\ntools: [shell, delegate, handoff, ask, fs_list]\n---\nYou work.`;
-  project = await openProject({
-    settings: scriptedSettings({ http: { people }, ...(approvals && { approvals }) }),
+  const options = {
+    settings: { http: { people }, ...(approvals && { approvals }) },
     env: { POSTS: TOKENS.posts, APPROVES: TOKENS.approves, BOB: TOKENS.bob },
     agents: { lead: agent('Lead'), dev: agent('Dev') },
-  });
-  await writeFile(join(project.config, 'script.yaml'), JSON.stringify({ rules }));
-  users = await describeUsers(project.root, 'password', { acme: USERS });
-  nats = await startNatsServer({ config: users.config });
-  const flags = users.flags('daemon', nats.url);
-  http = (await project.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0')).ready.http ?? '';
+    script: rules,
+    http: true,
+  };
+  project = untilTestEnds(await startGuarded(options, USERS, '--store', 'jetstream'));
+  http = project.http;
 }
 
-afterEach(async () => {
-  for (const one of clients.splice(0)) await one.close();
-  await connections.close();
-  await project.close();
-  await nats?.stop();
-});
-
-async function client(name: string): Promise<ParleyClient> {
-  const made = await connect({ ...who(name), requests: { attempts: 1 } } as never);
-  clients.push(made);
-  return made;
-}
+const client = (name: string) => project.clientOf(name, { attempts: 1 });
 
 async function post(name: string, content: string, conversation = 'demo', more: object = {}): Promise<void> {
-  const connection = await connections.connect(who(name));
+  const connection = await project.connectAs(name);
   const body = JSON.stringify({ content, ...more });
   await connection.request(`parley.in.${name}.${conversation}`, body, { timeout: 5_000 });
 }
@@ -112,17 +86,16 @@ async function ask(conversation = 'demo', content = 'make it', more: object = {}
 
 /** An answer on a publisher's own subject. */
 async function answerAs(name: string, approvalId: string, answer = 'approve', more: object = {}) {
-  const raw = await connections.connect(who(name));
+  const raw = await project.connectAs(name);
   const body = JSON.stringify({ approvalId, answer, ...more });
   return (await raw.request(`parley.api.answer.${name}`, body, { timeout: 5_000 })).json();
 }
 
 async function answerOver(token: string, approvalId: string, more: object = {}) {
-  const response = await fetch(`${http}/api/approvals/${approvalId}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ answer: 'approve', ...more }),
-  });
+  const response = await fetch(
+    `${http}/api/approvals/${approvalId}`,
+    posting({ answer: 'approve', ...more }, { authorization: `Bearer ${token}` }),
+  );
   return { status: response.status, body: (await response.json()) as object };
 }
 
@@ -167,7 +140,7 @@ describe('a shared server without approvers', () => {
 
   it('the operator approves a call, and the publisher may deny a call of its own request', async () => {
     const approvalId = await ask();
-    const flags = users.flags('ops', nats.url);
+    const flags = project.flags('ops');
     const asPublisher = await runCli(['approve', approvalId, ...flags]);
     expect([asPublisher.code, asPublisher.stderr]).toEqual([1, expect.stringContaining('--operator')]);
     expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
@@ -232,7 +205,7 @@ describe('a shared server with approvers', () => {
     expect(await answerAs('bob', approvalId)).toMatchObject(OWN);
     expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 403, body: OWN });
     expect(await isRun()).toBe(false);
-    const flags = users.flags('ops', nats.url);
+    const flags = project.flags('ops');
     expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
     expect(await isRun()).toBe(true);
   }
@@ -311,7 +284,7 @@ describe('a shared server with approvers', () => {
   /** The answer of each entry point for this id. */
   async function everywhere(id: string): Promise<string[]> {
     const text = JSON.stringify;
-    const flags = users.flags('ops', nats.url);
+    const flags = project.flags('ops');
     const params = { name: 'answer', arguments: { approvalId: id, answer: 'approve' } };
     const cli = await runCli(['approve', id, '--operator', ...flags, '--json']);
     return [
@@ -323,15 +296,10 @@ describe('a shared server with approvers', () => {
   }
 
   async function over(path: string, body: object): Promise<string> {
-    const response = await fetch(`${http}${path}`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${TOKENS.bob}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify(body),
-    });
+    const response = await fetch(
+      `${http}${path}`,
+      posting(body, { authorization: `Bearer ${TOKENS.bob}`, accept: 'application/json, text/event-stream' }),
+    );
     return response.text();
   }
 });

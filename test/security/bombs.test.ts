@@ -7,16 +7,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { MessageTooLarge } from '../../src/tools/mcp/failure.ts';
 import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
-import {
-  type FakeProvider,
-  finished,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-} from '../support/index.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { finished, followUntil, ofType } from '../support/log.ts';
+import { openProject, type Project, providerSettings } from '../support/project.ts';
 
 /** Answers of providers and MCP servers that are small when sent and huge when decoded. */
 

@@ -7,7 +7,7 @@ import { connect, type NatsConnection, nkeyAuthenticator } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificates } from '../support/certificates.ts';
 import { type DeployedCluster, prepareDeployed } from '../support/cluster.ts';
-import { NATS_SERVER_BINARY } from '../support/index.ts';
+import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 
 /** A server of a stranger that reaches the route port of the deployed cluster, and there could act as every user. */
 

@@ -2,18 +2,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type FakeProvider,
-  type FakeRequest,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  startFakeProvider,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import type { FakeRequest } from '../support/fake-provider.ts';
+import { perTest } from '../support/lifetime.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
 
 /**
  * An attacker who can read the data directory or the streams searches for texts of a deleted conversation: a post,
@@ -23,9 +15,6 @@ import {
 const MARKER = 'Zq7hunter2Zq7';
 const PAM = '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell]\n---\nPERSONA OF PAM';
 
-let nats: TestNatsServer;
-let provider: FakeProvider;
-let project: Project;
 let connection: NatsConnection;
 
 const answer = ({ json }: FakeRequest) => {
@@ -35,23 +24,23 @@ const answer = ({ json }: FakeRequest) => {
   return { toolCalls: [{ name: 'shell', arguments: JSON.stringify({ command }) }] };
 };
 
-beforeEach(async () => {
-  nats = await startNatsServer();
-  provider = await startFakeProvider(answer);
+const project = perTest(() => {
   const tools = { policy: [{ tool: 'shell', allow: true }] };
-  project = await openProject({
-    nats: nats.url,
+  return openProject({
+    nats: {},
     agents: { pm: PAM },
-    settings: providerSettings(provider.url, { tools }),
-    env: { PARLEY_CRASH_POINTS: 'conversation-removed:1' }, // read with --allow-crash-points only
+    settings: { tools },
+    model: answer,
+    env: { PARLEY_CRASH_POINTS: 'conversation-removed:1' },
+    // read with --allow-crash-points only
   });
+});
+const { nats } = project;
+beforeEach(async () => {
   connection = await connect({ servers: nats.url });
 });
 afterEach(async () => {
   await connection.close();
-  await project.close();
-  await provider.close();
-  await nats.stop();
 });
 
 async function filesWith(text: string, directory: string): Promise<string[]> {

@@ -4,7 +4,7 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, scriptedSettings } from '../support/index.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 
 /** Another user of this machine reads files of Parley, locks them, or changes the configuration. */
 

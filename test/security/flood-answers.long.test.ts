@@ -1,12 +1,6 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { startGuarded } from '../support/server-users.ts';
 
 /** Alice may answer no approval but those of her own requests. She denies what does not exist, as fast as she can. */
 const FLOOD = 60_000;
@@ -16,30 +10,17 @@ const USERS = {
   bob: { role: 'publisher', conversations: ['demo'] },
 };
 
-let project: Project;
-let nats: TestNatsServer;
-let users: ServerUsers;
-const connections = createConnections();
-
-beforeEach(async () => {
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  users = await describeUsers(project.root, 'password', { acme: USERS });
-  nats = await startNatsServer({ config: users.config });
-  await project.up('--store', 'jetstream', ...users.flags('daemon', nats.url));
-});
-afterEach(async () => {
-  await connections.close();
-  await project.close();
-  await nats.stop();
-});
+const project = perTest(() =>
+  startGuarded(
+    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
+    USERS,
+    ...['--store', 'jetstream'],
+  ),
+);
 
 it('a publisher that answers unknown approvals as fast as it can does not keep others from posting', async () => {
-  const alice = await connections.connect(users.options('alice', nats.url));
-  const bob = await connections.connect(users.options('bob', nats.url));
+  const alice = await project.connectAs('alice');
+  const bob = await project.connectAs('bob');
   const codes = new Set<string>();
   alice.subscribe('_INBOX.alice.flood', {
     callback: (_error, message) => void codes.add(message.json<{ code: string }>().code),

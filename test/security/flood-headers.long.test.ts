@@ -1,14 +1,8 @@
 import { connect as connectTo } from 'node:net';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { beforeEach, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { startGuarded } from '../support/server-users.ts';
 
 /** A publisher writes headers that no client writes, in a flood of long posts, too: then bodies are not read for two seconds. */
 const USERS = {
@@ -19,29 +13,18 @@ const USERS = {
 /** Bytes of a post: 20 of them use up the rate of a minute. */
 const LONG = 62 * 16_384 - 100;
 
-let project: Project;
-let nats: TestNatsServer;
-let users: ServerUsers;
 let alice: NatsConnection;
 let bob: NatsConnection;
-const connections = createConnections();
 
+const project = perTest(() =>
+  startGuarded(
+    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
+    USERS,
+  ),
+);
 beforeEach(async () => {
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  users = await describeUsers(project.root, 'password', { acme: USERS });
-  nats = await startNatsServer({ config: users.config });
-  await project.up(...users.flags('daemon', nats.url));
-  alice = await connections.connect(users.options('alice', nats.url));
-  bob = await connections.connect(users.options('bob', nats.url));
-});
-afterEach(async () => {
-  await connections.close();
-  await project.close();
-  await nats.stop();
+  alice = await project.connectAs('alice');
+  bob = await project.connectAs('bob');
 });
 
 async function ask(id: string) {
@@ -84,7 +67,7 @@ it.each([
 ])(
   'a message on %s with the header line %j does not keep another publisher from being answered',
   async (subject, line) => {
-    const url = new URL(nats.url);
+    const url = new URL(project.server.url);
     const socket = connectTo(Number(url.port), url.hostname);
     const pongs = new Promise<void>((resolve) => {
       let text = '';

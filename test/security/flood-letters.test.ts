@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createSubjects, type RefusedRuns } from '../../src/bus/index.ts';
 import { ensureStreams, openNats } from '../../src/bus/nats/index.ts';
 import { refusedRunsAfter } from '../../src/bus/nats/ingress/refused-posts.ts';
-import { startNatsServer } from '../support/index.ts';
+import { startNatsServer } from '../support/nats-server.ts';
 
 /** Two publishers flood in turn, so that each of their posts is a run of its own. */
 const LETTERS = 60;

@@ -1,12 +1,6 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { afterEach, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher posts far beyond its limit into one conversation, so that almost each post is refused. */
@@ -14,25 +8,18 @@ const FLOOD = 15_000;
 /** At most: more posts than these are refused, whatever the rate adds meanwhile. */
 const ACCEPTED = 4_000;
 
-let project: Project;
-let nats: TestNatsServer;
-let daemon: RunningDaemon;
 const connections = createConnections();
 
-beforeEach(async () => {
-  nats = await startNatsServer();
-  project = await openProject({
-    nats: nats.url,
-    settings: scriptedSettings(),
+const project = perTest(() =>
+  startProject({
+    nats: {},
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  daemon = await project.up();
-});
+    script: [{ reply: { text: 'noted' } }],
+  }),
+);
+const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();
-  await project.close();
-  await nats.stop();
 });
 
 it('a publisher whose flood is refused does not keep others from posting, and the daemon gets to its end', async () => {

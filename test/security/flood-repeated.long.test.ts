@@ -1,12 +1,6 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { startGuarded } from '../support/server-users.ts';
 
 /** A publisher floods, and has a reason for which the daemon would have to read each of its posts. */
 const FLOOD = 100_000;
@@ -18,28 +12,14 @@ const USERS = {
   bob: { role: 'publisher', conversations: ['demo'] },
 };
 
-let project: Project;
-let nats: TestNatsServer;
-let users: ServerUsers;
-const connections = createConnections();
+const project = perTest(() =>
+  startGuarded(
+    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
+    USERS,
+  ),
+);
 
-beforeEach(async () => {
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  users = await describeUsers(project.root, 'password', { acme: USERS });
-  nats = await startNatsServer({ config: users.config });
-  await project.up(...users.flags('daemon', nats.url));
-});
-afterEach(async () => {
-  await connections.close();
-  await project.close();
-  await nats.stop();
-});
-
-const connectAs = (name: string) => connections.connect(users.options(name, nats.url));
+const { connectAs } = project;
 
 /** Resolves when almost all posts of the flood were refused with shared letters. */
 async function flood(body: (place: number) => string) {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { ensureStreams, type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
 import { skipAhead } from '../../src/bus/nats/ingress/skip-ahead.ts';
-import { startNatsServer, type TestNatsServer } from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** More subjects than a server names in one answer. */
 const CONVERSATIONS = 100_003;

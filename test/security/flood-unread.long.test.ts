@@ -1,12 +1,6 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { afterEach, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { startProject } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher sends posts as fast as the server takes them, without waiting for acknowledgements. */
@@ -20,25 +14,18 @@ interface Letter {
   readonly refused?: { readonly count: number; readonly runs: readonly (readonly [number, number])[] };
 }
 
-let project: Project;
-let nats: TestNatsServer;
-let daemon: RunningDaemon;
 const connections = createConnections();
 
-beforeEach(async () => {
-  nats = await startNatsServer();
-  project = await openProject({
-    nats: nats.url,
-    settings: scriptedSettings(),
+const project = perTest(() =>
+  startProject({
+    nats: {},
     agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  daemon = await project.up();
-});
+    script: [{ reply: { text: 'noted' } }],
+  }),
+);
+const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();
-  await project.close();
-  await nats.stop();
 });
 
 async function flood(count: number, body: (place: number) => string = (place) => `post ${place}`) {
@@ -136,7 +123,7 @@ it('a daemon that is killed in the midst of a flood loses no post, and refuses n
   daemon.signal('SIGKILL');
   await daemon.exited;
   await flooding;
-  daemon = await project.up();
+  await project.up();
   const held = async () => (await streams.info('PARLEY_IN')).state.messages;
   await expect.poll(held, { timeout: 60_000, interval: 200 }).toBeLessThan(10_000);
   const refusedRuns = async () => {

@@ -1,40 +1,27 @@
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  followUntil,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { ask } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
 
 /** More than one publisher may post in a minute by the shipped limits: 1,200. */
 const FLOOD = 1_500;
 
 describe('a publisher that posts as fast as it can, with the shipped limits', () => {
-  let project: Project;
-  let nats: TestNatsServer;
   let flooder: NatsConnection;
-  let client: ParleyClient;
-  beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings(),
+  const project = perTest(() =>
+    startProject({
+      nats: {},
       agents: { lead: '---\nname: Lead\n---\nLEAD' },
-      files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-    });
-    await project.up();
-    client = await project.connect();
+      script: [{ reply: { text: 'noted' } }],
+    }),
+  );
+  const { nats, client } = project;
+  beforeEach(async () => {
     flooder = await connect({ servers: nats.url });
   });
   afterEach(async () => {
     await flooder.close();
-    await project.close();
-    await nats.stop();
   });
 
   it('is refused beyond its rate, and another one is answered meanwhile', async () => {
@@ -52,8 +39,7 @@ describe('a publisher that posts as fast as it can, with the shipped limits', ()
       flooder.publish(`parley.in.flooder.flood-${count % 10}`, post);
     }
     await flooder.flush();
-    await client.post({ conversation: 'quiet', publisher: 'alice', content: 'Hello' });
-    await followUntil(client, 'quiet', turnsEnded(1));
+    await ask(client, 'quiet', 'Hello');
     await expect.poll(() => refused, { timeout: 60_000 }).toBeGreaterThan(20);
     expect([...codes]).toEqual(['RATE_LIMITED']);
     expect(refused).toBeLessThanOrEqual(FLOOD - 1_200);

@@ -1,22 +1,15 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  openProject,
-  type Project,
-  type RunningDaemon,
-  scriptedSettings,
-  startNatsServer,
-  until,
-} from '../support/index.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf } from '../support/log.ts';
+import { openProject, type RunningDaemon } from '../support/project.ts';
+import { until } from '../support/steps.ts';
 
 /** A file from a stranger that is imported, next to a conversation in which a call waits for an approval. */
 describe('a forged file that an operator imports', () => {
-  let nats: Awaited<ReturnType<typeof startNatsServer>>;
-  let project: Project;
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
@@ -30,31 +23,23 @@ describe('a forged file that an operator imports', () => {
     await daemon.stop();
   };
 
-  beforeAll(async () => {
-    nats = await startNatsServer();
-    project = await openProject({
-      nats: nats.url,
-      settings: scriptedSettings({ tools: { project: 'project' }, approvals: { ownRequests: true } }),
+  const project = shared(() =>
+    openProject({
+      nats: {},
+      settings: { tools: { project: 'project' }, approvals: { ownRequests: true } },
       agents: { lead: '---\nname: Lena\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
-      files: {
-        'script.yaml': {
-          rules: [
-            {
-              when: { last: '/^go/' },
-              reply: { tool_calls: [{ name: 'shell', arguments: { command: 'touch victim' } }] },
-            },
-            { reply: { text: 'Noted.' } },
-          ],
+      script: [
+        {
+          when: { last: '/^go/' },
+          reply: { tool_calls: [{ name: 'shell', arguments: { command: 'touch victim' } }] },
         },
-      },
-    });
+        { reply: { text: 'Noted.' } },
+      ],
+    }),
+  );
+  beforeAll(async () => {
     await mkdir(join(project.root, 'project'));
     await up();
-  });
-  afterAll(async () => {
-    await client?.close();
-    await project?.close();
-    await nats?.stop();
   });
 
   /** The operator approved `touch NAME`, and it did not run yet. */

@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { type ParleyClient, connect as parleyClient } from '../../src/client/index.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { perTest } from '../support/lifetime.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject } from '../support/project.ts';
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
@@ -45,7 +41,6 @@ interface Offer {
   readonly reply: string;
 }
 
-let project: Project;
 let nats: TestNatsServer;
 let ops: ParleyClient;
 const connections = createConnections();
@@ -56,21 +51,18 @@ const who = (name: string) => ({
   inboxPrefix: `_INBOX.${name}`,
 });
 
-beforeEach(async () => {
-  project = await openProject({
-    settings: scriptedSettings(),
+const project = perTest(() =>
+  openProject({
     agents: {
       lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
       critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
     },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-});
+    script: [{ reply: { text: 'noted' } }],
+  }),
+);
 afterEach(async () => {
   await ops?.close();
   await connections.close();
-  await project.close();
-  await nats?.stop();
 });
 
 describe.each([
@@ -79,6 +71,7 @@ describe.each([
 ])('live subjects on a server with %s', (_, configured) => {
   it('live text of a remote agent is shown in a conversation only while it is offered a turn there', async () => {
     nats = await startNatsServer({ config: await configured() });
+    project.defer(() => nats.stop());
     await project.up(
       ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', 'daemon'],
       ...['--nats-password', 'daemon-pw', '--nats-inbox-prefix', '_INBOX.daemon'],

@@ -3,21 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
 import { hideFolder } from '../../src/tools/processes.ts';
-import {
-  type FakeProvider,
-  followUntil,
-  launcher,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  scriptedSettings,
-  startFakeProvider,
-  turnsEnded,
-} from '../support/index.ts';
+import { launcher } from '../support/cli.ts';
+import { shared } from '../support/lifetime.ts';
+import { followUntil, turnsEnded } from '../support/log.ts';
+import { openProject, type RunningDaemon, scriptedSettings } from '../support/project.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /**
@@ -52,8 +44,6 @@ echo searched
 exit 3
 `;
 
-let provider: FakeProvider;
-let project: Project;
 let daemon: RunningDaemon;
 let url: string;
 let token: string;
@@ -64,32 +54,30 @@ const CALLS: Readonly<Record<string, object>> = {
   read: { name: 'fs_read', arguments: '{"path":"@project/data/connection.json"}' },
 };
 
-beforeAll(async () => {
-  provider = await startFakeProvider(({ json }) => {
-    const call = CALLS[json.messages?.at(-1)?.content ?? ''];
-    return call ? { toolCalls: [call as never] } : { text: 'noted' };
-  });
-  project = await openProject({
-    settings: providerSettings(provider.url, {
+const project = shared(() =>
+  openProject({
+    settings: {
       defaultAgent: 'dev',
       tools: {
         project: '.',
         policy: [{ agent: 'dev', tool: 'shell', match: { command: '^npm test$' }, allow: true }],
       },
-    }),
+    },
+    model: ({ json }) => {
+      const call = CALLS[json.messages?.at(-1)?.content ?? ''];
+      return call ? { toolCalls: [call as never] } : { text: 'noted' };
+    },
     agents: { dev: AGENT },
     env: { PARLEY_HTTP_TOKEN: '', MARK },
-  });
+  }),
+);
+beforeAll(async () => {
   const test = `DATA=${project.data} sh attack.sh > found.txt 2>&1`;
   await writeFile(join(project.root, 'package.json'), JSON.stringify({ scripts: { test } }));
   await writeFile(join(project.root, 'attack.sh'), ATTACK);
   daemon = await project.up('--http', '127.0.0.1:0');
   url = String(daemon.ready.http);
   token = (await project.parley('token')).stdout.trimEnd();
-});
-afterAll(async () => {
-  await project?.close();
-  await provider?.close();
 });
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });

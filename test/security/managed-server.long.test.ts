@@ -5,16 +5,13 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type NatsConnection } from 'nats';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, servesNats } from '../support/index.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { openProject, servesNats } from '../support/project.ts';
 
 /** Another local user listens on the port of a managed nats-server that died, and records what it receives. */
 
-let project: Project;
-beforeEach(async () => {
-  project = await openProject();
-});
-afterEach(() => project.close());
+const project = perTest(() => openProject());
 
 interface FakeServer {
   /** Everything that its clients sent. */

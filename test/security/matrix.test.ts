@@ -2,13 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERBS } from '../../src/bus/index.ts';
 import type { NatsConnection } from '../../src/bus/nats/index.ts';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 /**

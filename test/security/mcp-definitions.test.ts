@@ -3,18 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import {
-  callsOf,
-  type FakeProvider,
-  finished,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  runCli,
-  startFakeProvider,
-} from '../support/index.ts';
+import { runCli } from '../support/cli.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { callsOf, finished, followUntil } from '../support/log.ts';
+import { openProject, type Project, providerSettings, type RunningDaemon } from '../support/project.ts';
 
 /** An MCP server whose definitions of tools attack the daemon that checks arguments against them. */
 

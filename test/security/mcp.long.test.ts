@@ -9,17 +9,9 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  callsOf,
-  type FakeProvider,
-  finished,
-  followUntil,
-  openProject,
-  type Project,
-  providerSettings,
-  type RunningDaemon,
-  startFakeProvider,
-} from '../support/index.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { callsOf, finished, followUntil } from '../support/log.ts';
+import { openProject, type Project, providerSettings, type RunningDaemon } from '../support/project.ts';
 
 /** A malicious MCP server controls the descriptions of its tools and its answers. */
 

@@ -1,15 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headers } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import {
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
-import { createConnections, describeUsers } from '../support/server-users.ts';
+import { shared } from '../support/lifetime.ts';
+import { startGuarded } from '../support/server-users.ts';
 
 /**
  * A publisher signs with the name of another person, or posts into a conversation that is not in its list. The
@@ -23,38 +17,21 @@ const USERS = {
   bob: { role: 'publisher', conversations: 'all' },
 };
 
-let project: Project;
-let nats: TestNatsServer;
 let ops: ParleyClient;
-const connections = createConnections();
-const who = (name: string) => ({
-  url: nats.url,
-  user: name,
-  password: `${name}-pw`,
-  inboxPrefix: `_INBOX.${name}`,
-});
 const json = (value: object) => Buffer.from(JSON.stringify(value));
 
+const project = shared(() =>
+  startGuarded(
+    {
+      agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
+      script: [{ reply: { text: 'noted' } }],
+    },
+    USERS,
+  ),
+);
+const { connections, who } = project;
 beforeAll(async () => {
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  nats = await startNatsServer({
-    config: (await describeUsers(project.root, 'password', { acme: USERS })).config,
-  });
-  await project.up(
-    ...['--nats', nats.url, '--nats-user', 'daemon', '--nats-password', 'daemon-pw'],
-    ...['--nats-inbox-prefix', '_INBOX.daemon'],
-  );
-  ops = await connect(who('ops'));
-});
-afterAll(async () => {
-  await ops?.close();
-  await connections.close();
-  await project.close();
-  await nats?.stop();
+  ops = await project.clientOf('ops');
 });
 
 /**
@@ -101,7 +78,15 @@ describe('a publisher that signs with the name of another person', () => {
     const { entries } = await ops.request('entries', { conversation: 'demo' });
     const authors = entries.flatMap(({ type, author: by }) => (type === 'message' ? [by.name] : []));
     expect(authors.filter((name) => name === 'bob').length).toBe(1);
-    const shown = await project.parley('show', 'demo', '--nats', nats.url, '--nats-user', 'ops', ...OPS);
+    const shown = await project.parley(
+      'show',
+      'demo',
+      '--nats',
+      project.server.url,
+      '--nats-user',
+      'ops',
+      ...OPS,
+    );
     expect(shown.stdout).toContain('alice as bob');
   });
 
@@ -152,7 +137,7 @@ describe('a publisher with a list of conversations', () => {
     } finally {
       await alice.close();
     }
-    const flags = ['--nats', nats.url, '--nats-user', 'alice', '--nats-password', 'alice-pw'];
+    const flags = ['--nats', project.server.url, '--nats-user', 'alice', '--nats-password', 'alice-pw'];
     const said = await project.parley(
       'say',
       'demo',

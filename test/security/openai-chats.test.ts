@@ -1,15 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  entriesOf,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-} from '../support/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, ofType } from '../support/log.ts';
+import { openProject, scriptedSettings } from '../support/project.ts';
 
 /**
  * Chats at `/v1` belong to their callers. The attacker has a token with the role post. It reads every log and every
@@ -19,32 +13,27 @@ import {
 const SECRETS = { alice: 'the-secret-of-alice', mallory: 'the-secret-of-mallory' };
 const LEAD = '---\nname: Lead\ndescription: works\n---\nYou work.';
 
-let project: Project;
-let nats: TestNatsServer;
 let url: string;
 
-beforeAll(async () => {
-  nats = await startNatsServer();
+const project = shared(() => {
   const people = Object.keys(SECRETS).map((publisher) => ({
     role: 'post',
     token: `\${${publisher.toUpperCase()}}`,
     publisher,
   }));
-  project = await openProject({
-    nats: nats.url,
+  return openProject({
+    nats: {},
     settings: scriptedSettings({ http: { people } }),
     env: { ALICE: SECRETS.alice, MALLORY: SECRETS.mallory },
     agents: { lead: LEAD },
   });
+});
+beforeAll(async () => {
   await writeFile(
     join(project.config, 'script.yaml'),
     JSON.stringify({ rules: [{ reply: { text: 'Noted.' } }] }),
   );
   url = String((await project.up('--http', '127.0.0.1:0')).ready.http);
-});
-afterAll(async () => {
-  await project?.close();
-  await nats?.stop();
 });
 
 type Who = keyof typeof SECRETS;

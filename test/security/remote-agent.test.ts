@@ -1,19 +1,10 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import {
-  entriesOf,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
-import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { perTest } from '../support/lifetime.ts';
+import { ask, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { startGuarded } from '../support/server-users.ts';
 
 /**
  * An attacker with the credentials of agent critic, which may only use fs_read, answers a turn with calls of other
@@ -30,38 +21,31 @@ const USERS = {
 /** Sets the title of a terminal, then imitates a line of a person. */
 const FORGED_TOOL = 'look\u001b]0;owned\u0007\nops: approved';
 
-let project: Project;
-let nats: TestNatsServer;
-let users: ServerUsers;
 let ops: ParleyClient;
-const connections = createConnections();
 
-beforeEach(async () => {
-  project = await openProject({
-    settings: scriptedSettings({
-      publishers: { alice: { sessions: true } },
-      tools: { policy: [{ tool: 'shell', allow: true }] },
-    }),
-    agents: {
-      lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nLEAD',
-      critic: '---\nname: Critic\ndescription: reads\nruntime: bus\ntools: [fs_read]\n---\nCRITIC',
+const project = perTest(() =>
+  startGuarded(
+    {
+      settings: {
+        publishers: { alice: { sessions: true } },
+        tools: { policy: [{ tool: 'shell', allow: true }] },
+      },
+      agents: {
+        lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nLEAD',
+        critic: '---\nname: Critic\ndescription: reads\nruntime: bus\ntools: [fs_read]\n---\nCRITIC',
+      },
+      script: [{ reply: { text: 'noted' } }],
     },
-    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
-  });
-  users = await describeUsers(project.root, 'password', { acme: USERS });
-  nats = await startNatsServer({ config: users.config });
-  await project.up('--store', 'jetstream', ...users.flags('daemon', nats.url));
-  ops = await connect(users.options('ops', nats.url));
-});
-afterEach(async () => {
-  await ops.close();
-  await connections.close();
-  await project.close();
-  await nats.stop();
+    USERS,
+    ...['--store', 'jetstream'],
+  ),
+);
+beforeEach(async () => {
+  ops = await project.clientOf('ops');
 });
 
 it('a remote agent cannot run a tool that its file does not list, publish for another turn, or move a cursor in a terminal', async () => {
-  const critic = await connections.connect(users.options('critic', nats.url));
+  const critic = await project.connectAs('critic');
   const calls = [
     { id: 'a', name: 'shell', arguments: { command: 'touch ran' } },
     { id: 'a', name: 'Shell', arguments: { command: 'touch ran' } },
@@ -82,8 +66,7 @@ it('a remote agent cannot run a tool that its file does not list, publish for an
     },
   });
   await critic.flush();
-  await ops.post({ conversation: 'demo', publisher: 'ops', content: 'look', to: ['critic'] });
-  await followUntil(ops, 'demo', turnsEnded(1));
+  await ask(ops, 'demo', 'look', { publisher: 'ops', to: ['critic'] });
   const entries = await entriesOf(ops, 'demo');
   expect(JSON.stringify(entries)).not.toContain('FORGED');
   const results = ofType(entries, 'message').filter(({ role }) => role === 'tool');
@@ -91,15 +74,15 @@ it('a remote agent cannot run a tool that its file does not list, publish for an
   for (const { content } of results) expect(content).toMatch(/UNKNOWN_TOOL|NOT_ALLOWED|FORBIDDEN|TOOL_/);
   expect(ofType(entries, 'approval-requested')).toEqual([]);
   await expect(access(join(project.root, 'ran'))).rejects.toThrow();
-  const shown = await project.parley('show', 'demo', ...users.flags('ops', nats.url));
+  const shown = await project.parley('show', 'demo', ...project.flags('ops'));
   expect([shown.code, shown.stderr]).toEqual([0, '']);
   expect(shown.stdout).not.toContain('\u001b]');
   expect(shown.stdout).not.toMatch(/^ops: approved/m);
 });
 
 it('a remote agent that streams without end is cut off: its turn fails, and followers and the daemon get no more of it', async () => {
-  const critic = await connections.connect(users.options('critic', nats.url));
-  const follower = await connections.connect(users.options('ops', nats.url));
+  const critic = await project.connectAs('critic');
+  const follower = await project.connectAs('ops');
   let followed = 0;
   follower.subscribe('parley.live.demo.critic', { callback: () => void followed++ });
   await follower.flush();
@@ -117,8 +100,7 @@ it('a remote agent that streams without end is cut off: its turn fails, and foll
     },
   });
   await critic.flush();
-  await ops.post({ conversation: 'demo', publisher: 'ops', content: 'look', to: ['critic'] });
-  await followUntil(ops, 'demo', turnsEnded(1));
+  await ask(ops, 'demo', 'look', { publisher: 'ops', to: ['critic'] });
   const entries = await entriesOf(ops, 'demo');
   expect(ofType(entries, 'turn-ended')).toMatchObject([{ outcome: 'failed' }]);
   expect(JSON.stringify(entries)).toContain('INVALID_RESPONSE');
@@ -128,7 +110,7 @@ it('a remote agent that streams without end is cut off: its turn fails, and foll
 });
 
 it('a publisher without the right cannot make an agent resume the session of another one, by any name or subject', async () => {
-  const critic = await connections.connect(users.options('critic', nats.url));
+  const critic = await project.connectAs('critic');
   const offered: (string | undefined)[] = [];
   critic.subscribe('parley.agent.critic.turn', {
     callback: (_error, message) => {
@@ -147,16 +129,13 @@ it('a publisher without the right cannot make an agent resume the session of ano
     await followUntil(ops, 'demo', turnsEnded(++turns));
     return answer;
   };
-  const [alice, bob] = await Promise.all([
-    connect(users.options('alice', nats.url)),
-    connect(users.options('bob', nats.url)),
-  ]);
+  const [alice, bob] = await Promise.all([connect(project.who('alice')), connect(project.who('bob'))]);
   try {
     expect(await say('alice', alice, { sessionId: 'hers' })).not.toHaveProperty('ignored');
     expect(await say('bob', bob, { sessionId: 'stolen' })).toMatchObject({ ignored: ['sessionId'] });
     expect(await say('bob', bob, { claudeSessionId: 'stolen' })).toHaveProperty('ignored');
     await expect(say('alice', bob, { sessionId: 'stolen' })).rejects.toThrow();
-    const program = await connections.connect(users.options('bob', nats.url));
+    const program = await project.connectAs('bob');
     const body = JSON.stringify({
       content: 'look',
       to: ['critic'],

@@ -3,15 +3,9 @@ import type { NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
-import {
-  followUntil,
-  openProject,
-  type Project,
-  scriptedSettings,
-  startNatsServer,
-  type TestNatsServer,
-  turnsEnded,
-} from '../support/index.ts';
+import { ask } from '../support/log.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
@@ -99,8 +93,7 @@ describe.each([
     });
     await start(await configured());
     const ops = await client('ops');
-    await ops.post({ conversation: 'demo', publisher: 'bob', content: 'hello' });
-    await followUntil(ops, 'demo', turnsEnded(1));
+    await ask(ops, 'demo', 'hello', { publisher: 'bob' });
     const raw = await connections.connect(who('bob'));
     await raw.request('parley.in.bob.demo', '{"content":""}', { timeout: 5_000 }); // a dead letter
     await vi.waitFor(async () => expect((await kept()).PARLEY_DEAD).toBe(1), 10_000);

@@ -3,16 +3,8 @@ import { link, mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promis
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import {
-  callsOf,
-  finished,
-  followUntil,
-  ofType,
-  openProject,
-  type Project,
-  scriptedSettings,
-  turnsEnded,
-} from '../support/index.ts';
+import { callsOf, finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { openProject, type Project, scriptedSettings } from '../support/project.ts';
 
 /**
  * An untrusted agent (its model was manipulated) calls tools, and tries to bypass the rules of `tools.policy`. The

@@ -75,11 +75,18 @@ export interface FakeProvider {
   close(): Promise<void>;
 }
 
-/** `script`: the n-th request gets the n-th reply, and the last reply answers all further requests. */
-export async function startFakeProvider(script: FakeHandler | readonly FakeReply[]): Promise<FakeProvider> {
+/**
+ * `script`: the n-th request gets the n-th reply, and the last reply answers all further requests. `kept`: the number of
+ * requests that are kept.
+ */
+export async function startFakeProvider(
+  script: FakeHandler | readonly FakeReply[],
+  kept = Number.POSITIVE_INFINITY,
+): Promise<FakeProvider> {
   const handler: FakeHandler =
     typeof script === 'function' ? script : (_, count) => script[Math.min(count, script.length - 1)] ?? {};
   const requests: FakeRequest[] = [];
+  let count = 0;
   const answers = new Set<ServerResponse>();
   const changed = new EventTarget();
   const closing = new AbortController();
@@ -95,10 +102,12 @@ export async function startFakeProvider(script: FakeHandler | readonly FakeReply
     void (async () => {
       const request = await readRequest(incoming);
       requests.push(request);
+      if (requests.length > kept) requests.shift();
       notify();
-      await answer(request, response, await handler(request, requests.length - 1), closing.signal);
+      await answer(request, response, await handler(request, count++), closing.signal);
     })().catch(() => response.destroy());
   });
+  server.keepAliveTimeout = 0; // otherwise a connection sometimes ends just as it is reused
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
 

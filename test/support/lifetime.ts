@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from 'vitest';
 
 /**
  * What tests start, and its end. `const project = shared(() => startProject({ … }))` at the top of a file or a `describe`: hooks
@@ -30,32 +30,25 @@ export function perTest<T extends Closable>(start: () => T | Promise<T>): T {
   return later(() => made);
 }
 
-/** Closes after each test, last in, first out, what the test has added. */
-export function closing(): <T extends Closable>(made: T) => T {
-  const open: Closable[] = [];
-  afterEach(async () => {
-    for (let made = open.pop(); made; made = open.pop()) await end(made);
+/** Closes it when the test that runs is over, after what the test has started later. */
+export function untilTestEnds<T extends Closable>(made: T): T {
+  onTestFinished(async () => {
+    await end(made);
   });
-  return (made) => {
-    open.push(made);
-    return made;
-  };
+  return made;
 }
 
-/** Before it has started, its members that are objects can be named, and are read when they are used. */
+/** Before it has started, its members that are objects or functions can be named, and are read when they are used. */
 function later<T extends object>(current: () => T | undefined): T {
-  const started = (key: PropertyKey): T => {
+  const read = (key: PropertyKey) => {
     const made = current();
     if (!made) throw new Error(`"${String(key)}" is read before the hooks of the test have run`);
-    return made;
+    const value = Reflect.get(made, key);
+    return typeof value === 'function' ? value.bind(made) : value;
   };
-  return new Proxy({} as T, {
-    get(_, key) {
-      const made = current();
-      if (!made && typeof key === 'string') return later(() => Reflect.get(started(key), key) as object);
-      const value = Reflect.get(started(key), key);
-      return typeof value === 'function' ? value.bind(made) : value;
-    },
-    set: (_, key, value) => Reflect.set(started(key), key, value),
+  return new Proxy((() => undefined) as unknown as T, {
+    get: (_, key) => (current() || typeof key === 'symbol' ? read(key) : later(() => read(key))),
+    set: (_, key, value) => Reflect.set(current() ?? {}, key, value),
+    apply: (_, self, args) => Reflect.apply(current() as unknown as () => unknown, self, args),
   });
 }

@@ -12,6 +12,23 @@ import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.t
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
 
+/**
+ * The vocabulary of the tests: one name for each thing, and one way to start, use, read and stop it.
+ *
+ * - `lifetime.ts`: `shared`, `perTest` and `untilTestEnds` close what a test starts
+ * - `project.ts`: `openProject`, `startProject`: a project folder on disk, its daemons as processes (`project.up()`), and the
+ *   nats-server and the model that they need
+ * - `fleet.ts`: `startFleet`: several daemons that share their logs
+ * - `nats-server.ts`: `startNatsServer`: a nats-server in a process of its own. `server-users.ts`: its users and their rights
+ * - `fake-provider.ts`: `startFakeProvider`: the endpoint of a model on loopback, with the replies of the test
+ * - `log.ts`: `ask`: a post and its answer; `entriesOf`, `followUntil` and others: a log of entries, and what is in it
+ * - `cli.ts`: `runCli`: one command in its own process
+ * - `steps.ts`: `createSteps`: tool calls that are counted and held from outside; `until`: waits for a condition
+ *
+ * A daemon in process, without a server: `createWorld` in `test/unit/daemon/world.ts`; its HTTP server alone: `openGateway` in
+ * `test/unit/gateway/support.ts`.
+ */
+
 /** A project folder on disk, in which daemons run as separate processes from the command line. */
 export interface Project {
   readonly root: string;
@@ -28,7 +45,7 @@ export interface Project {
   readonly http: string;
   /** A new client of the newest daemon here. */
   connect(): Promise<ParleyClient>;
-  /** The first of them. */
+  /** The newest of them. */
   readonly client: ParleyClient;
   /** The nats-server and the provider that were started for this project. */
   readonly nats: TestNatsServer;
@@ -70,6 +87,8 @@ export interface RunningDaemon {
   stop(): Promise<number | null>;
 }
 
+type Settings = Readonly<Record<string, unknown>>;
+
 export interface ProjectOptions {
   /** For each daemon, added to the caller's environment. HTTP needs no token unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
@@ -79,14 +98,14 @@ export interface ProjectOptions {
   readonly nats?: string | TestNatsServerOptions;
   /** A provider to start, which answers in this way: its settings are added to `providerSettings`. */
   readonly model?: Parameters<typeof startFakeProvider>[0];
-  /** The rules of a scripted model: `settings` are added to `scriptedSettings`. */
-  readonly script?: readonly object[];
+  /** The rules of a scripted model, or its `script.yaml`: `settings` are added to `scriptedSettings`. */
+  readonly script?: readonly object[] | string;
   /** With HTTP on a free port. */
   readonly http?: boolean;
   /** A configuration to start from, instead of the shipped one. */
   readonly folder?: string;
-  /** `parley.yaml` as an object (JSON is YAML). Absent: the shipped configuration, offline. */
-  readonly settings?: Readonly<Record<string, unknown>>;
+  /** `parley.yaml` as an object (JSON is YAML), or made for the `model`. Absent: the shipped configuration, offline. */
+  readonly settings?: Settings | ((providerUrl: string) => Settings);
   /** Front matter and persona by slug. */
   readonly agents?: Readonly<Record<string, string>>;
   /** Further files by path in the configuration folder. An object is written as JSON, which is YAML. */
@@ -102,11 +121,16 @@ export const TEAM: Readonly<Record<string, string>> = {
   qa: '---\nname: Quinn\ndescription: checks\nphases: [verification]\n---\nPERSONA OF QUINN',
 };
 
+/** The model of a provider on loopback. */
+export const modelAt = (baseURL: string) => ({
+  ...{ provider: 'openai', baseURL, apiKey: 'sk-test', model: 'fake-model' },
+});
+
 /** Settings for a provider on loopback, with short delays. */
 export function providerSettings(baseURL: string, more: object = {}): Readonly<Record<string, unknown>> {
   return {
     defaultAgent: 'pm',
-    models: { default: { provider: 'openai', baseURL, apiKey: 'sk-test', model: 'fake-model' } },
+    models: { default: modelAt(baseURL) },
     retry: { attempts: 3, baseMs: 5, maxMs: 20 },
     shutdown: { graceMs: 5_000 },
     ...more,
@@ -150,10 +174,12 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
     own.provider = await startFakeProvider(options.model);
     cleanups.push(() => the('provider').close());
   }
-  const config = await writeConfiguration(root, modelled(options, own.provider?.url)).catch(async (error) => {
-    await close();
-    throw error;
-  });
+  const config = await writeConfiguration(root, options, settled(options, own.provider?.url)).catch(
+    async (error) => {
+      await close();
+      throw error;
+    },
+  );
   cleanups.push(() => endNatsServer(data));
   const server = own.nats?.url ?? options.nats;
   const standing = [
@@ -193,7 +219,7 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
       if (!address) throw new Error(`no daemon has left its address in ${data}`);
       const client = await connect({ ...address, requests: { timeoutMs: 10_000 } });
       cleanups.push(() => client.close());
-      own.client ??= client;
+      own.client = client;
       return client;
     },
     natsServerProcess: async () => Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8')),
@@ -219,21 +245,19 @@ export async function startProject(
   }
 }
 
-/** The options with the settings and files of the model that they name. */
-function modelled(options: ProjectOptions, providerUrl: string | undefined): ProjectOptions {
-  const { agents = TEAM, script, settings, files } = options;
-  if (providerUrl) return { ...options, settings: providerSettings(providerUrl, settings) };
-  if (!script) return options;
-  const [defaultAgent] = Object.keys(agents);
-  return {
-    ...options,
-    settings: scriptedSettings({ defaultAgent, ...settings }),
-    files: { 'script.yaml': { rules: script }, ...files },
-  };
+/** The settings, with those of the model that is named. */
+function settled(options: ProjectOptions, providerUrl = ''): Settings | undefined {
+  const { agents = TEAM, script, model } = options;
+  const settings = typeof options.settings === 'function' ? options.settings(providerUrl) : options.settings;
+  if (model) return providerSettings(providerUrl, settings);
+  return script ? scriptedSettings({ defaultAgent: Object.keys(agents)[0], ...settings }) : settings;
 }
 
-async function writeConfiguration(root: string, options: ProjectOptions): Promise<string> {
-  const { folder = SHIPPED, settings, agents, files } = options;
+async function writeConfiguration(
+  root: string,
+  { folder = SHIPPED, agents, script, files }: ProjectOptions,
+  settings: Settings | undefined,
+): Promise<string> {
   const config = join(root, 'config');
   await cp(folder, config, { recursive: true });
   if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
@@ -245,7 +269,8 @@ async function writeConfiguration(root: string, options: ProjectOptions): Promis
       await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);
     }
   }
-  for (const [path, content] of Object.entries(files ?? {})) {
+  const rules = script && { 'script.yaml': typeof script === 'string' ? script : { rules: script } };
+  for (const [path, content] of Object.entries({ ...rules, ...files })) {
     await mkdir(dirname(join(config, path)), { recursive: true });
     await writeFile(join(config, path), typeof content === 'string' ? content : JSON.stringify(content));
   }

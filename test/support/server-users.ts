@@ -3,10 +3,13 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { permissionsOf } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
+import { type ClientOptions, connect, type ParleyClient } from '../../src/client/index.ts';
 import { loadNatsUsers } from '../../src/config/index.ts';
 import { tenantsOf } from '../../src/daemon/offline/nats-config.ts';
 import { runCli } from './cli.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
+import { startNatsServer, type TestNatsServer } from './nats-server.ts';
+import { openProject, type Project, type ProjectOptions } from './project.ts';
 
 /** bcrypt of `<name>-pw`, with the lowest cost. */
 export const HASHES: Record<string, string> = {
@@ -166,4 +169,43 @@ async function refusedOn(
   await setImmediate();
   const isRefused = (operation: string) => (subject: string) => refused.has(`${operation} ${subject}`);
   return [...publish.filter(isRefused('publish')), ...subscribe.filter(isRefused('subscription'))];
+}
+
+/** A project whose daemon is one of the users of its nats-server, with connections of the others. */
+export interface Guarded extends Project {
+  readonly server: TestNatsServer;
+  readonly users: ServerUsers;
+  who(name: string): NatsOptions;
+  /** Options of a command. */
+  flags(name: string): string[];
+  /** A bare connection. It is closed with the project, as those of `connections`. */
+  connectAs(name: string): Promise<NatsConnection>;
+  clientOf(name: string, requests?: ClientOptions['requests']): Promise<ParleyClient>;
+  readonly connections: Connections;
+}
+
+/** `users`: roles by name, as in `users.yaml`. `args`: of the daemon. */
+export async function startGuarded(
+  options: ProjectOptions,
+  users: Readonly<Record<string, object>>,
+  ...args: readonly string[]
+): Promise<Guarded> {
+  const project = await openProject(options);
+  const described = await describeUsers(project.root, 'password', { acme: users });
+  const server = await startNatsServer({ config: described.config });
+  project.defer(() => server.stop());
+  const who = (name: string) => described.options(name, server.url);
+  const flags = (name: string) => described.flags(name, server.url);
+  await project.up(...args, ...flags('daemon'));
+  const connections = createConnections();
+  project.defer(() => connections.close());
+  return Object.assign(project, {
+    ...{ server, users: described, who, flags, connections },
+    connectAs: (name: string) => connections.connect(who(name)),
+    async clientOf(name: string, requests?: ClientOptions['requests']) {
+      const client = await connect({ ...who(name), ...(requests && { requests }) });
+      project.defer(() => client.close());
+      return client;
+    },
+  });
 }
