@@ -15,62 +15,19 @@
  */
 
 export type { Retry, RetryPolicy } from './calls/call.ts';
-export { type CallContext, callModel } from './calls/call.ts';
-export { type LiveDelta, LiveText } from './calls/live-text.ts';
-export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
-export {
-  type Definition,
-  definitionOf,
-  hashOf,
-  partHashes,
-  readDefinition,
-  sourcesOf,
-  textsOf,
-} from './definition/definition.ts';
-export { definitionAt, type Explanation, explain, explainStored } from './explain/explain.ts';
+export * from './calls/call.ts';
+export * from './calls/live-text.ts';
+export * from './calls/summarise.ts';
+export * from './definition/definition.ts';
+export * from './explain/explain.ts';
 export * from './model-port.ts';
-export { type Assembled, type ModelProfile, RequestAssembler, shownParameters } from './requests/assemble.ts';
-export {
-  type Budget,
-  overBudget,
-  type Reservation,
-  reservationFor,
-} from './requests/cost.ts';
-export { guard, type Window } from './requests/guard.ts';
-export { prefix, runContext } from './requests/prompt.ts';
-export {
-  type HistoryLimits,
-  type PlannedReduction,
-  reductionEntry,
-  reductionFor,
-} from './requests/reduce.ts';
-export {
-  type AgentSetup,
-  type Prepared,
-  type RequestSources,
-  Requests,
-} from './requests/requests.ts';
-export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
-export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';
-export type {
-  ResolvedPath,
-  Risk as ToolRisk,
-  Subject,
-  Toolbox,
-  ToolDefinition,
-  ToolOutcome,
-  ToolRun,
-} from './tool-port.ts';
-
-export {
-  type Change,
-  type ChangedModel,
-  changed,
-  createReplay,
-  fromAnswer,
-  type RecordedTurn,
-  type Run,
-  recordedTurns,
-  turnAt,
-  type Variant,
-} from './what-if/what-if.ts';
+export * from './requests/assemble.ts';
+export * from './requests/cost.ts';
+export * from './requests/guard.ts';
+export * from './requests/prompt.ts';
+export * from './requests/reduce.ts';
+export * from './requests/requests.ts';
+export * from './requests/wire-form.ts';
+export * from './tool-availability.ts';
+export * from './tool-port.ts';
+export * from './what-if/what-if.ts';

@@ -97,29 +97,29 @@ export function explain(
 ): Explained {
   const sources = recorded ? storedSources(recorded) : live;
   const setup = sources.agents.get(agent);
-  if (!setup) {
-    const known = [...live.agents.keys()].join(', ');
-    return {
-      ok: false,
-      refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, `known agents: ${known}`),
-    };
-  }
+  if (!setup)
+    return refused(
+      'UNKNOWN_AGENT',
+      `there is no agent ${agent}`,
+      `known agents: ${[...live.agents.keys()].join(', ')}`,
+    );
   if (at !== undefined && (!Number.isInteger(at) || at < 0 || at >= entries.length)) {
     const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
-    return {
-      ok: false,
-      refusal: refusal('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${at}; ${range}`),
-    };
+    return refused('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${at}; ${range}`);
   }
   const answer = answerAt(entries, agent, at);
   const length = lengthAt(entries, agent, at);
   const prepared = withTurn(entries.slice(0, length), agent);
   if (!prepared) {
     const text = `conversation ${conversation} has no message that ${agent} could answer`;
-    return { ok: false, refusal: refusal('NOTHING_TO_EXPLAIN', text, 'post a message first') };
+    return refused('NOTHING_TO_EXPLAIN', text, 'post a message first');
   }
   const target = { conversation, length, answer, recorded, texts };
   return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
+}
+
+function refused(...why: Parameters<typeof refusal>): Explained {
+  return { ok: false, refusal: refusal(...why) };
 }
 
 /** The request to explain. */

@@ -1,4 +1,4 @@
-import type { ResolvedPath, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
+import type { ResolvedPath, Risk, Ruling, ToolAvailability, ToolDefinition } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { commandsIn, coversTool, forTool, plainCommand } from '../../conversation/index.ts';
 import { foldPath, type LinearPattern, linearPattern } from '../../kernel/index.ts';
@@ -6,7 +6,7 @@ import { foldPath, type LinearPattern, linearPattern } from '../../kernel/index.
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 
 /** The configured risk overrides the tool's own. */
-export function riskOf(config: Config, { name, risk }: ToolDefinition): ToolRisk {
+export function riskOf(config: Config, { name, risk }: ToolDefinition): Risk {
   return forTool(config.tools.risk, name) ?? risk;
 }
 

@@ -143,6 +143,13 @@ export async function publish(
   }
 }
 
+/** Throws unless the message is stored. For messages that expect no sequence. */
+export function requireStored(outcome: PublishOutcome, doing: string): void {
+  if (outcome.kind === 'stored') return;
+  const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
+  throw storeError(cause, doing);
+}
+
 function failedPublish(cause: unknown): PublishOutcome {
   const code = apiErrorCode(cause);
   if (code !== null && WRONG_LAST_SEQUENCE.has(code)) return { kind: 'conflict' };

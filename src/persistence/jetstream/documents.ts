@@ -8,6 +8,7 @@ import {
   type PublishOutcome,
   publish,
   requireConnection,
+  requireStored,
   storeError,
 } from './broker.ts';
 import { EXPECTED_HEADER, HEADER_RESERVE } from './log-reader.ts';
@@ -81,10 +82,12 @@ export class BucketDocuments implements Documents {
     const body = Buffer.from(JSON.stringify(value));
     return this.#order.run(key, async () => {
       const outcome = await this.#publish(key, body, durability, headers());
-      if (outcome.kind === 'stored') return;
-      const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
-      if (durability === 'durable') throw storeError(cause, `save ${key}`);
-      this.#report(key, messageOf(cause));
+      try {
+        requireStored(outcome, `save ${key}`);
+      } catch (error) {
+        if (durability === 'durable') throw error;
+        this.#report(key, messageOf(error));
+      }
     });
   }
 
@@ -244,11 +247,8 @@ export function createStreamAudit(broker: Broker, names: StoreNames, documents: 
           publish(broker, stream, { subject: names.audit(conversation), ...message }),
         ),
       );
-      for (const outcome of outcomes) {
-        if (outcome.kind === 'stored') continue;
-        const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
-        throw storeError(cause, `record a tool call of conversation ${conversation}`);
-      }
+      for (const outcome of outcomes)
+        requireStored(outcome, `record a tool call of conversation ${conversation}`);
     },
     async read(conversation) {
       const filter = names.audit(conversation);

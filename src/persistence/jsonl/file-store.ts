@@ -5,12 +5,11 @@ import { messageOf, openPrivate, orNullIfMissing, syncDirectory } from '../../ke
 import type { ConversationStore, IngressPosts, Removed } from '../port.ts';
 import type { Storage } from '../storage.ts';
 import { auditTrailOf, createStore } from '../store.ts';
-import { createAuditFiles, readAuditLines } from './audit-files.ts';
 import { requirePosts } from './collections.ts';
 import { identityOf, writeFormat } from './directory/format.ts';
 import { takeDirectory } from './directory/lock.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
-import { FileDocuments, refuseUnfinished } from './file-documents.ts';
+import { createAuditFiles, FileDocuments, readAuditLines, refuseUnfinished } from './file-documents.ts';
 import { fileTimestamp, type LogFiles, nodeLogFiles, type StoreEvent, type StoreLog } from './log/durable.ts';
 import { openFileLog } from './log/file-log.ts';
 

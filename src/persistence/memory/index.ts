@@ -1,8 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import type { Entry } from '../../conversation/index.ts';
+import type { ConversationLog, ConversationStore, IngressPosts, WhatIfTexts } from '../port.ts';
+import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
+import type { Documents, Storage } from '../storage.ts';
+import { createStore, createWhatIfTexts } from '../store.ts';
+
 /**
- * The store in memory: for tests and for programs that keep nothing.
- *
- *   memory-store    logs, documents, and the `MemoryDisk` that outlives the store that uses it
- *
- * It passes the contract suite of the other stores. Nothing here touches a file.
+ * The store in memory: for tests and for programs that keep nothing. It passes the contract suite of the other stores, and
+ * touches no file. It lives as long as its `MemoryDisk`. Entries are kept as JSON, so that reads return copies without what
+ * JSON loses.
  */
-export { createMemoryDisk, createMemoryStore, createMemoryWhatIfs, type MemoryDisk } from './memory-store.ts';
+export interface MemoryDisk {
+  readonly id: string;
+  readonly logs: Map<string, string[]>;
+  readonly audits: Map<string, string[]>;
+  /** By key. */
+  readonly documents: Map<string, unknown>;
+  deciding: IngressPosts | null;
+  /** True while a store uses it. */
+  inUse: boolean;
+}
+
+export function createMemoryDisk(): MemoryDisk {
+  return {
+    id: randomUUID(),
+    logs: new Map(),
+    audits: new Map(),
+    documents: new Map(),
+    deciding: null,
+    inUse: false,
+  };
+}
+
+/** Pass the same disk again to open what an earlier, closed store left. */
+export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
+  if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
+  disk.inUse = true;
+  return createStore(storageOn(disk));
+}
+
+export function createMemoryWhatIfs(): WhatIfTexts {
+  return createWhatIfTexts(documentsOn(new Map()));
+}
+
+function storageOn(disk: MemoryDisk): Storage {
+  const { id, logs, audits } = disk;
+  const documents = documentsOn(disk.documents);
+  return {
+    ...{ id, documents, isFeed: false, shared: null, lastDecision: disk.deciding },
+    async openLog(conversation, onClosed) {
+      const log = openLog(conversation, logs, onClosed);
+      return { log, entries: await log.read(0), tornTail: null };
+    },
+    hasLog: async (conversation) => logs.has(conversation),
+    conversations: async () => [...logs.keys()],
+    audit: {
+      async append(conversation, records) {
+        const texts = records.map((record) => JSON.stringify(record));
+        audits.set(conversation, [...(audits.get(conversation) ?? []), ...texts]);
+      },
+      read: async (conversation) => audits.get(conversation) ?? [],
+    },
+    async remove(conversation) {
+      const records = audits.get(conversation)?.length ?? 0;
+      const outputs = (await documents.keys(`output.${conversation}.`)).length;
+      logs.delete(conversation);
+      audits.delete(conversation);
+      for (const kind of ['row', 'state', 'open']) disk.documents.delete(`${kind}.${conversation}`);
+      await documents.removeAll(`output.${conversation}.`);
+      return { records, outputs };
+    },
+    noteDecision(posts) {
+      disk.deciding = structuredClone(posts);
+    },
+    async close() {
+      disk.inUse = false;
+    },
+  };
+}
+
+function documentsOn(stored: Map<string, unknown>): Documents {
+  const get = (key: string) => stored.get(key) ?? null;
+  const put = (key: string, value: unknown) => void stored.set(key, JSON.parse(JSON.stringify(value)));
+  const rests = (start: string) =>
+    [...stored.keys()].flatMap((key) => (key.startsWith(start) ? [key.slice(start.length)] : [])).sort();
+  return {
+    get: async (key) => get(key),
+    put: async (key, value) => put(key, value),
+    async change(key, next) {
+      const value = next(get(key));
+      if (value !== null) put(key, value);
+    },
+    async remove(key) {
+      stored.delete(key);
+    },
+    async removeAll(start) {
+      for (const rest of rests(start)) stored.delete(start + rest);
+    },
+    keys: async (start) => rests(start),
+    entries: async (start) => new Map(rests(start).map((rest) => [rest, get(start + rest)])),
+    flush: async () => undefined,
+  };
+}
+
+function openLog(conversation: string, logs: Map<string, string[]>, onClosed: () => void): ConversationLog {
+  let isClosed = false;
+  const lines = () => {
+    if (isClosed) throw logClosed(conversation);
+    return logs.get(conversation) ?? [];
+  };
+  return {
+    conversation,
+    get length() {
+      return logs.get(conversation)?.length ?? 0;
+    },
+    async append(expectedLength, entries) {
+      const json = serialiseBatch(conversation, expectedLength, entries);
+      const known = lines();
+      if (expectedLength !== known.length) return { kind: 'conflict', length: known.length };
+      for (const line of json) known.push(line);
+      if (json.length > 0) logs.set(conversation, known);
+      return { kind: 'appended', length: known.length };
+    },
+    async read(from, to) {
+      const known = lines();
+      const range = readRange(from, to, known.length);
+      return known.slice(range.from, range.to).map((json) => JSON.parse(json) as Entry);
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      onClosed();
+    },
+  };
+}

@@ -5,8 +5,7 @@ import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from 
 import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
 import { auditTrailOf } from '../../store.ts';
-import { readAuditLines } from '../audit-files.ts';
-import { FileDocuments, refuseUnfinished } from '../file-documents.ts';
+import { FileDocuments, readAuditLines, refuseUnfinished } from '../file-documents.ts';
 import { DELETED_PREFIX } from '../file-store.ts';
 import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
