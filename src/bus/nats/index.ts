@@ -7,7 +7,7 @@
  * cluster/      reads the ingress stream together with other daemons, and sends messages between them
  * serving/      answers requests as a NATS micro service, claims the prefix, offers turns to remote agents
  * streams/      creates streams, sets replicas, erases texts, turns server errors into `ParleyError`
- * managed/      runs a nats-server as a child: `install/` finds or installs it, `launch/` starts and supervises it
+ * managed/      runs a nats-server as a child: finds or installs, starts, adopts, supervises it
  *
  * Decisions about posts, turns and approvals belong to `src/conversation/` and `src/daemon/`.
  */
