@@ -12,18 +12,40 @@ import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
  *         other callers come between them.
  */
 
-type SeatLimits = Pick<RouteContext, 'readers' | 'readersPerCaller'>;
-
 /** SEATS-2 */
 const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
 const MOST_COMPUTED = 2;
 
-export function addSeats(app: Application, options: SeatLimits): void {
-  const seats = new Seats(options);
+/** SEATS-1 */
+export function addSeats(app: Application, { readers, readersPerCaller }: RouteContext): void {
+  const taken = new Map<string, number>();
+  let all = 0;
+  const take = (caller: string) => {
+    const own = taken.get(caller) ?? 0;
+    if (own >= readersPerCaller) {
+      throw new ParleyError('TOO_MANY_READERS', `${own} of your requests are open`, {
+        hint: 'close some, or raise http.readersPerCaller',
+      });
+    }
+    if (all >= readers) {
+      throw new ParleyError('READERS_FULL', `${all} requests are open, and more are not taken`, {
+        hint: 'try again later, or raise http.readers',
+      });
+    }
+    all += 1;
+    taken.set(caller, own + 1);
+  };
+  const leave = (caller: string) => {
+    all -= 1;
+    const left = (taken.get(caller) ?? 1) - 1;
+    if (left > 0) taken.set(caller, left);
+    else taken.delete(caller);
+  };
   for (const route of [...ROUTES, ...OTHER_ROUTES].filter(({ stays }) => stays)) {
     app.on(route.method.toUpperCase(), routerPath(route), (context, next) => {
-      const leave = seats.take(callerOf(context));
-      context.env.outgoing.once('close', leave);
+      const caller = callerOf(context);
+      take(caller);
+      context.env.outgoing.once('close', () => leave(caller));
       return next();
     });
   }
@@ -60,42 +82,6 @@ export class Turns {
         setImmediate(next); // what has arrived meanwhile comes first
       else if (--own.running === 0) this.#callers.delete(caller);
     };
-  }
-}
-
-class Seats {
-  readonly #options: SeatLimits;
-  readonly #taken = new Map<string, number>();
-  #all = 0;
-
-  constructor(options: SeatLimits) {
-    this.#options = options;
-  }
-
-  /** Returns the release function. Throws `READERS_FULL` or `TOO_MANY_READERS` (SEATS-1). */
-  take(caller: string): () => void {
-    const { readers, readersPerCaller } = this.#options;
-    const own = this.#taken.get(caller) ?? 0;
-    if (own >= readersPerCaller) {
-      throw new ParleyError('TOO_MANY_READERS', `${own} of your requests are open`, {
-        hint: 'close some, or raise http.readersPerCaller',
-      });
-    }
-    if (this.#all >= readers) {
-      throw new ParleyError('READERS_FULL', `${this.#all} requests are open, and more are not taken`, {
-        hint: 'try again later, or raise http.readers',
-      });
-    }
-    this.#all += 1;
-    this.#taken.set(caller, own + 1);
-    return () => this.#leave(caller);
-  }
-
-  #leave(caller: string): void {
-    this.#all -= 1;
-    const left = (this.#taken.get(caller) ?? 1) - 1;
-    if (left > 0) this.#taken.set(caller, left);
-    else this.#taken.delete(caller);
   }
 }
 
