@@ -15,14 +15,7 @@ import {
   refusedCredentials,
 } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import {
-  createIdSource,
-  isRecord,
-  type JsonRecord,
-  linkedAbort,
-  type ParleyError,
-  parseJson,
-} from '../kernel/index.ts';
+import { createIdSource, isRecord, type JsonRecord, type ParleyError, parseJson } from '../kernel/index.ts';
 import { type AgentHandler, type Connected, flush, type RunningAgent, runAgent } from './agent.ts';
 import {
   type Arrival,
@@ -121,22 +114,17 @@ function createClient(
     request,
     post: (message, options) => request('post', { ...message, id: message.id ?? newId() }, options),
     async *follow(conversation, followOptions = {}) {
-      const link = linkedAbort(closing.signal);
-      const { signal } = followOptions;
-      if (signal?.aborted) link.abort();
-      signal?.addEventListener('abort', link.abort);
       const source: FollowSource = {
         subscribe: (live, onArrival) => subscribe(connected, conversation, live, onArrival),
         page: (from, signal) => request('entries', { conversation, from }, { signal }),
+        closing: closing.signal,
       };
       const onLost = () => followOptions.onReachable?.(false);
       losses.add(onLost);
       try {
-        yield* followConversation(source, { ...followOptions, signal: link.signal });
+        yield* followConversation(source, followOptions);
       } finally {
         losses.delete(onLost);
-        signal?.removeEventListener('abort', link.abort);
-        link.unlink();
       }
     },
     agent: (slug, handler) => runAgent(connected, slug, handler),

@@ -41,6 +41,8 @@ export interface FollowSource {
   subscribe(live: boolean, onArrival: (arrival: Arrival) => void): Promise<() => void>;
   /** One page of the log from an index on. */
   page(from: number, signal: AbortSignal | undefined): Promise<AnswerOf<'entries'>>;
+  /** Aborts when the client closes. */
+  readonly closing?: AbortSignal;
 }
 
 const DEFAULT_POLL_MS = 3_000;
@@ -72,15 +74,16 @@ export async function* followConversation(
   const follower = new Follower({ subscribe, page }, { pollMs, whenFull: 'drop' });
   follower.begin(from);
   const close = () => follower.close();
-  signal?.addEventListener('abort', close);
-  if (signal?.aborted) close();
+  const signals = [signal, source.closing].filter((one) => one !== undefined);
+  for (const one of signals) one.addEventListener('abort', close);
+  if (signals.some(({ aborted }) => aborted)) close();
   try {
     for (let received = await follower.take(); received; received = await follower.take()) {
       if (received.kind === 'live') yield received;
       else for (const entry of received.entries) yield { kind: 'entry', entry };
     }
   } finally {
-    signal?.removeEventListener('abort', close);
+    for (const one of signals) one.removeEventListener('abort', close);
     close();
   }
 }
