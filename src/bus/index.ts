@@ -2,7 +2,7 @@
  * The bus: subjects, envelopes and schemas of all messages, and the port that a broker's adapter fulfils. Everything here is
  * pure; `nats/` is the adapter, `memory/` the one for tests.
  *
- * port.ts          what the daemon needs of a bus; sharing.ts: the same for daemons that share the work
+ * port.ts          what the daemon needs of a bus, alone or among daemons that share the work
  * contract.ts      request and answer of each verb of the request API; answers.ts: the longer ones
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
  * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
@@ -37,5 +37,4 @@ export * from './port.ts';
 export * from './post.ts';
 export * from './remote-turns.ts';
 export type { Owner } from './settled.ts';
-export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { LiveChunk } from '../conversation/index.ts';
+import { deliveryModeSchema, type LiveChunk } from '../conversation/index.ts';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
+import { postShape } from './post.ts';
 import { liveChunkShape } from './remote-turns.ts';
-import type { Token } from './sharing.ts';
 
 /**
  * Messages between daemons: request and answer of each verb (`parley.control.<daemon>.<verb>`).
@@ -14,13 +14,6 @@ import type { Token } from './sharing.ts';
  */
 
 const position = { stream: z.string(), sequence: z.number() };
-const token: z.ZodType<Token> = z.object({
-  ...position,
-  conversation: z.string(),
-  handle: z.string(),
-  isRepeated: z.boolean(),
-  takenAt: z.number(),
-});
 const refusalShape = z.object({
   code: z.string(),
   message: z.string(),
@@ -57,8 +50,32 @@ const PEER_CONTRACT = {
   left: { request: z.object({ daemon: z.string() }), answer: none },
   /** Is it connected? */
   probe: { request: z.object({}), answer: z.object({}) },
-  /** Takes over the posts of a conversation that it has open. */
-  adopt: { request: token, answer: z.object({ taken: z.boolean() }) },
+  /**
+   * A post of the ingress stream, from the daemon that reads it, decoded and admitted. Answered when it is durable, refused or
+   * void (`done`). `failed`: it may be sent again. Null: the daemon does not work on that conversation.
+   */
+  post: {
+    request: z.object({
+      conversation: z.string(),
+      publisher: z.string(),
+      position: z.object(position),
+      post: postShape.omit({ claudeSessionId: true }).extend({
+        id: z.string(),
+        delivery: deliveryModeSchema,
+        author: z.object({ id: z.string(), name: z.string() }),
+        setsSession: z.literal(true).optional(),
+      }),
+    }),
+    answer: z.object({
+      outcome: z
+        .discriminatedUnion('kind', [
+          z.object({ kind: z.literal('done'), isAtWork: z.boolean().optional() }),
+          z.object({ kind: z.literal('refused'), refusal: refusalShape }),
+          z.object({ kind: z.literal('failed'), refusal: refusalShape }),
+        ])
+        .nullable(),
+    }),
+  },
   /** Which of these conversations it has open. */
   holds: {
     request: z.object({ conversations: z.array(z.string()) }),

@@ -117,7 +117,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       '$JS.API.STREAM.NAMES', // which stream holds a subject: of large outputs, when they are read
       ...streamsOf(subjects).flatMap(jetStreamOf),
       `$JS.API.STREAM.MSG.DELETE.${subjects.deadStream}`, // a refused post that was posted again
-      `$JS.API.STREAM.MSG.DELETE.${subjects.ingressStream}`, // settled posts, where several daemons read them
+      `$JS.API.STREAM.MSG.DELETE.${subjects.ingressStream}`, // posts of a deleted conversation
       '$JS.FC.>',
     ],
     subscribe: [

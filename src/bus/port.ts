@@ -14,7 +14,6 @@ import type {
 } from './deliveries.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
-import type { Sharing } from './sharing.ts';
 
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
@@ -223,6 +222,70 @@ export interface IngressLag {
 
 export type OnLive = (conversation: string, chunk: LiveChunk) => void;
 
+/** The result of a question to another daemon. */
+export type Heard<Body = unknown> =
+  | { readonly kind: 'answered'; readonly body: Body }
+  /** The server knows no such daemon. */
+  | { readonly kind: 'no-responder' }
+  /** It did not answer in time: frozen, overloaded or cut off. */
+  | { readonly kind: 'silent' };
+
+/**
+ * Messages between daemons, as JSON; `peer-contract.ts` has their fields. `tell` may lose a message; a question is
+ * answered, or the asker learns that it was not.
+ */
+export interface Peers {
+  ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard>;
+  tell(daemon: string, verb: string, body: unknown): void;
+  /** To every daemon, this one included. */
+  tellAll(verb: string, body: unknown): void;
+  /** `undefined` sends no answer. Resolves when this daemon can be asked. */
+  listen(handler: (verb: string, body: unknown) => Promise<unknown>): Promise<void>;
+  /** Called each time that the connection is lost. It comes back by itself. */
+  onLost(listener: () => void): void;
+}
+
+/** One of the daemons reads the posts, as one that is alone (`IngressOptions`); it has the claim of the stream. */
+export interface SharedIngressOptions extends IngressOptions {
+  /** The id of this daemon. */
+  readonly daemon: string;
+  /** An answer of the server that took longer than half of it proves no claim. */
+  readonly failureTimeoutMs: number;
+  /** Whether that daemon, which has the claim, does not run any more. */
+  readonly mayTakeOver: (daemon: string) => Promise<boolean>;
+  /** This daemon reads from now on. `from`: the daemon that did, and did not stop in order; null: none. */
+  readonly onClaim: (from: string | null) => void;
+  /** Another daemon reads, and has settled every post up to here. 0: the stream lost its newest posts. */
+  readonly onFloor: (position: StreamPosition) => void;
+  /** The life of the stream, each time that it is looked up. */
+  readonly onLife: (stream: string) => void;
+}
+
+export interface SharedIngress {
+  /** Resolves when this daemon knows the deletions as they are after an outage: before it decides on a post. */
+  ready(): Promise<void>;
+  /** This daemon has the claim of the stream. Rejects without an answer of the server. */
+  holdsClaim(): Promise<boolean>;
+  /** The post with this sequence; null: it was purged. */
+  at(sequence: number): Promise<Delivery | null>;
+  /** Reads no new posts; resolves when those under way are finished, and the claim is released. */
+  stop(): Promise<void>;
+}
+
+/** What any daemon publishes of a conversation. */
+export interface Feed {
+  entries(entries: readonly Entry[]): void;
+  live(agent: string, chunk: LiveChunk): void;
+}
+
+/** What a daemon needs of a bus to share its work with others on the same server and prefix. */
+export interface Sharing {
+  readonly peers: Peers;
+  /** `ready` resolves when nothing that is published from then on is missed. */
+  follow(conversation: string, feed: Feed): { readonly ready: Promise<void>; stop(): void };
+  startIngress(options: SharedIngressOptions): Promise<SharedIngress>;
+}
+
 export interface Bus {
   /** Without credentials. */
   readonly url: string;
@@ -232,7 +295,7 @@ export interface Bus {
   readonly isConnected: boolean;
   /** The ingress stream as the store finds it. */
   ingressStart(store: ReadingStore & { readonly isBackup?: boolean }): Promise<IngressStart>;
-  /** The posts up to there that are not settled. Null: daemons that share the posts have a position that cannot be moved. */
+  /** The posts up to there that are not settled. Null: a daemon that shares these logs reads them. */
   unsettledUntil(store: ReadingStore, until: SkipUntil): Promise<SkippedPosts | null>;
   startIngress(options: IngressOptions): Promise<void>;
   /** Accepts no new deliveries; resolves when those in flight are settled. */

@@ -46,6 +46,8 @@ export interface SettledRecord {
   readonly before: Settled | null;
   /** The newest post that `by` read. The stream has another one there if it lost its end. Null: not known. */
   readonly last: SeenPost | null;
+  /** The daemon that reads the stream, where several share the logs of `by`. Null: none, or one that is alone. */
+  readonly reader: string | null;
 }
 
 /** Where one store begins to read. */
@@ -133,11 +135,11 @@ export function isAhead(next: SettledRecord, known: SettledRecord | null): boole
 /** Null: the text is no such record. */
 export function parseSettledRecord(text: string): SettledRecord | null {
   try {
-    const { stream, by, settled, before, last } = JSON.parse(text);
+    const { stream, by, settled, before, last, reader } = JSON.parse(text);
     if (typeof stream !== 'string' || typeof by?.id !== 'string' || typeof by.name !== 'string') return null;
     if (!isSettled(settled) || !(before === null || isSettled(before))) return null;
     if (last !== null && !(isSequence(last?.sequence) && /^\d+$/.test(last.time))) return null;
-    return { stream, by, settled, before, last };
+    return { stream, by, settled, before, last, reader: typeof reader === 'string' ? reader : null };
   } catch {
     return null;
   }

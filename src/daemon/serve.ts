@@ -65,7 +65,7 @@ export async function serve({
   searchPath,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
-  const posts = new Posts(bus, workers, runtime, stopping.signal);
+  const posts = new Posts(bus, workers, runtime, stopping.signal, membership?.otherDaemons);
   const erasure = new Erasure(bus.eraser, runtime);
   const search = new Search(runtime, workers, searchPath);
   releasers.add('search', () => search.close());
@@ -78,19 +78,7 @@ export async function serve({
   releasers.add('what-ifs', () => runtime.whatIfs.close());
   runtime.whatIfs.sweep((conversation) => runtime.store.exists(conversation));
   const after = await runtime.store.ingressPosition();
-  const onPosition = onPositionOf(runtime);
-  const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);
-  if (membership) {
-    const leaving = stopping.signal;
-    const parts = { workers, posts, api, watchers, ...reading };
-    const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
-    const shared = await membership.join(work);
-    const answering = inTime(shared, runtime.store);
-    await bus.serve(VERBS, (request) => answering.handle(request));
-    erasure.start();
-    return { api: answering, posts };
-  }
-  await bus.startIngress({
+  const ingress: IngressOptions = {
     ...reading,
     after,
     maxInFlight: MAX_IN_FLIGHT,
@@ -101,11 +89,14 @@ export async function serve({
     isFlood: (unread) => posts.flood.isFlood(unread),
     onUnread: (unread) => posts.flood.skip(unread),
     onDelivery: (delivery) => posts.deliver(delivery),
-    onPosition,
-    onSkip,
+    onPosition: onPositionOf(runtime),
+    onSkip: (isElsewhere) => runtime.progress.skips(isElsewhere),
     onBegin: () => workers.cutDeletions(),
-  });
-  const answering = inTime(api, runtime.store);
+  };
+  const work = { workers, api, watchers, runtime, ingress, leaving: stopping.signal };
+  const shared = await membership?.join(work);
+  if (!shared) await bus.startIngress(ingress);
+  const answering = inTime(shared ?? api, runtime.store);
   await bus.serve(VERBS, (request) => answering.handle(request));
   erasure.start();
   return { api: answering, posts };

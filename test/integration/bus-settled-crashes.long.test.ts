@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '../../src/bus/index.ts';
 import { perTest } from '../support/lifetime.ts';
-import { collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
-import { A, B, settledOn, warnings } from './settled-support.ts';
+import { collector, recordingLog, sharedReading, startBroker, until } from '../unit/bus/support.ts';
+import { A, B, settledOn } from './settled-support.ts';
 
 describe('the record of settled posts', () => {
   const broker = perTest(() => startBroker());
-  const { post, record, settledUpTo, stopped, held, shares } = settledOn(broker);
+  const { post, record, settledUpTo, stopped, held } = settledOn(broker);
 
   describe('a stream that lost its newest posts in a crash', () => {
     const folder = () => join(broker.server.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');
@@ -77,11 +77,10 @@ describe('the record of settled posts', () => {
       await post(first, 1, 3);
       await keep();
       await post(first, 4, 6);
-      await shares(first);
+      await first.share('a').startIngress(sharedReading(collector(), { owner: A }));
       await settledUpTo(6);
       expect((await record())?.last?.sequence).toBe(6);
       await first.close();
-      await (await broker.plain.jetstreamManager()).consumers.delete('PARLEY_IN', 'parley');
       await lose();
       const bus = await broker.bus();
       await post(bus, 14, 16);
@@ -90,33 +89,6 @@ describe('the record of settled posts', () => {
       await until('the others came', () => seen.contents().includes('16'));
       expect(seen.contents()).toEqual(['1', '2', '3', '14', '15', '16']);
     });
-  });
-
-  it('daemons with shared logs compare the record with the stream while they read, and replace one that does not fit', async () => {
-    const { log, lines } = recordingLog();
-    const bus = await broker.bus({ store: 'jetstream', log });
-    const floors: number[] = [];
-    let begun = 0;
-    const { ingress } = await shares(bus, {
-      failureTimeoutMs: 1_000,
-      onFloor: ({ sequence }) => floors.push(sequence),
-      async onBegin() {
-        begun += 1;
-      },
-    });
-    await post(bus, 1, 3);
-    await settledUpTo(3);
-    const known = await record();
-    const lost = { ...known, settled: { upTo: 9, open: [] }, last: { sequence: 9, time: '1' } };
-    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(lost)); // of posts that are not in the stream
-    const before = begun;
-    await post(bus, 4, 4);
-    await until('it is noticed', () => begun > before, 20_000);
-    expect(lines.some(({ message }) => message.includes('lost its newest posts'))).toBe(true);
-    expect(floors).toContain(0);
-    await post(bus, 5, 5);
-    await settledUpTo(5);
-    await ingress.stop();
   });
 
   it('daemons with shared logs receive the record, so that they know which posts are not theirs', async () => {
@@ -129,42 +101,15 @@ describe('the record of settled posts', () => {
     const stream = (await record())?.stream ?? '';
     let isElsewhere = (_: { stream: string; sequence: number }) => false;
     const bus = await broker.bus({ store: 'jetstream' });
-    const { taken } = await shares(bus, {
-      onSkip: (known) => {
-        isElsewhere = known;
-      },
-    });
-    await until('the open one is handed out', () => taken.length > 0);
-    expect(taken).toEqual([2]);
+    const taken = collector();
+    const onSkip = (known: typeof isElsewhere) => {
+      isElsewhere = known;
+    };
+    await bus.share('a').startIngress(sharedReading(taken, { owner: A, onSkip }));
+    await until('the open one is delivered', () => taken.deliveries.length > 0);
+    expect(taken.contents()).toEqual(['2']);
     const skipped = [1, 2, 3, 4].filter((sequence) => isElsewhere({ stream, sequence }));
     expect(skipped).toEqual([1, 3]);
     expect(isElsewhere({ stream: 'another', sequence: 3 })).toBe(false);
-  });
-
-  it('a store knows its own posts after a daemon with logs of its own took over and was killed early', async () => {
-    const { log, lines } = recordingLog();
-    const sharing = async () => shares(await broker.bus({ store: 'jetstream', log }));
-    const earlier = await broker.bus();
-    await post(earlier, 1, 3);
-    await stopped(earlier, B, 3);
-    const recorded = await record();
-    const first = await sharing();
-    await post(first.bus, 4, 6);
-    await until('all were handed out', () => first.taken.length === 3);
-    await first.bus.close();
-    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(recorded)); // as if it was killed
-    const manager = await broker.plain.jetstreamManager();
-    const alone = await broker.bus();
-    await alone.startIngress({ ...collector().options(), owner: B });
-    await alone.close();
-    expect(await record()).toMatchObject({ by: { id: A.id }, settled: { upTo: 6 }, before: { upTo: 3 } });
-    await expect(manager.consumers.info('PARLEY_IN', 'parley')).rejects.toThrow(/not found/);
-
-    lines.length = 0;
-    const second = await sharing();
-    await post(second.bus, 7, 7);
-    await until('the new one was handed out', () => second.taken.includes(7));
-    expect(second.taken).toEqual([4, 5, 6, 7]); // its own position was lost
-    expect(warnings(lines)).toEqual([]);
   });
 });

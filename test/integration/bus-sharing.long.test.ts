@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { SharedIngress, Token } from '../../src/bus/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { batch } from '../contract/samples.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { perTest } from '../support/lifetime.ts';
-import { OWNER, startBroker, until } from '../unit/bus/support.ts';
+import { collector, OWNER, recordingLog, sharedReading, startBroker, until } from '../unit/bus/support.ts';
+import { settledOn } from './settled-support.ts';
 
 /** What daemons with shared work need of the bus, on a real server. */
 describe('a daemon among others', () => {
@@ -85,126 +85,93 @@ describe('a daemon among others', () => {
     await store.close();
   });
 
-  it('a token is marked as delivered before, and tokens continue after the stream is deleted', async () => {
-    const taken: Token[] = [];
-    const a = await share('a');
-    const ingress: SharedIngress = await a.startIngress({
-      failureTimeoutMs: 1_000,
-      after: null,
-      owner: OWNER,
-      maxInFlight: 10,
-      onFloor: () => undefined,
-      async onToken(token) {
-        taken.push(token);
-        if (token.isRepeated) ingress.acknowledge(token);
-        else ingress.giveBack(token);
-      },
-    });
-    const post = (n: number) => broker.plain.jetstream().publish('parley.in.alice.demo', `post ${n}`);
+  /** Two daemons; `dead` names those that count as ended. */
+  async function two() {
+    const dead = new Set<string>();
+    const { log, lines } = recordingLog();
+    const start = async (daemon: string, settle?: Parameters<typeof collector>[0]) => {
+      const bus = await broker.bus({ store: 'jetstream', log });
+      const seen = collector(settle);
+      const [claims, floors]: [(string | null)[], number[]] = [[], []];
+      const onBegin = vi.fn(async () => undefined);
+      const options = sharedReading(seen, {
+        daemon,
+        mayTakeOver: async (other) => dead.has(other),
+        onClaim: (from) => void claims.push(from),
+        onFloor: ({ sequence }) => void floors.push(sequence),
+        onBegin,
+      });
+      return { bus, seen, claims, floors, onBegin, ingress: await bus.share(daemon).startIngress(options) };
+    };
+    return { dead, start, lines };
+  }
+  const post = (n: number) => broker.plain.jetstream().publish('parley.in.alice.demo', `${n}`);
+  const record = () => settledOn(broker).record();
+
+  it('one daemon reads; another one knows what is settled, and reads when that one stops', async () => {
+    const { start } = await two();
+    const [a, b] = [await start('a'), await start('b')];
+    for (let n = 1; n <= 3; n++) await post(n);
+    await until('the floor is known', () => b.floors.at(-1) === 3);
+    expect([a.seen.contents(), b.seen.contents()]).toEqual([['1', '2', '3'], []]);
+    expect(await record()).toMatchObject({ reader: 'a', by: OWNER });
+    expect([await a.ingress.holdsClaim(), await b.ingress.holdsClaim()]).toEqual([true, false]);
+    expect(await b.bus.ingressLag()).toEqual({ messages: 0, oldestTakenAt: null });
+    await a.ingress.stop();
+    await post(4);
+    await until('the other one reads', () => b.seen.contents().includes('4'));
+    expect([b.seen.contents(), b.claims]).toEqual([['4'], [null]]);
+    await b.ingress.stop();
+    expect(await record()).toMatchObject({ reader: null, settled: { upTo: 4 } });
+  });
+
+  it('a daemon that does not read learns after an outage that the stream may have lost posts', async () => {
+    const { start } = await two();
+    const [, b] = [await start('a'), await start('b')];
+    b.onBegin.mockClear();
+    await broker.server.kill9();
+    await broker.server.restart();
+    await until('it looks', () => b.onBegin.mock.calls.length > 0);
+    await b.ingress.ready();
+    expect(b.onBegin).toHaveBeenCalledTimes(1);
+  });
+
+  it('a daemon whose claim was taken settles nothing more, and may not refuse', async () => {
+    const { dead, start, lines } = await two();
+    const release: (() => void)[] = [];
+    const a = await start('a', () => new Promise((resolve) => release.push(resolve)));
     await post(1);
-    await until('it came again', () => taken.length >= 2);
-    expect(taken.map(({ sequence, isRepeated }) => [sequence, isRepeated])).toEqual([
-      [1, false],
-      [1, true],
-    ]);
-    const manager = await broker.plain.jetstreamManager();
-    await manager.consumers.delete('PARLEY_IN', 'parley');
+    await until('it is under way', () => release.length === 1);
+    dead.add('a');
+    const b = await start('b');
+    await until('the other one reads', () => b.seen.contents().includes('1'));
+    expect(b.claims).toEqual(['a']);
+    expect(await a.ingress.holdsClaim()).toBe(false);
+    for (const one of release) one();
     await post(2);
-    await until('it goes on', () => taken.some(({ sequence }) => sequence === 2));
-    await ingress.stop();
+    await until('it is settled', async () => (await record())?.settled.upTo === 2);
+    expect([a.seen.contents(), b.seen.contents()]).toEqual([['1'], ['1', '2']]);
+    expect(await record()).toMatchObject({ reader: 'b' });
+    expect(lines.map(({ message }) => message)).toContain('another daemon reads the ingress stream by now');
+    await Promise.all([a.ingress.stop(), b.ingress.stop()]);
   });
 
-  it('a token that was not acknowledged is delivered again after older posts were removed from the stream', async () => {
-    const bus = await broker.bus({ store: 'jetstream', purgeMargin: 5, purgeEvery: 1 });
-    const taken: number[] = [];
-    const ingress: SharedIngress = await bus.share('a').startIngress({
-      failureTimeoutMs: 3_000,
-      after: null,
-      owner: OWNER,
-      maxInFlight: 100,
-      onFloor: () => undefined,
-      async onToken(token) {
-        taken.push(token.sequence);
-        if (token.sequence <= 20) ingress.acknowledge(token);
-      },
-    });
-    const jetstream = broker.plain.jetstream();
-    for (let n = 1; n <= 30; n++) await jetstream.publish('parley.in.alice.demo', `post ${n}`);
-    const manager = await broker.plain.jetstreamManager();
-    const streamed = async () => (await manager.streams.info('PARLEY_IN')).state.first_seq;
-    await until('what is settled is taken out', async () => (await streamed()) === 16);
-    await until('the others come again', () => taken.filter((sequence) => sequence > 20).length >= 20);
-    expect(taken.filter((sequence) => sequence <= 20)).toHaveLength(20);
-    expect((await manager.consumers.info('PARLEY_IN', 'parley')).ack_floor.stream_seq).toBe(20);
-    await ingress.stop();
-  });
-
-  it('a daemon gets the token of a quiet publisher while tokens of another wait; another daemon gets these when it leaves', async () => {
-    const first = (await broker.bus({ store: 'jetstream' })).share('a');
-    const tokens: Token[] = [];
-    const releases: (() => void)[] = [];
-    const failureTimeoutMs = 3_000;
-    const options = { failureTimeoutMs, after: null, owner: OWNER, maxInFlight: 8, onFloor: () => undefined };
-    const ingress: SharedIngress = await first.startIngress({
-      ...options,
-      async onToken(token) {
-        tokens.push(token);
-        const keeping = setInterval(() => ingress.keep(token), failureTimeoutMs / 3);
-        if (token.conversation === 'flood') await new Promise<void>((resolve) => releases.push(resolve));
-        clearInterval(keeping);
-        ingress.acknowledge(token);
-      },
-    });
-    const jetstream = broker.plain.jetstream();
-    for (let n = 1; n <= 50; n++) await jetstream.publish('parley.in.mallory.flood', `post ${n}`);
-    await jetstream.publish('parley.in.bob.quiet', 'hello');
-    await until('the quiet publisher has its turn', () => tokens.some(({ sequence }) => sequence === 51));
-    expect(tokens.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 51]);
-    const manager = await broker.plain.jetstreamManager();
-    await new Promise((resolve) => setTimeout(resolve, 1.5 * failureTimeoutMs));
-    expect((await manager.consumers.info('PARLEY_IN', 'parley')).num_redelivered).toBe(0);
-
-    const stopping = ingress.stop();
-    for (const release of releases) release();
-    await stopping;
-    expect(tokens).toHaveLength(7);
-    const left: number[] = [];
-    const second: SharedIngress = await (await broker.bus({ store: 'jetstream' })).share('b').startIngress({
-      ...options,
-      async onToken(token) {
-        left.push(token.sequence);
-        second.acknowledge(token);
-      },
-    });
-    await until('the other daemon has the rest', () => left.length === 44);
-    expect([...left].sort((one, other) => one - other)).toEqual(Array.from({ length: 44 }, (_, n) => n + 7));
-    await second.stop();
-  });
-
-  it('more tokens are requested at once while more wait than were requested, and few again after that', async () => {
-    const bus = await broker.bus({ store: 'jetstream' });
-    const asked: number[] = [];
-    broker.plain.subscribe('$JS.API.CONSUMER.MSG.NEXT.PARLEY_IN.parley', {
-      callback: (_, message) => void asked.push(message.json<{ batch: number }>().batch),
-    });
-    await broker.plain.flush();
-    const jetstream = broker.plain.jetstream();
-    for (let n = 1; n <= 100; n++) await jetstream.publish('parley.in.alice.demo', `post ${n}`);
-    let taken = 0;
-    const ingress: SharedIngress = await bus.share('a').startIngress({
-      failureTimeoutMs: 10_000,
-      after: null,
-      owner: OWNER,
-      maxInFlight: 1_000,
-      onFloor: () => undefined,
-      async onToken(token) {
-        taken += 1;
-        ingress.acknowledge(token);
-      },
-    });
-    await until('all are taken, and it has asked in vain', () => taken === 100 && asked.length >= 4);
-    expect(asked.slice(0, 4)).toEqual([32, 64, 128, 32]);
-    await ingress.stop();
+  it('of daemons that find a dead reader at once, one reads; and they read on when the record was deleted', async () => {
+    const { dead, start } = await two();
+    const a = await start('a');
+    await post(1);
+    await until('it is recorded', async () => (await record())?.settled.upTo === 1);
+    const others = await Promise.all(['b', 'c', 'd'].map((daemon) => start(daemon)));
+    dead.add('a');
+    const readers = () => others.filter(({ claims }) => claims.length > 0);
+    await until('one reads', () => readers().length > 0);
+    await post(2);
+    await until('it is settled', async () => (await record())?.settled.upTo === 2);
+    expect(readers()).toHaveLength(1);
+    await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_SETTLED');
+    await post(3);
+    await until('it is recorded again', async () => (await record())?.settled.upTo === 3);
+    await Promise.all([a, ...others].map(({ ingress }) => ingress.stop()));
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Bus, Delivery, Owner, SharedIngress, SharedIngressOptions } from '../../src/bus/index.ts';
+import type { Bus, Delivery, Owner } from '../../src/bus/index.ts';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import {
   type Broker,
@@ -43,18 +43,5 @@ export function settledOn(broker: Broker) {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === posts);
     await bus.stopIngress();
   }
-  /** A daemon with shared logs, which takes all posts, and acknowledges all but one. */
-  async function shares<T extends Bus>(bus: T, more: Partial<SharedIngressOptions> = {}, except = 0) {
-    const taken: number[] = [];
-    const ingress: SharedIngress = await bus.share('a').startIngress({
-      ...{ failureTimeoutMs: 2_000, after: null, owner: A, maxInFlight: 10, onFloor: () => undefined },
-      async onToken(token) {
-        taken.push(token.sequence);
-        if (token.sequence !== except) ingress.acknowledge(token);
-      },
-      ...more,
-    });
-    return { bus, ingress, taken };
-  }
-  return { post, record, settledUpTo, stopped, held, shares };
+  return { post, record, settledUpTo, stopped, held };
 }

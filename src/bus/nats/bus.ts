@@ -11,10 +11,10 @@ import type {
   IngressOptions,
   OnLive,
   RefusedRuns,
+  Sharing,
   StreamPosition,
   TurnLine,
 } from '../port.ts';
-import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
@@ -139,7 +139,7 @@ class NatsBus implements Bus {
   async startIngress(ingress: IngressOptions): Promise<void> {
     this.#refuseWhenClosed();
     const sources = this.#ingressSources();
-    const beginning = await beginReading(sources, { ...ingress, isShared: false });
+    const beginning = await beginReading(sources, ingress);
     this.#refuseWhenClosed();
     if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'the ingress stream is already being read');
     this.#ingress = new Ingress(sources, ingress, beginning);
@@ -150,19 +150,18 @@ class NatsBus implements Bus {
 
   share(daemon: string): Sharing {
     this.#refuseWhenClosed();
-    this.#sharing ??= new NatsSharing(this.#ingressSources(), daemon);
+    this.#sharing ??= new NatsSharing(() => this.#ingressSources(), daemon);
     return this.#sharing;
   }
 
   #ingressSources(): IngressSources {
-    const { subjects, log, store, ingressBytes: maxBytes = INGRESS_BYTES } = this.#options;
+    const { subjects, log, ingressBytes: maxBytes = INGRESS_BYTES } = this.#options;
     const { purgeMargin: margin = PURGE_MARGIN, purgeEvery: every = PURGE_EVERY } = this.#options;
     const [connection, manager, watch] = [this.#connection, this.#manager, this.#watch];
     const of = { manager, stream: subjects.ingressStream, log, maxBytes };
-    const oneByOne = store === 'jetstream'; // several daemons share a consumer
     return {
       ...{ connection, manager, subjects, log, watch },
-      purger: new Purger({ ...of, margin, every, oneByOne }),
+      purger: new Purger({ ...of, margin, every }),
       capacityGuard: new CapacityGuard(of),
       stream: () => this.#ingressStream(),
       ensureStreams: () => this.#ensureStreams(),

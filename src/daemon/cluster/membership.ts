@@ -1,11 +1,12 @@
-import type { Bus, Owner, PeerRequestOf, SharedIngress, StreamPosition } from '../../bus/index.ts';
+import type { Bus, IngressOptions, PeerRequestOf, SharedIngress } from '../../bus/index.ts';
 import { type Log, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
-import type { Ownership } from '../conversations/ownership.ts';
+import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
-import type { Posts } from '../ingress/posts.ts';
+import type { OtherDaemons } from '../ingress/posts.ts';
+import type { Runtime } from '../runtime.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
 import { FreezeWatch } from './freeze-watch.ts';
 import { type Claimant, leasedOwnership } from './lease.ts';
@@ -15,7 +16,6 @@ import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
 import { SharedApi } from './shared-api.ts';
 import { SharedPosts } from './shared-posts.ts';
-import { Suspects } from './suspects.ts';
 
 /**
  * Connects this daemon with the others on the same server and prefix that share its logs
@@ -43,15 +43,11 @@ export interface MembershipParts {
 
 export interface MemberWork {
   readonly workers: Workers;
-  readonly posts: Posts;
   readonly api: Api;
   readonly watchers: Watchers;
-  readonly maxInFlight: number;
-  readonly after: StreamPosition | null;
-  readonly owner: Owner;
-  readonly isReplay: boolean;
-  readonly onFloor: (position: StreamPosition) => void;
-  readonly onSkip: (isElsewhere: (position: StreamPosition) => boolean) => void;
+  readonly runtime: Pick<Runtime, 'progress' | 'reach'>;
+  /** For the daemon that reads the posts. */
+  readonly ingress: IngressOptions;
   /** Aborted when this daemon leaves. */
   readonly leaving: AbortSignal;
 }
@@ -66,6 +62,9 @@ export class Membership {
   #router: Router | null = null;
   #reconciler: Reconciler | null = null;
   #ingress: SharedIngress | null = null;
+  #shared: SharedPosts | null = null;
+  /** The identity of the ingress stream. */
+  #life: string | undefined;
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -73,7 +72,7 @@ export class Membership {
     this.#freezes = new FreezeWatch(parts.failureTimeoutMs / 2, (frozenMs) => this.#resumed(frozenMs));
     this.ownership = leasedOwnership({
       daemon: parts.daemon,
-      ingressLife: () => this.#ingress?.life,
+      ingressLife: () => this.#life,
       mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
       mayAct: (conversation, signal) => this.#mayAct(conversation, signal),
       publishGivenUp: (conversation, triggers) => void this.#publishGivenUp(conversation, triggers),
@@ -100,7 +99,7 @@ export class Membership {
   async join(work: MemberWork): Promise<SharedApi> {
     const { daemon, bus, logs, failureTimeoutMs, fingerprint, log } = this.#parts;
     this.#work = work;
-    const { workers, posts, watchers, leaving } = work;
+    const { workers, watchers, runtime, ingress, leaving } = work;
     const { peers, startIngress } = sharingOf(bus, daemon);
     const monitor = new PeerMonitor({
       daemon,
@@ -117,18 +116,8 @@ export class Membership {
     this.#monitor = monitor;
     const router = new Router(daemon, { logs, workers, monitor, peers, log }, failureTimeoutMs);
     this.#router = router;
-    const ingress = () => required(this.#ingress);
-    const suspects = new Suspects(logs);
-    const shared = new SharedPosts({
-      ingress,
-      posts,
-      suspects,
-      workers,
-      router,
-      failureTimeoutMs,
-      log,
-      leaving,
-    });
+    const shared = new SharedPosts({ daemon, workers, router, monitor, logs, runtime, leaving });
+    this.#shared = shared;
     const api = new SharedApi(work.api, {
       workers,
       router,
@@ -136,7 +125,12 @@ export class Membership {
       ...{ log, logs, bus, leaving },
     });
     const reconciler = () => this.#reconciler;
-    const own = { workers, watchers, shared, api };
+    const post = async (handed: PeerRequestOf<'post'>) => {
+      await this.#ingress?.ready();
+      this.#life = handed.position.stream;
+      return shared.take(handed);
+    };
+    const own = { workers, watchers, post, api };
     const handlers = peerHandlers({ daemon, bus, monitor, reconciler, ...own });
     await peers.listen(async (verb, body) => {
       this.#freezes.check();
@@ -144,25 +138,40 @@ export class Membership {
     });
     monitor.start();
     await sleep(GREETING_MS);
-    if (work.isReplay && monitor.others.length > 0) throw replayBesideOthers(monitor.others.length);
+    if (ingress.isReplay && monitor.others.length > 0) throw replayBesideOthers(monitor.others.length);
     this.#ingress = await startIngress({
-      failureTimeoutMs,
-      after: work.after,
-      owner: work.owner,
-      isReplay: work.isReplay,
-      maxInFlight: work.maxInFlight,
-      onToken: async (token) => shared.process(token),
-      onFloor(position) {
-        shared.settledUpTo(position);
-        work.onFloor(position);
+      ...ingress,
+      ...{ daemon, failureTimeoutMs },
+      mayTakeOver: (reader) => this.#mayRead(reader),
+      onClaim(from) {
+        shared.reads(from);
+        log.info({ from }, 'this daemon reads the ingress stream');
       },
-      onBegin: () => workers.cutDeletions(),
-      onSkip: work.onSkip,
+      onFloor: (position) => runtime.progress.settledUpTo(position),
+      onLife: (stream) => {
+        this.#life = stream;
+      },
     });
     this.#reconciler = new Reconciler({ daemon, logs, workers, monitor, router, failureTimeoutMs, log });
     await this.#reconciler.start();
     return api;
   }
+
+  /** Whether that daemon, which reads the posts, does not run any more: an unknown one is asked. */
+  async #mayRead(reader: string): Promise<boolean> {
+    const [monitor, router] = [required(this.#monitor), required(this.#router)];
+    if (!monitor.isFailed(reader) && !monitor.others.includes(reader)) await router.ask(reader, 'probe', {}); // notes a missing answer
+    return monitor.isFailed(reader);
+  }
+
+  /** For `Posts`. */
+  readonly otherDaemons: OtherDaemons = {
+    handOver: (handed) => required(this.#shared).handOver(handed),
+    isAtWork: (conversation) => this.#shared?.isAtWork(conversation) ?? false,
+    mayRefuse: async () => {
+      if (!(await required(this.#ingress).holdsClaim())) throw moved('of this post');
+    },
+  };
 
   #reportDifference(daemon: string, differs: readonly string[]): void {
     const { log } = this.#parts;

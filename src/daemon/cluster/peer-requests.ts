@@ -6,7 +6,6 @@ import type { Watchers } from '../feed/watchers.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { SharedApi } from './shared-api.ts';
-import type { SharedPosts } from './shared-posts.ts';
 
 /** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
 
@@ -17,7 +16,7 @@ export interface PeerRequestParts {
   /** The id of this daemon. */
   readonly daemon: string;
   readonly workers: Workers;
-  readonly shared: SharedPosts;
+  readonly post: PeerHandlers['post'];
   readonly api: SharedApi;
   readonly watchers: Pick<Watchers, 'textsOf'>;
   readonly bus: Pick<Bus, 'maxPayload'>;
@@ -29,7 +28,7 @@ export interface PeerRequestParts {
 export function peerHandlers({
   daemon: self,
   workers,
-  shared,
+  post,
   api,
   watchers,
   bus,
@@ -40,11 +39,7 @@ export function peerHandlers({
     alive: ({ daemon, isNew = false, fingerprint }) => monitor.noteHeartbeat(daemon, isNew, fingerprint),
     left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
     probe: () => ({}),
-    async adopt(token) {
-      const taken = await workers.willHold(token.conversation);
-      if (taken) void shared.process(token);
-      return { taken };
-    },
+    post,
     holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
     released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
     api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),

@@ -230,9 +230,7 @@ export class Reconciler {
   /** RECONCILER-2. All daemons that know the same peers agree on it. */
   #isFirstChoice(conversation: string): boolean {
     const { daemon, monitor } = this.#parts;
-    const all = [daemon, ...monitor.responsive];
-    const weight = (one: string) => hash(`${one} ${conversation}`);
-    return all.every((other) => other === daemon || weight(other) < weight(daemon));
+    return firstChoice(conversation, [daemon, ...monitor.responsive]) === daemon;
   }
 
   /** False: the server did not answer. */
@@ -280,6 +278,12 @@ function byOwnerOf(
 
 /** Retryable. */
 const RETRYABLE: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);
+
+/** The same for all daemons that know the same ones. */
+export function firstChoice(conversation: string, daemons: readonly string[]): string {
+  const weights = daemons.map((daemon) => hash(`${daemon} ${conversation}`));
+  return daemons[weights.indexOf(Math.max(...weights))] ?? '';
+}
 
 /** FNV-1a. */
 function hash(text: string): number {

@@ -95,13 +95,18 @@ export class Router {
   }
 
   /** Sends a request to a peer and notes a missing answer. Resolves at once when the peer fails meanwhile. */
-  async ask<V extends PeerVerb>(daemon: string, verb: V, body: PeerRequestOf<V>): Promise<Answered<V>> {
+  async ask<V extends PeerVerb>(
+    daemon: string,
+    verb: V,
+    body: PeerRequestOf<V>,
+    timeoutMs = this.timeoutMs,
+  ): Promise<Answered<V>> {
     const askedAt = performance.now();
     let unsubscribe = () => {};
     const failure = new Promise<Heard>((resolve) => {
       unsubscribe = this.#monitor.onFailure(daemon, () => resolve({ kind: 'silent' }));
     });
-    const response = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), failure]);
+    const response = await Promise.race([this.#peers.ask(daemon, verb, body, timeoutMs), failure]);
     unsubscribe();
     if (response.kind !== 'answered') {
       const hadFailed = this.#monitor.isFailed(daemon);

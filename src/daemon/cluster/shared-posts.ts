@@ -1,199 +1,185 @@
-import type { Delivery, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
-import { NAME_PATTERN } from '../../conversation/index.ts';
-import { type Log, messageOf, sleep } from '../../kernel/index.ts';
-import { isMoved } from '../conversations/ownership.ts';
+import type { PeerAnswerOf, PeerRequestOf, StreamPosition } from '../../bus/index.ts';
+import type { Reply } from '../../conversation/index.ts';
+import { asError, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
+import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Posts } from '../ingress/posts.ts';
+import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/fatal-posts.ts';
+import type { HandedPost } from '../ingress/posts.ts';
+import type { Runtime } from '../runtime.ts';
+import type { PeerMonitor } from './peer-monitor.ts';
+import { firstChoice } from './reconciler.ts';
 import type { Router } from './router.ts';
-import type { Suspects } from './suspects.ts';
 
 /**
- * From a token to durable entries, when several daemons share the work. A token names one post of the ingress stream.
+ * Hands each post of the ingress stream from the daemon that reads it to the one that works on its conversation.
  *
- * SHARED-POSTS-1  A token goes to the daemon that owns its conversation; without an owner, this daemon claims it.
- * SHARED-POSTS-2  The posts of a conversation are ingested in stream order, starting after the newest one in its log,
- *                 whichever token arrives first (L4 drops repetitions).
- * SHARED-POSTS-3  A token is acknowledged when everything up to it is durable or refused, and not before.
- * SHARED-POSTS-4  If another daemon turns out to own the conversation, the token is passed on to it.
- * SHARED-POSTS-5  A post whose token is redelivered may have crashed a daemon, and so may the posts before it: their
- *                 attempt counts are read before they are tried.
- * SHARED-POSTS-6  A settled post is not delivered again, whether this daemon settled it or another one refused it.
- *                 Otherwise it would count twice against its publisher's limits, get two dead letters, or be refused and
- *                 then accepted.
+ * SHARED-POSTS-1  A conversation without an owner is offered to one of the daemons, the same for all; the reader claims it if that
+ *                 one does not. So the work is spread although one daemon reads.
+ * SHARED-POSTS-2  A post is handed over until its owner answers that it is durable, refused or void. A repeated hand-over has
+ *                 no effect: the log has its id.
+ * SHARED-POSTS-3  A post whose owner ended before it answered may have ended it; so may the first posts that a daemon reads
+ *                 after another reader ended. Attempts at these are counted where all daemons read it, before they begin, and
+ *                 forgotten when the daemon survives. After `MOST_ATTEMPTS` the post is refused. If the count cannot be read or
+ *                 stored, the post is not tried.
+ * SHARED-POSTS-4  An owner that does not answer is asked again; only its missing heartbeats end the wait.
  */
 
-const MAX_ATTEMPTS = 12;
-const RETRY_MS = 1_000;
-/** More than can wait for an acknowledgement. */
-const MAX_SETTLED = 100_000;
-
-interface KnownDeadLetters {
-  /** Complete for posts that the stream took at this time or later. */
-  readonly from: number;
-  readonly refused: ReadonlyMap<number, number>;
-}
+/** As many may be under way when a reader ends (`serve.ts`). */
+const FIRST_POSTS = 1_000;
+/** Longer than an owner that runs and is overloaded needs (SHARED-POSTS-4). */
+const PATIENCE_MS = 60_000;
+const LONGEST_PAUSE_MS = 1_000;
+/** How long a conversation is believed to be at work in another daemon. */
+const FRESH_MS = 1_000;
+const MAX_REMEMBERED = 10_000;
 
 export interface SharedPostsParts {
-  readonly ingress: () => SharedIngress;
-  readonly posts: Posts;
-  readonly suspects: Suspects;
+  readonly daemon: string;
   readonly workers: Workers;
   readonly router: Router;
-  readonly failureTimeoutMs: number;
-  readonly log: Log;
+  readonly monitor: Pick<PeerMonitor, 'responsive'>;
+  readonly logs: Pick<SharedLogs, 'attempts' | 'saveAttempts' | 'newest'>;
+  readonly runtime: Pick<Runtime, 'progress' | 'reach'>;
   /** Aborted when this daemon leaves: then it takes over nothing. */
   readonly leaving: AbortSignal;
 }
 
+type Outcome = PeerAnswerOf<'post'>['outcome'];
+
 export class SharedPosts {
   readonly #parts: SharedPostsParts;
-  /** SHARED-POSTS-2: one post of a conversation at a time. */
-  readonly #lanes = new Map<string, Promise<unknown>>();
-  /** By conversation: the newest post ingested here. Refused posts are in no log. */
-  readonly #ingestedUpTo = new Map<string, StreamPosition>();
-  /** SHARED-POSTS-6: posts settled here, after the floor: by sequence, the time at which the stream took each. */
-  readonly #settled = new Map<number, number>();
-  /** SHARED-POSTS-6: dead letters by conversation and publisher, while posts of that conversation are in progress here. */
-  readonly #deadLetters = new Map<string, Map<string, KnownDeadLetters>>();
-  #floor: StreamPosition | null = null;
+  /** SHARED-POSTS-3: posts whose owner ended. */
+  readonly #suspects = new Set<number>();
+  /** SHARED-POSTS-3: how many posts are left of the first ones. */
+  #first = 0;
+  /** Conversations that other daemons work on: when that was known. */
+  readonly #atWork = new Map<string, number>();
 
   constructor(parts: SharedPostsParts) {
     this.#parts = parts;
   }
 
-  /** Everything up to here is acknowledged, by any daemon. */
-  settledUpTo(floor: StreamPosition): void {
-    this.#floor = floor;
-    for (const [conversation, taken] of this.#ingestedUpTo) {
-      if (taken.stream !== floor.stream || taken.sequence <= floor.sequence)
-        this.#ingestedUpTo.delete(conversation);
-    }
-    for (const sequence of this.#settled.keys()) {
-      if (sequence <= floor.sequence) this.#settled.delete(sequence);
-    }
+  /** This daemon reads from now on. `from`: the reader before, if it ended. */
+  reads(from: string | null): void {
+    this.#suspects.clear();
+    this.#first = from === null ? 0 : FIRST_POSTS;
   }
 
-  /** A token from the stream or from a peer. Does not reject. */
-  async process(token: Token): Promise<void> {
-    const { failureTimeoutMs, log, leaving } = this.#parts;
-    const ingress = this.#parts.ingress();
-    const keeping = setInterval(() => ingress.keep(token), failureTimeoutMs / 3);
-    try {
-      const isDone = await this.#route(token);
-      if (isDone) ingress.acknowledge(token); // SHARED-POSTS-3
-    } catch (error) {
-      const { conversation, sequence } = token;
-      if (!leaving.aborted)
-        log.warn(
-          { conversation, sequence, error: messageOf(error) },
-          'a post could not be ingested; its token is redelivered',
-        );
-      ingress.giveBack(token, leaving.aborted ? 0 : RETRY_MS);
-    } finally {
-      clearInterval(keeping);
-    }
-  }
-
-  /** False: another daemon has accepted the token (SHARED-POSTS-1). */
-  async #route(token: Token): Promise<boolean> {
-    const { router, leaving, workers } = this.#parts;
-    const { conversation } = token;
-    if (!NAME_PATTERN.test(conversation)) return this.#ingestOne(token); // refused for its name
+  /** Rejects with `CONVERSATION_MOVED` when this daemon leaves, and with the fault of the owner. */
+  async handOver(handed: HandedPost): Promise<Reply> {
+    const { workers, logs, leaving } = this.#parts;
+    const { position, conversation, publisher, command } = handed;
+    let isSuspect = this.#suspects.has(position.sequence) || this.#first-- > 0;
     for (let tries = 1; ; tries++) {
-      const location = await router.locate(conversation);
-      if (location.kind === 'there') {
-        const response = await router.ask(location.claim.daemon, 'adopt', token);
-        if (response.kind === 'answered' && response.body.taken) return false;
-        if (response.kind === 'invalid') throw new Error(response.reason); // it may have the conversation open
-        if (response.kind === 'answered') router.noteReleased(conversation, location.claim);
+      const before = isSuspect ? ((await logs.attempts(position)) ?? 1) : 0;
+      const name = { publisher, conversation, id: command.post.id };
+      if (before >= MOST_ATTEMPTS && !(await workers.knows(name))) {
+        this.#survived(position);
+        return { kind: 'refused', refusal: fatal(before) };
       }
-      if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon is leaving');
+      if (isSuspect) {
+        await untilDue(dueAfter(before), leaving);
+        await logs.saveAttempts(position, before + 1);
+      }
+      let outcome: Outcome | 'ended' = null;
       try {
-        await this.#inLane(conversation, () => this.#ingest(token));
-        return true;
-      } catch (error) {
-        if (!isMoved(error) || tries >= MAX_ATTEMPTS) throw error;
-        await sleep(tries * 10);
+        outcome = await this.#attempt(handed);
+      } finally {
+        if (outcome === 'ended') this.#suspects.add(position.sequence);
+        else if (isSuspect) this.#survived(position);
+      }
+      if (outcome === 'ended') isSuspect = true;
+      else if (outcome?.kind === 'failed') throw asError(outcome.refusal);
+      else if (outcome) return outcome;
+      if (leaving.aborted) throw moved(conversation);
+      await sleep(Math.min(tries * 10, LONGEST_PAUSE_MS), leaving);
+    }
+  }
+
+  /** A leftover count delays the post by seconds. */
+  #survived(position: StreamPosition): void {
+    this.#suspects.delete(position.sequence);
+    this.#parts.logs.saveAttempts(position, null).catch(() => undefined);
+  }
+
+  /** Null: no daemon took it. `ended`: the owner may have ended while it decided. */
+  async #attempt(handed: HandedPost): Promise<Outcome | 'ended'> {
+    const { daemon, router, workers, monitor } = this.#parts;
+    const { conversation } = handed;
+    const location = await router.locate(conversation);
+    const offered = workers.holds(conversation)
+      ? daemon
+      : firstChoice(conversation, [daemon, ...monitor.responsive]);
+    const to = location.kind === 'there' ? location.claim.daemon : offered;
+    if (to !== daemon) {
+      const { publisher, position, command } = handed;
+      const message: PeerRequestOf<'post'> = { conversation, publisher, position, post: command.post };
+      const answer = await router.ask(to, 'post', message, PATIENCE_MS);
+      if (answer.kind === 'invalid')
+        throw new ParleyError('INVALID_ANSWER', answer.reason, {
+          hint: 'run the same version of all daemons',
+        });
+      if (answer.kind !== 'answered') return 'ended';
+      const { outcome } = answer.body;
+      if (outcome?.kind === 'done') this.#noteWork(conversation, outcome.isAtWork ?? false);
+      if (outcome) return outcome;
+      if (location.kind === 'there') {
+        router.noteReleased(conversation, location.claim);
+        return null;
       }
     }
+    return this.#decide(handed);
   }
 
-  #inLane(conversation: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#lanes.get(conversation) ?? Promise.resolve();
-    const lane = before.then(work);
-    const settled = lane
-      .catch(() => undefined)
-      .then(() => {
-        if (this.#lanes.get(conversation) !== settled) return;
-        this.#lanes.delete(conversation);
-        this.#deadLetters.delete(conversation);
-      });
-    this.#lanes.set(conversation, settled);
-    return lane;
-  }
-
-  async #ingest(token: Token): Promise<void> {
-    const { workers } = this.#parts;
-    const { conversation, stream, sequence } = token;
-    const worker = await workers.current(conversation);
-    const inLog = worker.state.ingress;
-    if (this.#settled.get(sequence) === token.takenAt) return;
-    const isOurs = this.#ingestedUpTo.has(conversation);
-    const known = [inLog, this.#ingestedUpTo.get(conversation), this.#floor];
-    let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
-    if (sequence <= after) {
-      // Redelivered. The log contains it, unless the stream has lost its newest posts since.
-      await this.#ingestOne(token);
-      return;
-    }
-    for (;;) {
-      const delivery = await this.#parts.ingress().next(conversation, after, sequence);
-      if (delivery === null) return after < sequence ? this.#isGone(token) : undefined;
-      const isOthers = delivery.position.sequence < sequence && !isOurs;
-      if (!((isOthers || token.isRepeated) && (await this.#wasRefused(delivery))))
-        await this.#deliver(delivery, token);
-      after = delivery.position.sequence;
-      this.#noteSettled(delivery);
-      this.#ingestedUpTo.set(conversation, delivery.position);
+  /** The verb `post` of another daemon: it reads the stream and located the conversation here, or offers it. */
+  async take({
+    conversation,
+    publisher,
+    position,
+    post,
+  }: PeerRequestOf<'post'>): Promise<PeerAnswerOf<'post'>> {
+    const { workers, router, runtime } = this.#parts;
+    runtime.reach('post-received');
+    const command = { type: 'post', post, ingressSequence: position.sequence } as const;
+    if (!(await workers.willHold(conversation)) && (await router.locate(conversation)).kind === 'there')
+      return { outcome: null };
+    try {
+      return { outcome: await this.#decide({ conversation, publisher, position, command }) };
+    } catch (error) {
+      const fault = error instanceof ParleyError ? error : new ParleyError('INTERNAL', messageOf(error));
+      return { outcome: { kind: 'failed', refusal: refusal(fault.code, fault.message, fault.hint) } };
     }
   }
 
-  /** SHARED-POSTS-3. Servers also answer "no message" when a read fails; a read by sequence tells the difference. */
-  async #isGone({ sequence }: Token): Promise<void> {
-    if ((await this.#parts.ingress().at(sequence)) !== null)
-      throw new Error(`the server has post ${sequence}, but did not deliver it`);
+  async #decide({ conversation, position, command }: HandedPost): Promise<Outcome> {
+    const { workers, runtime } = this.#parts;
+    const onDurable = () => runtime.progress.took(conversation, position);
+    try {
+      const reply = await workers.submit(conversation, command, onDurable, position);
+      return reply.kind === 'refused' ? reply : { kind: 'done', isAtWork: workers.isBusy(conversation) };
+    } catch (error) {
+      if (isMoved(error)) return null;
+      throw error;
+    }
   }
 
-  async #ingestOne(token: Token): Promise<boolean> {
-    const delivery = await this.#parts.ingress().at(token.sequence);
-    if (!delivery || (token.isRepeated && (await this.#wasRefused(delivery)))) return true;
-    await this.#deliver(delivery, token);
-    this.#noteSettled(delivery);
-    return true;
+  /** Whether another daemon works on it, as it answered, or as its log said up to a second ago. */
+  isAtWork(conversation: string): boolean {
+    const known = this.#atWork.get(conversation);
+    if (known !== undefined && performance.now() - known >= FRESH_MS) {
+      this.#noteWork(conversation, true);
+      void this.#parts.logs.newest(conversation).then(
+        (newest) => this.#noteWork(conversation, newest?.status?.hasOutstandingWork ?? false),
+        () => undefined,
+      );
+    }
+    return known !== undefined;
   }
 
-  /** SHARED-POSTS-6. A dead letter older than the post belongs to an earlier post with the same sequence. */
-  async #wasRefused(delivery: Delivery): Promise<boolean> {
-    const { conversation, publisher, takenAt, position } = delivery;
-    const letters = this.#deadLetters.get(conversation) ?? new Map<string, KnownDeadLetters>();
-    const known = letters.get(publisher);
-    const refused =
-      known && known.from <= takenAt ? known.refused : await this.#parts.ingress().refusedFrom(delivery);
-    if (refused !== known?.refused)
-      this.#deadLetters.set(conversation, letters.set(publisher, { from: takenAt, refused }));
-    return (refused.get(position.sequence) ?? 0) >= takenAt;
-  }
-
-  #noteSettled({ position, takenAt }: Delivery): void {
-    const [oldest] = this.#settled.keys();
-    if (this.#settled.size >= MAX_SETTLED && oldest !== undefined) this.#settled.delete(oldest);
-    this.#settled.set(position.sequence, takenAt);
-  }
-
-  async #deliver(delivery: Delivery, { sequence, isRepeated }: Token): Promise<void> {
-    const { posts, suspects } = this.#parts;
-    const { position } = delivery;
-    if (!isRepeated && position.sequence === sequence) return posts.deliver(delivery);
-    await posts.deliver(delivery, await suspects.suspect(position, isRepeated));
+  #noteWork(conversation: string, isAtWork: boolean): void {
+    if (this.#atWork.size >= MAX_REMEMBERED) this.#atWork.clear();
+    if (isAtWork) this.#atWork.set(conversation, performance.now());
+    else this.#atWork.delete(conversation);
   }
 }

@@ -68,7 +68,7 @@ export function undecidable(error: unknown, attempts: number): Refusal | null {
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
 }
 
-function fatal(attempts: number): Refusal {
+export function fatal(attempts: number): Refusal {
   return refusal(
     'DECISION_FAILED',
     `the daemon ended while it decided on it, ${attempts} times`,

@@ -62,6 +62,8 @@ interface FloodParts {
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
   readonly isKnown: (post: DeliveryHead) => boolean;
+  /** Rejects if another daemon reads the stream by now. */
+  readonly mayRefuse: () => Promise<void>;
 }
 
 export class Flood {
@@ -150,7 +152,8 @@ export class Flood {
   }
 
   async #store(publisher: string, { kept: _, store: __, waitMs, ...posts }: Batch): Promise<void> {
-    const { limits, bus, log } = this.#parts;
+    const { limits, bus, log, mayRefuse } = this.#parts;
+    await mayRefuse();
     const refused = limits.tooFast(publisher, waitMs);
     const { count, runs } = posts;
     const fields = { publisher, code: refused.code, count, first: runs[0]?.[0], last: runs.at(-1)?.[1] };

@@ -49,9 +49,10 @@ async function decide(parts: OldPostsParts, backup: BackupFacts | null): Promise
 
 /** The letters are stored before the position: a crash between them writes them once more. */
 async function skip({ bus, store, owner, log }: OldPostsParts, until: SkipUntil): Promise<void> {
-  const skipped = await bus.unsettledUntil({ after: await store.ingressPosition(), owner }, until);
+  const after = await store.ingressPosition();
+  const skipped = await bus.unsettledUntil({ after, owner }, until);
   if (skipped === null) {
-    log.warn({}, '--skip-until has no effect: the daemons with these logs continue where they stopped');
+    log.warn({}, '--skip-until has no effect: another daemon with these logs reads the posts');
     return;
   }
   const { position, posts } = skipped;

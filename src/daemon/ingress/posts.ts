@@ -7,7 +7,9 @@ import {
   type DeliveryHead,
   decodePost,
   quickIdOf,
+  type StreamPosition,
 } from '../../bus/index.ts';
+import type { Command, Reply } from '../../conversation/index.ts';
 import type { Log } from '../../kernel/index.ts';
 import { asError, messageOf, ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
@@ -39,6 +41,8 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
  *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
+ * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
+ *          conversation, one after the other, and refuses none after another daemon began to read.
  * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
  *          memory; beyond it, only those in memory are searched.
  */
@@ -57,6 +61,26 @@ interface PostRights {
   readonly setsSession?: boolean;
 }
 
+type PostCommand = Extract<Command, { type: 'post' }>;
+
+/** A post of the stream, admitted here. */
+export interface HandedPost {
+  readonly conversation: string;
+  readonly publisher: string;
+  readonly position: StreamPosition;
+  readonly command: PostCommand;
+}
+
+/** The daemons that share the work (POSTS-9). */
+export interface OtherDaemons {
+  /** Resolves when the daemon that works on the conversation has decided, and its decision is durable. */
+  handOver(handed: HandedPost): Promise<Reply>;
+  /** Another daemon works on that conversation. */
+  isAtWork(conversation: string): boolean;
+  /** Rejects if another daemon reads the stream by now. */
+  mayRefuse(): Promise<void>;
+}
+
 type PostsRuntime = Pick<
   Runtime,
   'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'team' | 'believesNames' | 'now'
@@ -69,6 +93,7 @@ export class Posts {
   readonly #bus: Bus;
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
+  readonly #others: OtherDaemons | null;
   readonly #store: Runtime['store'];
   readonly #progress: Runtime['progress'];
   readonly #attempts: Attempts;
@@ -83,7 +108,13 @@ export class Posts {
   readonly #believesNames: boolean;
   readonly #now: Runtime['now'];
 
-  constructor(bus: Bus, workers: Workers, runtime: PostsRuntime, shutdown: AbortSignal) {
+  constructor(
+    bus: Bus,
+    workers: Workers,
+    runtime: PostsRuntime,
+    shutdown: AbortSignal,
+    others: OtherDaemons | null = null,
+  ) {
     const { store, progress, attempts, log, reach, believesNames } = runtime;
     this.#bus = bus;
     this.#workers = workers;
@@ -95,10 +126,19 @@ export class Posts {
     this.#believesNames = believesNames;
     this.#now = runtime.now;
     const publishers = () => runtime.team.publishers;
-    this.#limits = new PublisherLimits(publishers, (conversation) => workers.isBusy(conversation));
+    this.#others = others;
+    const isAtWork = (conversation: string) =>
+      workers.isBusy(conversation) || (others?.isAtWork(conversation) ?? false);
+    this.#limits = new PublisherLimits(publishers, isAtWork);
     this.#lookUps = new PublisherLimits(publishers, () => false);
     const isKnown = (head: DeliveryHead) => this.#isKnown(head);
-    this.flood = new Flood({ limits: this.#limits, bus, log, isKnown });
+    this.flood = new Flood({
+      limits: this.#limits,
+      bus,
+      log,
+      isKnown,
+      mayRefuse: async () => others?.mayRefuse(),
+    });
     this.#shutdown = shutdown;
     this.#lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each waiting post
@@ -119,12 +159,8 @@ export class Posts {
     return this.#underWay;
   }
 
-  /**
-   * Rejects only when the daemon stops or a suspect cannot be tried: the delivery then stays unsettled and is redelivered.
-   * `suspect`: attempts that other daemons counted (POSTS-7).
-   */
-  async deliver(delivery: Delivery, suspect: Suspect | null = null): Promise<void> {
-    if (suspect) return this.#trySuspect(delivery, suspect, () => this.deliver(delivery));
+  /** Rejects only when the daemon stops, or does not read any more: the delivery then stays unsettled and is redelivered. */
+  async deliver(delivery: Delivery): Promise<void> {
     this.#underWay++;
     try {
       await this.#settle(delivery);
@@ -187,19 +223,24 @@ export class Posts {
     const { position } = delivery;
     this.#attempts.readFrom(position.stream);
     const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
-    const onDurable = () => this.#progress.took(conversation, position);
+    const handed = { conversation, publisher: post.publisher, position, command };
     const attempt = async (): Promise<void> => {
-      const reply = await this.#workers.submit(conversation, command, onDurable, position);
+      const reply = await (this.#others?.handOver(handed) ?? this.#decide(handed));
       this.#attempts.survived(position);
       if (reply.kind === 'refused') await this.#refuse(delivery, reply.refusal, post.id);
     };
     const suspect = this.#attempts.suspect(position);
     const tryIt = suspect ? () => this.#trySuspect(delivery, suspect, attempt) : attempt;
     await this.#lanes.pass(conversation, {
-      isAlone: suspect !== null, // POSTS-7
+      isAlone: suspect !== null || this.#others !== null, // POSTS-7, POSTS-9
       attempt: tryIt,
       retry: (failure, isBehind) => this.#retry(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
     });
+  }
+
+  #decide({ conversation, command, position }: HandedPost): Promise<Reply> {
+    const onDurable = () => this.#progress.took(conversation, position);
+    return this.#workers.submit(conversation, command, onDurable, position);
   }
 
   /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
@@ -309,6 +350,7 @@ export class Posts {
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
+    await this.#others?.mayRefuse();
     await this.#bus.publishDead(delivery, refusal, id);
   }
 }

@@ -24,7 +24,7 @@ describe('the purger of settled posts', () => {
       },
     };
     const { log, lines } = recordingLog();
-    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, oneByOne: false, maxBytes: 1_000 };
+    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, maxBytes: 1_000 };
     const purger = new Purger({ ...options, manager: manager as unknown as JetStreamManager });
     return { purger, server, lines };
   }

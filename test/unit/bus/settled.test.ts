@@ -24,6 +24,7 @@ const record = (settled: Settled, more: Partial<SettledRecord> = {}): SettledRec
   settled,
   before: null,
   last: null,
+  reader: null,
   ...more,
 });
 const stream = { created: LIFE, last: 100 };

@@ -4,6 +4,7 @@ import {
   createSubjects,
   type Delivery,
   type Owner,
+  type SharedIngressOptions,
   type StreamPosition,
 } from '../../../src/bus/index.ts';
 import { createNatsBus, type NatsBusOptions, openNats } from '../../../src/bus/nats/index.ts';
@@ -85,6 +86,19 @@ export function collector(settle: (delivery: Delivery) => Promise<void> = async 
         positions.push(position);
       },
     }),
+  };
+}
+
+/** Options of a reader among daemons that share the work; no other one runs, unless `more` says so. */
+export function sharedReading(
+  seen: ReturnType<typeof collector>,
+  more: Partial<SharedIngressOptions> = {},
+): SharedIngressOptions {
+  const nothing = () => undefined;
+  return {
+    ...seen.options(),
+    ...{ daemon: 'a', failureTimeoutMs: 2_000, mayTakeOver: async () => true },
+    ...{ onClaim: nothing, onFloor: nothing, onLife: nothing, ...more },
   };
 }
 

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
-/** These rules hold for one daemon and for several that share the work. */
-describe.each(['one daemon', 'several daemons'])('a suspect of %s', (kept) => {
+/** Of several daemons: `shared-posts.test.ts`. */
+describe('a suspect of one daemon', () => {
   const position = { stream: 's1', sequence: 1 };
   const disk = createMemoryDisk();
   let world: World;
@@ -19,13 +18,10 @@ describe.each(['one daemon', 'several daemons'])('a suspect of %s', (kept) => {
 
   /** The post as it is delivered by a daemon that finds so many attempts at it. */
   async function deliver(begun: number): Promise<void> {
-    const isAlone = kept === 'one daemon';
     const posts = [{ sequence: position.sequence, begun }];
-    world = createWorld({ disk, ...(isAlone && { attempts: { stream: position.stream, posts } }) });
-    const marks = { attempts: async () => begun, saveAttempts: async () => undefined };
-    const suspect = isAlone ? null : await new Suspects(marks).suspect(position, true);
+    world = createWorld({ disk, attempts: { stream: position.stream, posts } });
     const delivery = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'hello' }, { position });
-    await world.posts.deliver(delivery, suspect);
+    await world.posts.deliver(delivery);
   }
   const messages = async () =>
     (await world.entries()).filter(({ type }) => type === 'message').map(({ id }) => id);

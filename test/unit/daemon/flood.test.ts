@@ -25,6 +25,7 @@ function setUp(options: { readonly known?: (sequence: number) => boolean; readon
     },
     log,
     isKnown: ({ position }) => options.known?.(position.sequence) === true,
+    mayRefuse: async () => undefined,
   });
   const post = (sequence: number, publisher = 'mallory', bytes = 10): DeliveryHead => ({
     position: { stream: 's1', sequence },

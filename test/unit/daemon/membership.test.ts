@@ -90,7 +90,7 @@ describe('a daemon that was frozen', () => {
     });
     const work = {
       workers: { held: [], storedRows: async () => [] },
-      posts: { joinOthers: () => undefined },
+      ingress: {},
       leaving: new AbortController().signal,
     };
     await share.join(work as unknown as MemberWork);

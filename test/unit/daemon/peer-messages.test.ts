@@ -49,6 +49,7 @@ describe('a message from another daemon', () => {
         willHold: async (id: unknown) => asked.push(id) > 0,
       },
       watchers: { textsOf: () => texts },
+      ingress: {},
       leaving: new AbortController().signal,
     };
     await share.join(work as unknown as MemberWork);
@@ -56,10 +57,15 @@ describe('a message from another daemon', () => {
     return hear;
   }
 
-  const token = { stream: 's', sequence: 1, conversation: 'demo', handle: 'h', isRepeated: false };
+  const author = { id: 'alice', name: 'alice' };
+  const post = { conversation: 'demo', publisher: 'alice', position: { stream: 's', sequence: 1 } };
 
   it.each([
-    ['adopt', { ...token, takenAt: 'now' }, /^takenAt: expected a number/],
+    [
+      'post',
+      { ...post, post: { id: 'm1', content: 'hi', delivery: 'later', author } },
+      /^post.delivery: expected/,
+    ],
     ['holds', { conversations: 'demo' }, /^conversations: expected a list/],
     ['api', { conversation: 'demo', request: 'post' }, /^request: expected an object/],
     ['alive', 'here', /^expected an object/],

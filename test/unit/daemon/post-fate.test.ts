@@ -45,7 +45,7 @@ class Fate {
   async deliver(isReplay = false): Promise<void> {
     const { stream, sequence } = this.post.position;
     const settled = { upTo: this.#isElsewhere ? sequence : 0, open: [] };
-    const record = { stream, by: { id: 'b', name: 'b' }, settled, before: null, last: null };
+    const record = { stream, by: { id: 'b', name: 'b' }, settled, before: null, last: null, reader: null };
     const owner = { id: 'a', name: 'a' };
     const start = startOf({
       own: null,

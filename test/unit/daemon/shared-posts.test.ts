@@ -1,188 +1,217 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import type { Delivery, StreamPosition, Token } from '../../../src/bus/index.ts';
-import type { OwnerLocation } from '../../../src/daemon/cluster/router.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Reply } from '../../../src/conversation/index.ts';
+import type { Answered, OwnerLocation } from '../../../src/daemon/cluster/router.ts';
 import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/cluster/shared-posts.ts';
 import { moved } from '../../../src/daemon/conversations/ownership.ts';
+import type { HandedPost } from '../../../src/daemon/ingress/posts.ts';
 
-/** From a token to durable entries; the daemon around it is in the test's hands. */
-describe('a token', () => {
-  const leaving = new AbortController();
-  const happened: string[] = [];
-  let lettersRead = 0;
-  afterEach(() => {
-    happened.splice(0);
-    lettersRead = 0;
+/** From the daemon that reads the stream to the one that works on the conversation; the daemons are in the test's hands. */
+describe('a post that is handed over', () => {
+  let leaving: AbortController;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    leaving = new AbortController();
   });
+  afterEach(() => void vi.useRealTimers());
 
-  const SUSPECT = {};
-
-  const token = (sequence: number, isRepeated = false): Token => ({
-    ...{ stream: 's1', sequence, isRepeated, takenAt: sequence },
-    ...{ conversation: 'demo', handle: `ack-${sequence}` },
-  });
+  const HERE: OwnerLocation = { kind: 'here' };
+  const THERE: OwnerLocation = { kind: 'there', claim: { daemon: 'b', epoch: 1 } };
+  const DONE: Answered<'post'> = { kind: 'answered', body: { outcome: { kind: 'done' } } };
+  const NOT_HERE: Answered<'post'> = { kind: 'answered', body: { outcome: null } };
+  const SILENT: Answered<'post'> = { kind: 'silent' };
+  const POST = {
+    id: 'm1',
+    content: 'hello',
+    delivery: 'steer',
+    author: { id: 'alice', name: 'alice' },
+  } as const;
+  const HANDED: HandedPost = {
+    conversation: 'demo',
+    publisher: 'alice',
+    position: { stream: 's1', sequence: 7 },
+    command: { type: 'post', post: POST, ingressSequence: 7 },
+  };
 
   interface Given {
-    /** Sequences of this conversation in the stream. */
-    readonly stream: readonly number[];
-    /** The newest post that the log holds. */
-    readonly inLog?: number;
-    readonly place?: () => OwnerLocation;
-    /** Of the other daemon; `invalid`: its answer cannot be read. */
-    readonly adopts?: boolean | 'invalid';
-    /** By sequence: when a dead letter was kept. */
-    readonly letters?: Readonly<Record<number, number>>;
-    readonly deliver?: (delivery: Delivery) => Promise<void>;
+    readonly places?: readonly OwnerLocation[];
+    readonly answers?: readonly Answered<'post'>[];
+    /** Other daemons that may work on a conversation without an owner. */
+    readonly others?: readonly string[];
+    readonly holds?: boolean;
+    readonly submit?: () => Promise<Reply>;
+    readonly knows?: boolean;
+    /** The count that daemons keep of it. */
+    readonly attempts?: number | null;
   }
 
-  function posts({ stream, inLog = 0, place = () => ({ kind: 'here' }), ...given }: Given) {
-    const { adopts = true, letters = {}, deliver } = given;
-    const names = { conversation: 'demo', publisher: 'alice' };
-    const deliveryOf = (sequence: number) => ({
-      ...names,
-      position: { stream: 's1', sequence },
-      takenAt: sequence,
-    });
-    const ingress = {
-      next: async (_: string, after: number, upTo: number) => {
-        const sequence = stream.find((one) => one > after && one <= upTo);
-        return sequence === undefined ? null : deliveryOf(sequence);
-      },
-      at: async (sequence: number) => (stream.includes(sequence) ? deliveryOf(sequence) : null),
-      refusedFrom: async () => {
-        lettersRead += 1;
-        return new Map(Object.entries(letters).map(([sequence, at]) => [Number(sequence), at]));
-      },
-      keep: () => undefined,
-      acknowledge: ({ sequence }: Token) => void happened.push(`acknowledged ${sequence}`),
-      giveBack: ({ sequence }: Token) => void happened.push(`gave ${sequence} back`),
-    };
+  function posts({ places = [HERE], answers = [DONE], others = [], holds = false, ...given }: Given = {}) {
+    const happened: string[] = [];
+    let [place, answer] = [0, 0];
+    let attempts = given.attempts ?? null;
     const parts = {
-      ingress: () => ingress,
-      posts: {
-        async deliver(delivery: Delivery, suspect: unknown = null) {
-          await deliver?.(delivery);
-          happened.push(`kept ${delivery.position.sequence}${suspect === SUSPECT ? ', a suspect' : ''}`);
-        },
-      },
-      suspects: {
-        async suspect({ sequence }: StreamPosition, isRepeated: boolean) {
-          happened.push(`${isRepeated ? 'guarded' : 'looked up'} ${sequence}`);
-          return isRepeated ? SUSPECT : null;
-        },
-      },
+      daemon: 'a',
       workers: {
-        holds: () => true,
-        current: async () => ({ state: { ingress: { stream: 's1', sequence: inLog } } }),
+        holds: () => holds,
+        willHold: async () => holds,
+        isBusy: () => true,
+        knows: async () => given.knows ?? false,
+        async submit() {
+          happened.push('decided');
+          return given.submit?.() ?? { kind: 'done' };
+        },
       },
       router: {
-        locate: async () => place(),
+        locate: async () => places[Math.min(place++, places.length - 1)],
         noteReleased: () => void happened.push('is free'),
-        ask: async (daemon: string, verb: string) => {
+        async ask(daemon: string, verb: string) {
           happened.push(`asked ${daemon} to ${verb}`);
-          if (adopts === 'invalid') return { kind: adopts, reason: 'taken: missing' };
-          return { kind: 'answered', body: { taken: adopts } };
+          return answers[Math.min(answer++, answers.length - 1)];
         },
       },
-      failureTimeoutMs: 1_000,
-      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      monitor: { responsive: others },
+      logs: {
+        attempts: async () => attempts,
+        async saveAttempts(_: unknown, begun: number | null) {
+          attempts = begun;
+          happened.push(begun === null ? 'forgot the count' : `counted ${begun}`);
+        },
+        newest: async () => null,
+      },
+      runtime: { progress: { took: () => undefined }, reach: () => undefined },
       leaving: leaving.signal,
     };
-    return new SharedPosts(parts as unknown as SharedPostsParts);
+    const shared = new SharedPosts(parts as unknown as SharedPostsParts);
+    const handOver = async () => {
+      const over = shared.handOver(HANDED);
+      over.catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(10_000);
+      return over;
+    };
+    return { shared, happened, handOver };
   }
 
-  it('is acknowledged after all posts of its conversation up to it are in the log, in order', async () => {
-    await posts({ stream: [3, 5, 8, 9], inLog: 3 }).process(token(8));
-    expect(happened).toEqual(['looked up 5', 'kept 5', 'kept 8', 'acknowledged 8']);
+  it('goes to the daemon that works on its conversation', async () => {
+    const { handOver, happened } = posts({ places: [THERE] });
+    expect(await handOver()).toEqual({ kind: 'done' });
+    expect(happened).toEqual(['asked b to post']);
   });
 
-  it('is processed before the next token of its conversation', async () => {
-    const shared = posts({ stream: [1, 2] });
-    await Promise.all([shared.process(token(1)), shared.process(token(2))]);
-    expect(happened.filter((one) => one.startsWith('kept'))).toEqual(['kept 1', 'kept 2']);
+  it('is decided here when that daemon answers that it does not work there', async () => {
+    const { handOver, happened } = posts({ places: [THERE, HERE], answers: [NOT_HERE] });
+    await handOver();
+    expect(happened).toEqual(['asked b to post', 'is free', 'decided']);
   });
 
-  it('that is redelivered has its post counted as one that may have crashed a daemon', async () => {
-    await posts({ stream: [4] }).process(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
+  it('is offered to one daemon when its conversation has no owner; if that one declines, it is decided here', async () => {
+    const found = ['b', 'c', 'd'].map(async (other) => {
+      const { handOver, happened } = posts({ others: [other], answers: [NOT_HERE] });
+      await handOver();
+      expect(happened.at(-1)).toBe('decided');
+      return happened.length;
+    });
+    expect(new Set(await Promise.all(found))).toEqual(new Set([1, 2])); // some conversations stay here
   });
 
-  it('whose post is already in the log is delivered once more without effect and acknowledged', async () => {
-    await posts({ stream: [4], inLog: 9 }).process(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
-  });
-
-  it('that arrives after a later one of its conversation delivers nothing again, not even a refused post', async () => {
-    const shared = posts({ stream: [1, 2] });
-    for (const sequence of [2, 1, 2]) await shared.process(token(sequence));
-    const kept = ['looked up 1', 'kept 1', 'kept 2'];
-    expect(happened).toEqual([...kept, 'acknowledged 2', 'acknowledged 1', 'acknowledged 2']);
-  });
-
-  it('of a stream that lost its newest posts and reuses their sequences delivers its post', async () => {
-    const stream = [1, 2];
-    const shared = posts({ stream, inLog: 2 });
-    await shared.process(token(2));
-    await shared.process({ ...token(2), takenAt: 7_000 });
-    expect(happened).toEqual(['kept 2', 'acknowledged 2', 'kept 2', 'acknowledged 2']);
-  });
-
-  it('does not deliver posts that another daemon has refused; their dead letters are read once', async () => {
-    const shared = posts({ stream: [2, 3, 4, 5], inLog: 2, letters: { 3: 10, 4: 10 } });
-    await Promise.all([shared.process(token(5)), shared.process(token(4, true))]);
-    expect(happened).toEqual(['kept 5', 'acknowledged 5', 'acknowledged 4']);
-    expect(lettersRead).toBe(1);
-  });
-
-  it('that is redelivered for a refused post is acknowledged', async () => {
-    await posts({ stream: [4], letters: { 4: 4 } }).process(token(4, true));
-    await posts({ stream: [4], inLog: 9, letters: { 4: 4 } }).process(token(4, true));
-    expect(happened).toEqual(['acknowledged 4', 'acknowledged 4']);
-  });
-
-  it('has its post ingested although an older dead letter names its sequence', async () => {
-    await posts({ stream: [4], letters: { 4: 3 } }).process(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
-  });
-
-  it('leaves no state before the position up to which everything is settled', async () => {
-    const shared = posts({ stream: [1, 2] });
-    await shared.process(token(1));
-    shared.settledUpTo({ stream: 's1', sequence: 1 });
-    await shared.process(token(1));
-    expect(happened).toEqual(['kept 1', 'acknowledged 1', 'kept 1', 'acknowledged 1']);
-  });
-
-  it('of a post that was purged is acknowledged', async () => {
-    await posts({ stream: [], inLog: 9 }).process(token(4));
-    expect(happened).toEqual(['acknowledged 4']);
-  });
-
-  const THERE: OwnerLocation = { kind: 'there', claim: { daemon: 'b', epoch: 1 } };
-
-  it('goes to the daemon that owns its conversation, which acknowledges it', async () => {
-    await posts({ stream: [4], place: () => THERE }).process(token(4));
-    expect(happened).toEqual(['asked b to adopt']);
-  });
-
-  it('is processed here when that daemon answers that it does not own the conversation', async () => {
-    await posts({ stream: [4], place: () => THERE, adopts: false }).process(token(4));
-    expect(happened).toEqual(['asked b to adopt', 'is free', 'kept 4', 'acknowledged 4']);
-  });
-
-  it('is given back when the answer of the daemon that works on its conversation is invalid', async () => {
-    await posts({ stream: [4], place: () => THERE, adopts: 'invalid' }).process(token(4));
-    expect(happened).toEqual(['asked b to adopt', 'gave 4 back']);
+  it('is decided here when this daemon works on its conversation', async () => {
+    const { handOver, happened } = posts({ others: ['b', 'c', 'd'], holds: true });
+    await handOver();
+    expect(happened).toEqual(['decided']);
   });
 
   it('follows its conversation when that moves meanwhile', async () => {
-    let looks = 0;
-    const place = (): OwnerLocation => (looks++ === 0 ? { kind: 'here' } : THERE);
-    await posts({ stream: [4], place, deliver: () => Promise.reject(moved('demo')) }).process(token(4));
-    expect(happened).toEqual(['asked b to adopt']);
+    const submit = () => Promise.reject(moved('demo'));
+    const { handOver, happened } = posts({ places: [HERE, THERE], submit });
+    await handOver();
+    expect(happened).toEqual(['decided', 'asked b to post']);
   });
 
-  it('is given back, and not acknowledged, when its post could not be stored', async () => {
-    await posts({ stream: [4], deliver: () => Promise.reject(new Error('no server')) }).process(token(4));
-    expect(happened).toEqual(['gave 4 back']);
+  it('that its owner refuses is refused, and a fault of its owner is one of the hand-over', async () => {
+    const refusal = { code: 'UNKNOWN_AGENT', message: 'no' };
+    const refused: Answered<'post'> = { kind: 'answered', body: { outcome: { kind: 'refused', refusal } } };
+    expect(await posts({ places: [THERE], answers: [refused] }).handOver()).toEqual({
+      kind: 'refused',
+      refusal,
+    });
+    const failed: Answered<'post'> = {
+      kind: 'answered',
+      body: { outcome: { kind: 'failed', refusal: { code: 'LOG_CORRUPT', message: 'damaged' } } },
+    };
+    await expect(posts({ places: [THERE], answers: [failed] }).handOver()).rejects.toMatchObject({
+      code: 'LOG_CORRUPT',
+    });
+  });
+
+  it('is not decided when the answer of its owner is invalid: that one may work on it', async () => {
+    const { handOver, happened } = posts({ places: [THERE], answers: [{ kind: 'invalid', reason: 'no' }] });
+    await expect(handOver()).rejects.toMatchObject({ code: 'INVALID_ANSWER' });
+    expect(happened).toEqual(['asked b to post']);
+  });
+
+  it('whose owner ended is counted before it is tried again, and forgotten when that is survived', async () => {
+    const { handOver, happened } = posts({ places: [THERE, HERE], answers: [SILENT] });
+    await handOver();
+    expect(happened).toEqual(['asked b to post', 'counted 2', 'decided', 'forgot the count']);
+  });
+
+  it('is counted when it is among the first that are read after another reader ended', async () => {
+    const { shared, handOver, happened } = posts();
+    shared.reads('b');
+    await handOver();
+    expect(happened).toEqual(['counted 2', 'decided', 'forgot the count']);
+    happened.splice(0);
+    shared.reads(null); // it stopped in order
+    await handOver();
+    expect(happened).toEqual(['decided']);
+  });
+
+  it('is tried later after each attempt, and refused after five, unless its log has it', async () => {
+    const four = posts({ attempts: 4 });
+    four.shared.reads('b');
+    const trying = four.shared.handOver(HANDED);
+    await vi.advanceTimersByTimeAsync(2_900);
+    expect(four.happened).toEqual([]);
+    await vi.advanceTimersByTimeAsync(200);
+    await trying;
+    expect(four.happened).toEqual(['counted 5', 'decided', 'forgot the count']);
+    const five = posts({ attempts: 5 });
+    five.shared.reads('b');
+    expect(await five.handOver()).toMatchObject({
+      kind: 'refused',
+      refusal: { code: 'DECISION_FAILED', message: expect.stringContaining('5 times') },
+    });
+    expect(five.happened).toEqual(['forgot the count']);
+    const known = posts({ attempts: 5, knows: true });
+    known.shared.reads('b');
+    await known.handOver();
+    expect(known.happened).toContain('decided');
+  });
+
+  it('stays in the stream when this daemon leaves', async () => {
+    const { handOver } = posts({ places: [THERE], answers: [SILENT] });
+    leaving.abort();
+    await expect(handOver()).rejects.toMatchObject({ code: 'CONVERSATION_MOVED' });
+  });
+
+  it('from another daemon is decided here, unless a third one works on its conversation', async () => {
+    const message = { conversation: 'demo', publisher: 'alice', position: HANDED.position, post: POST };
+    const mine = posts();
+    expect(await mine.shared.take(message)).toEqual({ outcome: { kind: 'done', isAtWork: true } });
+    const theirs = posts({ places: [THERE] });
+    expect(await theirs.shared.take(message)).toEqual({ outcome: null });
+    const failing = posts({ submit: () => Promise.reject(new Error('no space')) });
+    expect(await failing.shared.take(message)).toMatchObject({
+      outcome: { kind: 'failed', refusal: { code: 'INTERNAL', message: 'no space' } },
+    });
+    expect([mine.happened, theirs.happened]).toEqual([['decided'], []]);
+  });
+
+  it('leaves its conversation at work until its log says that nothing is outstanding', async () => {
+    const busy: Answered<'post'> = { kind: 'answered', body: { outcome: { kind: 'done', isAtWork: true } } };
+    const { shared, handOver } = posts({ places: [THERE], answers: [busy] });
+    expect(shared.isAtWork('demo')).toBe(false);
+    await handOver();
+    expect(shared.isAtWork('demo')).toBe(true); // and reads the log
+    await vi.advanceTimersByTimeAsync(0);
+    expect(shared.isAtWork('demo')).toBe(false);
   });
 });

@@ -1,7 +1,6 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog } from '../../port.ts';
-import type { Heard, Peers } from '../../sharing.ts';
+import type { BusLog, Heard, Peers } from '../../port.ts';
 import { EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 
 /**

@@ -1,11 +1,17 @@
 import type { Msg, Subscription } from 'nats';
 import type { Entry } from '../../../conversation/index.ts';
-import type { IngressLag, LiveChunk } from '../../port.ts';
-import type { Feed, SharedIngress, SharedIngressOptions, Sharing } from '../../sharing.ts';
+import type {
+  Feed,
+  IngressLag,
+  LiveChunk,
+  SharedIngress,
+  SharedIngressOptions,
+  Sharing,
+} from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import type { IngressSources } from '../ingress/ingress-sources.ts';
 import { NatsPeers } from './peers.ts';
-import { NatsSharedIngress, sharedLag } from './shared-ingress.ts';
+import { SharedReader } from './shared-reader.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */
 const APPEND_HEADER = 'Parley-Append';
@@ -13,28 +19,30 @@ const APPEND_HEADER = 'Parley-Append';
 /** One daemon among others on the same server and prefix. */
 export class NatsSharing implements Sharing {
   readonly peers: NatsPeers;
-  readonly #sources: IngressSources;
-  #ingress: NatsSharedIngress | null = null;
+  readonly #sources: () => IngressSources;
+  #ingress: SharedReader | null = null;
 
-  constructor(sources: IngressSources, daemon: string) {
+  /** `sources`: new ones for each reader. */
+  constructor(sources: () => IngressSources, daemon: string) {
     this.#sources = sources;
-    this.peers = new NatsPeers(sources.connection, sources.subjects, sources.log, daemon);
+    const { connection, subjects, log } = sources();
+    this.peers = new NatsPeers(connection, subjects, log, daemon);
   }
 
   async startIngress(options: SharedIngressOptions): Promise<SharedIngress> {
-    const ingress = new NatsSharedIngress(this.#sources, options);
-    await ingress.start();
+    const ingress = new SharedReader(this.#sources, options);
     this.#ingress = ingress;
+    await ingress.start();
     return ingress;
   }
 
-  /** Null: it does not read posts. */
+  /** Null: it is not known. */
   async lag(): Promise<IngressLag | null> {
-    return this.#ingress === null ? null : sharedLag(this.#sources);
+    return this.#ingress?.lag() ?? null;
   }
 
   follow(conversation: string, feed: Feed): { readonly ready: Promise<void>; stop(): void } {
-    const { connection, subjects } = this.#sources;
+    const { connection, subjects } = this.#sources();
     const subscribe = (subject: string, pass: (message: Msg) => void): Subscription =>
       connection.subscribe(subject, {
         callback: (error, message) => {

@@ -1,36 +1,20 @@
-import type { StreamInfo } from 'nats';
 import type { LackedPosts, RefusedRuns, SkippedPosts, SkipUntil } from '../../deliveries.ts';
 import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
-import {
-  covers,
-  knowsStream,
-  markOf,
-  type Owner,
-  type SeenPost,
-  type Settled,
-  type Start,
-  startOf,
-  union,
-  upToRecord,
-} from '../../settled.ts';
-import { apiErrorCode, brokerError, CONSUMER_NOT_FOUND } from '../streams/broker-error.ts';
-import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
+import { covers, knowsStream, type Settled, type Start, startOf, upToRecord } from '../../settled.ts';
+import { brokerError } from '../streams/broker-error.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import { SettledKeeper } from './settled-keeper.ts';
-import { timeOf } from './stored-posts.ts';
 import { StreamConsumer } from './stream-consumer.ts';
 import { type StreamMessage, senderOf } from './stream-message.ts';
 
 /** Finds the position at which a daemon starts to read posts, from the record of settled posts (`../settled.ts`). */
 
 const CONNECTION_TIMEOUT_MS = 5_000;
-const SHARED_NAME = 'daemons with --store jetstream';
-export const LOST_END =
+const LOST_END =
   'the ingress stream lost its newest posts when its server crashed, and other posts have their sequences now: reading it from its start';
 
 export interface BeginningOptions extends ReadingStore {
   readonly isReplay?: boolean;
-  /** Reads by the consumer that daemons share (KEEPER-3). */
-  readonly isShared: boolean;
 }
 
 export interface Beginning {
@@ -41,67 +25,25 @@ export interface Beginning {
 }
 
 /** Reads the record of settled posts and derives the start position. Rejects when the server does not answer. */
-export async function beginReading(sources: IngressSources, options: BeginningOptions): Promise<Beginning> {
-  const { owner, after: own, isReplay = false, isShared } = options;
-  const keeper = new SettledKeeper(sources, owner);
+export async function beginReading(
+  sources: IngressSources,
+  { owner, after: own, isReplay = false }: BeginningOptions,
+  keeper = new SettledKeeper(sources, owner),
+): Promise<Beginning> {
   await sources.watch.connected(CONNECTION_TIMEOUT_MS);
   const info = await sources.stream();
   await keeper.read();
   const hasLostEnd = await keeper.hasLostEnd(info);
   if (hasLostEnd) sources.log.warn({ stream: info.config.name }, LOST_END);
-  if (!isShared)
-    await takeOverShared(sources, keeper, info, hasLostEnd).catch((error: unknown) => {
-      if (!keeper.disableIfForbidden(error)) throw error;
-    });
   const { record } = keeper;
   const stream = { created: info.created, last: info.state.last_seq };
   // The store's own position may be in the lost part; ids suppress repeated posts.
-  const asRecorded = isShared ? own : upToRecord({ own, owner, record, stream }); // shared logs are on the same server
-  const known = hasLostEnd ? { stream: info.created, sequence: 0 } : asRecorded;
+  const known = hasLostEnd
+    ? { stream: info.created, sequence: 0 }
+    : upToRecord({ own, owner, record, stream });
   const start = startOf({ own: known, owner, record, isReplay, stream });
   keeper.begin(info.created, start.before);
   return { start, keeper, warnOfSkipped: () => warnOfElsewhere(sources, start) };
-}
-
-/**
- * KEEPER-3. The record is durable before the consumer is deleted. It names the logs that the consumer read for and the posts
- * that these skipped, so that their store can continue later.
- */
-async function takeOverShared(
-  sources: IngressSources,
-  keeper: SettledKeeper,
-  { created, state }: StreamInfo,
-  hasLostEnd: boolean,
-): Promise<void> {
-  const { manager, subjects } = sources;
-  const name = subjects.ingressStream;
-  try {
-    const { ack_floor, config } = await manager.consumers.info(name, SHARED_CONSUMER);
-    const floor = ack_floor.stream_seq;
-    const record = keeper.record?.stream === created ? keeper.record : null;
-    const known = record?.settled ?? null;
-    if (!hasLostEnd && floor > (known ? markOf(known) : 0) && floor <= state.last_seq) {
-      const by: Owner = { id: config.description || SHARED_CONSUMER, name: SHARED_NAME };
-      const open = known?.open.filter((sequence) => sequence > floor) ?? [];
-      const settled: Settled = { upTo: Math.max(floor, known?.upTo ?? 0), open };
-      const before = record?.by.id === by.id ? record.before : known;
-      const last = await lastOf(sources, settled.upTo);
-      await keeper.write({ stream: created, by, settled, before, last });
-    }
-    await manager.consumers.delete(name, SHARED_CONSUMER);
-  } catch (error) {
-    if (apiErrorCode(error) !== CONSUMER_NOT_FOUND)
-      throw brokerError(error, `copy the position of consumer ${SHARED_CONSUMER} of stream ${name}`);
-  }
-}
-
-/** The sequence and time of a post, for a record; null: the stream no longer has it. */
-export async function lastOf(
-  { manager, subjects }: IngressSources,
-  sequence: number,
-): Promise<SeenPost | null> {
-  const time = await timeOf(manager, subjects.ingressStream, sequence);
-  return time === null ? null : { sequence, time: `${time}` };
 }
 
 async function warnOfElsewhere(sources: IngressSources, start: Start): Promise<void> {
@@ -152,14 +94,13 @@ export async function ingressStart(
 /** SETTLED-9. Without a record, any post after the position of the backup may be settled. */
 async function lackedPosts(
   sources: IngressSources,
-  { info, own, record, position, floor }: Awaited<ReturnType<typeof survey>>,
+  { info, own, record, position }: Awaited<ReturnType<typeof survey>>,
 ): Promise<LackedPosts | null> {
   const { created, config, state } = info;
   const known = record?.stream === created ? record : null;
   const everything: Settled = { upTo: state.last_seq, open: [] };
-  const shared = floor === null ? null : { upTo: floor, open: [] };
-  const settled = shared ? union(shared, known?.settled ?? null) : (known?.settled ?? everything);
-  const by = shared ? SHARED_NAME : (known?.by.name ?? null);
+  const settled = known?.settled ?? everything;
+  const by = known?.by.name ?? null;
   const count = await countSettled(sources, { after: own?.sequence ?? 0, settled });
   const from = by === null ? state.last_seq : position.sequence;
   return count === 0 ? null : { stream: config.name, count, by, from };
@@ -172,8 +113,9 @@ export async function unsettledUntil(
   until: SkipUntil,
 ): Promise<SkippedPosts | null> {
   const { connection, manager, subjects } = sources;
-  const { info, position, skip, isShared } = await survey(sources, store);
-  if (isShared) return null;
+  const { info, position, skip, reader } = await survey(sources, store);
+  const probe = reader !== null && connection.request(subjects.control(reader, 'probe'), '{}');
+  if (probe && (await probe.catch(() => null)) !== null) return null;
   const { created: stream, state } = info;
   const isSettled = skip ? covers(skip) : () => false;
   const posts = new Map<string, RefusedRuns>();
@@ -216,9 +158,9 @@ function withPost(known: RefusedRuns | undefined, stream: string, message: Strea
   return { stream, count: count + 1, bytes: bytes + size, from, to, runs: [[first, sequence]] };
 }
 
-/** `position`: where the store would begin to read. `isShared`: daemons read by a consumer, which has a position. */
+/** `position`: where the store would begin to read. */
 async function survey(sources: IngressSources, { owner, after: own }: ReadingStore) {
-  const { watch, manager, subjects } = sources;
+  const { watch } = sources;
   const keeper = new SettledKeeper({ ...sources, log: QUIET }, owner);
   await watch.connected(CONNECTION_TIMEOUT_MS);
   const info = await sources.stream();
@@ -228,20 +170,7 @@ async function survey(sources: IngressSources, { owner, after: own }: ReadingSto
   const start = { stream: info.created, sequence: 0 };
   const known = (await keeper.hasLostEnd(info)) ? start : upToRecord({ own, owner, record, stream });
   const { position, skip } = startOf({ own: known, owner, record: keeper.record, isReplay: false, stream });
-  const floor = await sharedFloor();
-  const isShared = floor !== null;
-  const isKnown = isShared || knowsStream({ own, owner, record, stream });
+  const isKnown = knowsStream({ own, owner, record, stream });
   const from = position?.stream === info.created ? position : start;
-  return { info, own, record, position: from, skip, floor, isShared, isKnown };
-
-  /** Null: there is no shared consumer. */
-  async function sharedFloor(): Promise<number | null> {
-    try {
-      const { ack_floor } = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER);
-      return ack_floor.stream_seq;
-    } catch (error) {
-      if (apiErrorCode(error) === CONSUMER_NOT_FOUND) return null;
-      throw brokerError(error, `read stream ${subjects.ingressStream}`);
-    }
-  }
+  return { info, own, record, position: from, skip, isKnown, reader: keeper.reader };
 }

@@ -5,9 +5,6 @@ import type { ConnectionWatch } from '../connection/connection-life.ts';
 import type { CapacityGuard } from './capacity-guard.ts';
 import type { Purger } from './purger.ts';
 
-/** The durable consumer of daemons that share their logs. One is enough: a stream belongs to one prefix. */
-export const SHARED_CONSUMER = 'parley';
-
 /** The dependencies of the readers of the ingress stream. */
 export interface IngressSources {
   readonly connection: NatsConnection;

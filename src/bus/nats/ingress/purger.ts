@@ -1,6 +1,6 @@
 import type { JetStreamManager, StreamInfo } from 'nats';
 import type { BusLog, StreamPosition } from '../../port.ts';
-import { apiErrorCode, brokerError } from '../streams/broker-error.ts';
+import { brokerError } from '../streams/broker-error.ts';
 import { findStream } from '../streams/streams.ts';
 
 /**
@@ -12,14 +12,9 @@ import { findStream } from '../streams/streams.ts';
  * PURGER-3 Settled posts never fill the stream: while it is more than half full, in bytes or in posts, fewer of them stay; the
  *    newest one always stays. (Reused sequences are detected by INGRESS-4. A full stream would never be purged again.)
  *    A purge follows each settled post within `DELAY_MS`, and a failed one is retried without waiting for another post.
- * PURGER-4 Where several daemons share a consumer, messages are deleted one by one: a purge makes nats-server 2.9.10 forget all
- *    pending acknowledgements of every consumer, also those of messages that stay.
  */
 
 const DELAY_MS = 1_000;
-/** Concurrent deletions, and how many of them before the first sequence is read again: other daemons delete too. */
-const AT_ONCE = 32;
-const DELETIONS_BETWEEN_READS = 1_024;
 
 export interface PurgerOptions {
   readonly manager: JetStreamManager;
@@ -29,7 +24,6 @@ export interface PurgerOptions {
   readonly margin: number;
   /** Purges once per so many settled sequences. */
   readonly every: number;
-  readonly oneByOne: boolean;
   /** The limit of the whole stream (`capacity-guard.ts`). */
   readonly maxBytes: number;
 }
@@ -64,7 +58,7 @@ export class Purger {
     else this.#startLater();
   }
 
-  /** Resolves when no purge is running. One that deletes messages one by one is interrupted. */
+  /** Resolves when no purge is running. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     clearTimeout(this.#timer ?? undefined);
@@ -108,32 +102,7 @@ export class Purger {
       if (info?.created !== position.stream || info.state.last_seq < position.sequence) return;
       if (stay < 1 || (stay < margin && !isHalfFull(info, maxBytes))) return; // PURGER-3
       const first = position.sequence - stay + 1; // PURGER-1: the oldest that stays
-      await this.#free(info.state.first_seq, first);
-    }
-  }
-
-  /** Removes the messages before `first`. */
-  async #free(oldest: number, first: number): Promise<void> {
-    const { manager, stream, oneByOne } = this.#options;
-    if (oldest >= first) return;
-    if (!oneByOne) return void (await manager.streams.purge(stream, { seq: first }));
-    let from = oldest;
-    while (from < first && !this.#isStopping) {
-      const to = Math.min(first, from + DELETIONS_BETWEEN_READS);
-      for (let next = from; next < to; next += AT_ONCE) {
-        const count = Math.min(AT_ONCE, to - next);
-        await Promise.all(Array.from({ length: count }, (_, offset) => this.#delete(next + offset)));
-      }
-      from = Math.max(to, (await findStream(manager, stream))?.state.first_seq ?? first);
-    }
-  }
-
-  async #delete(sequence: number): Promise<void> {
-    const { manager, stream } = this.#options;
-    try {
-      await manager.streams.deleteMessage(stream, sequence, false);
-    } catch (error) {
-      if (apiErrorCode(error) === null) throw error; // otherwise another daemon deleted it
+      if (info.state.first_seq < first) await manager.streams.purge(stream, { seq: first });
     }
   }
 }

@@ -91,7 +91,7 @@ function positionKey({ position }: Delivery): string {
  * The posts with a dead letter, from this post on, of its publisher into its conversation: time of the letter by sequence.
  * Reads only the newest letter in the usual case that none is newer than the post.
  */
-export async function refusedFrom(
+async function refusedFrom(
   sources: Sources,
   { publisher, conversation, position, takenAt }: Delivery,
 ): Promise<ReadonlyMap<number, number>> {

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
+import type { NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
+import type { StreamPosition } from '../../deliveries.ts';
 import {
   isAhead,
   type Owner,
@@ -13,13 +14,12 @@ import type { Subjects } from '../../subjects.ts';
 import {
   apiErrorCode,
   brokerError,
-  CONSUMER_NOT_FOUND,
   isForbidden,
   MESSAGE_NOT_FOUND,
   STREAM_NOT_FOUND,
   WRONG_LAST_SEQUENCE,
 } from '../streams/broker-error.ts';
-import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import { timeOf } from './stored-posts.ts';
 
 /**
@@ -28,12 +28,12 @@ import { timeOf } from './stored-posts.ts';
  * KEEPER-1  Each write is a compare-and-set on the previous one, so that two daemons never overwrite each other's record.
  * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. After a crash another store answers
  *           the posts of that time again. A failed write is retried and logged once.
- * KEEPER-3  The consumer of daemons that share their logs has its own position. A daemon with its own logs copies it into
- *           the record (`begin-reading.ts`) and deletes the consumer, which would deliver posts that are settled elsewhere.
- * KEEPER-4  A daemon whose user lacks the rights to the record works without it. One warning names the command that grants
- *           them. The next start tries again.
+ * KEEPER-4  A daemon with its own logs whose user lacks the rights to the record works without it. One warning names the
+ *           command that grants them. The next start tries again.
  * KEEPER-5  The record of a stream that lost its end (SETTLED-2) is ignored, so that the next write replaces it. Progress
  *           that was computed before the loss was detected is discarded.
+ * KEEPER-6  Where daemons share the logs, the record names the one that reads the stream: its claim. Each write keeps it, so
+ *           after the claim of another daemon no write of this one succeeds (KEEPER-1). A clean stop removes it.
  */
 
 const EVERY_MS = 250;
@@ -56,32 +56,51 @@ export interface Progress {
   readonly last: SeenPost | null;
 }
 
+/** KEEPER-6. One of the daemons that share the logs. */
+interface Reader {
+  readonly daemon: string;
+  /** Another daemon has the claim. Called once. */
+  readonly onLost: () => void;
+}
+
+class ClaimLost extends Error {}
+
 export class SettledKeeper {
   readonly #sources: IngressSources;
   readonly #owner: Owner;
+  readonly #self: Reader | null;
   readonly #stopping = new AbortController();
   /** The record on the server, and its sequence there. */
-  #known: { readonly record: SettledRecord | null; readonly sequence: number } = {
-    record: null,
-    sequence: 0,
-  };
+  #known: {
+    readonly record: SettledRecord | null;
+    readonly sequence: number;
+    readonly reader: string | null;
+  } = { ...NOTHING, reader: null };
+  /** KEEPER-6 */
+  #claim: 'none' | 'held' | 'lost' = 'none';
   #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
-  /** KEEPER-5. How often the stream lost its end, and the record that is invalid since. */
+  /** KEEPER-5. How often the stream lost its end, and the sequence of the record that is invalid since. */
   #losses = 0;
-  #unfit: string | null = null;
+  #unfit: number | null = null;
   #newest: (() => Progress) | null = null;
   #writing: Promise<void> | null = null;
   #builtInMs = 0;
   #isTold = false;
   #isForbidden = false;
 
-  constructor(sources: IngressSources, owner: Owner) {
+  constructor(sources: IngressSources, owner: Owner, self: Reader | null = null) {
     this.#sources = sources;
     this.#owner = owner;
+    this.#self = self;
   }
 
   get record(): SettledRecord | null {
     return this.#known.record;
+  }
+
+  /** As it was read last; null: no daemon has claimed the stream. */
+  get reader(): string | null {
+    return this.#known.reader;
   }
 
   begin(stream: string, settled: Settled | null): void {
@@ -90,7 +109,7 @@ export class SettledKeeper {
 
   /** KEEPER-4. Returns false for an error with another cause. */
   disableIfForbidden(error: unknown): boolean {
-    if (!isForbidden(error)) return false;
+    if (!isForbidden(error) || this.#self !== null) return false;
     if (!this.#isForbidden) this.#sources.log.warn({ reason: messageOf(error) }, FORBIDDEN);
     this.#isForbidden = true;
     this.#newest = null;
@@ -98,19 +117,43 @@ export class SettledKeeper {
   }
 
   async read(): Promise<void> {
-    const { manager, subjects } = this.#sources;
     try {
-      const { seq, data } = await manager.streams.getMessage(subjects.settledStream, {
-        last_by_subj: subjects.settled,
-      });
-      const record = parseSettledRecord(Buffer.from(data).toString());
-      this.#known = { record: JSON.stringify(record) === this.#unfit ? null : record, sequence: seq };
+      const { record, sequence } = await newest(this.#sources);
+      const isFit = sequence !== this.#unfit;
+      this.#known = { record: isFit ? record : null, sequence, reader: record?.reader ?? null };
     } catch (error) {
-      const code = apiErrorCode(error);
-      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.disableIfForbidden(error))
-        throw brokerError(error, `read stream ${subjects.settledStream}`);
-      this.#known = { record: null, sequence: 0 };
+      if (!this.disableIfForbidden(error)) throw error;
+      this.#known = { ...NOTHING, reader: null };
     }
+  }
+
+  /** KEEPER-6. The rest of the record stays. False: another daemon wrote meanwhile. */
+  async claim(stream: string, own: StreamPosition | null): Promise<boolean> {
+    const { record } = this.#known;
+    const upTo = own?.stream === stream ? own.sequence : 0;
+    const unknown = { by: this.#owner, settled: { upTo, open: [] }, before: null, last: null };
+    const known = record?.stream === stream ? record : { stream, ...unknown };
+    try {
+      await this.#put({ ...known, reader: this.#self?.daemon ?? null });
+    } catch (error) {
+      if (WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0)) return false;
+      throw brokerError(error, `write to stream ${this.#sources.subjects.settledStream}`);
+    }
+    this.#claim = 'held';
+    return true;
+  }
+
+  /** KEEPER-6. Notices whether another daemon has the claim. */
+  async check(): Promise<void> {
+    if (this.#claim === 'held' && (await newest(this.#sources)).record?.reader !== this.#self?.daemon)
+      this.#loseClaim();
+  }
+
+  #loseClaim(): void {
+    if (this.#claim === 'lost') return;
+    this.#claim = 'lost';
+    this.#newest = null;
+    this.#self?.onLost();
   }
 
   /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not answer. */
@@ -118,7 +161,7 @@ export class SettledKeeper {
     const { record } = this.#known;
     if (record?.stream !== info.created || (await isIntact(record, this.#sources, info))) return false;
     this.forget();
-    this.#unfit = JSON.stringify(record);
+    this.#unfit = this.#known.sequence;
     this.#known = { ...this.#known, record: null };
     this.#before = null;
     return true;
@@ -132,7 +175,7 @@ export class SettledKeeper {
 
   /** Schedules a write. `progress` is called when the record is written (KEEPER-2). */
   note(progress: () => Progress): void {
-    if (this.#isForbidden) return;
+    if (this.#isForbidden || this.#claim === 'lost') return;
     this.#newest = progress;
     this.#writing ??= this.#writeSoon().finally(() => {
       this.#writing = null;
@@ -145,10 +188,16 @@ export class SettledKeeper {
     this.#stopping.abort();
     await this.#writing;
     const { watch, log } = this.#sources;
-    if (this.#newest === null || !(await watch.connected(LAST_WRITE_MS))) return;
-    await this.#writeNewest().catch((error: unknown) =>
-      log.warn({ reason: messageOf(error) }, 'the record of settled posts was not saved on the server'),
-    );
+    const isDue = this.#newest !== null || this.#claim === 'held';
+    if (!isDue || !(await watch.connected(LAST_WRITE_MS))) return;
+    try {
+      await this.#writeNewest();
+      const { record } = this.#known;
+      if (this.#claim === 'held' && record) await this.#put({ ...record, reader: null });
+    } catch (error) {
+      if (!(error instanceof ClaimLost))
+        log.warn({ reason: messageOf(error) }, 'the record of settled posts was not saved on the server');
+    }
   }
 
   async #writeSoon(): Promise<void> {
@@ -161,7 +210,7 @@ export class SettledKeeper {
         wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
         this.#isTold = false;
       } catch (error) {
-        if (this.disableIfForbidden(error)) return;
+        if (error instanceof ClaimLost || this.disableIfForbidden(error)) return;
         wait = RETRY_MS;
         if (!this.#isTold)
           log.warn(
@@ -184,7 +233,7 @@ export class SettledKeeper {
       const progress = newest();
       this.#builtInMs = performance.now() - began;
       const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
-      await this.write({ ...progress, by: this.#owner, before });
+      await this.#write({ ...progress, by: this.#owner, before, reader: this.#self?.daemon ?? null });
     } catch (error) {
       if (losses === this.#losses) this.#newest ??= newest;
       throw error;
@@ -192,20 +241,14 @@ export class SettledKeeper {
   }
 
   /** KEEPER-1. Does nothing if the record on the server is as new. */
-  async write(record: SettledRecord): Promise<void> {
-    const { connection, subjects, ensureStreams } = this.#sources;
+  async #write(record: SettledRecord): Promise<void> {
+    const { subjects, ensureStreams } = this.#sources;
     const losses = this.#losses;
     for (let tries = 1; losses === this.#losses && isAhead(record, this.#known.record); tries++) {
+      if (this.#self && this.#known.reader !== this.#self.daemon) this.#loseClaim();
+      if (this.#claim === 'lost') throw new ClaimLost();
       try {
-        const expect = { lastSubjectSequence: this.#known.sequence };
-        const options = { expect, timeout: LAST_WRITE_MS };
-        const { seq } = await connection
-          .jetstream()
-          .publish(subjects.settled, JSON.stringify(record), options);
-        const isFit = losses === this.#losses;
-        if (!isFit) this.#unfit = JSON.stringify(record);
-        this.#known = { record: isFit ? record : null, sequence: seq };
-        return;
+        return await this.#put(record);
       } catch (error) {
         const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
         if (tries >= (isOutrun ? MOST_TRIES : 2) || isForbidden(error))
@@ -214,6 +257,30 @@ export class SettledKeeper {
         await this.read();
       }
     }
+  }
+
+  async #put(record: SettledRecord): Promise<void> {
+    const { connection, subjects } = this.#sources;
+    const losses = this.#losses;
+    const options = { expect: { lastSubjectSequence: this.#known.sequence }, timeout: LAST_WRITE_MS };
+    const { seq } = await connection.jetstream().publish(subjects.settled, JSON.stringify(record), options);
+    const isFit = losses === this.#losses;
+    if (!isFit) this.#unfit = seq;
+    this.#known = { record: isFit ? record : null, sequence: seq, reader: record.reader };
+  }
+}
+
+const NOTHING = { record: null, sequence: 0 } as const;
+
+/** The record and its sequence. */
+async function newest({ manager, subjects }: Pick<IngressSources, 'manager' | 'subjects'>) {
+  const { settled, settledStream } = subjects;
+  try {
+    const { seq, data } = await manager.streams.getMessage(settledStream, { last_by_subj: settled });
+    return { record: parseSettledRecord(Buffer.from(data).toString()), sequence: seq };
+  } catch (error) {
+    if ([MESSAGE_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) return NOTHING;
+    throw brokerError(error, `read stream ${settledStream}`);
   }
 }
 
@@ -242,15 +309,13 @@ export async function transferSettledRecord(
 ): Promise<void> {
   try {
     const manager = await connection.jetstreamManager({ checkAPI: false });
-    await renameConsumer(manager, subjects, from, to.id);
     for (let tries = 1; ; tries++) {
-      const found = await newest(manager, subjects);
-      const record = found && parseSettledRecord(Buffer.from(found.data).toString());
+      const { record, sequence } = await newest({ manager, subjects });
       if (record?.by.id !== from) return;
-      const expect = { lastSubjectSequence: found?.seq ?? 0 };
       try {
-        const next = JSON.stringify({ ...record, by: to });
-        await connection.jetstream().publish(subjects.settled, next, { expect });
+        const text = JSON.stringify({ ...record, by: to });
+        const expect = { lastSubjectSequence: sequence };
+        await connection.jetstream().publish(subjects.settled, text, { expect });
         return;
       } catch (error) {
         if (!WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0) || tries === MOST_TRANSFER_TRIES) throw error;
@@ -258,30 +323,5 @@ export async function transferSettledRecord(
     }
   } catch (error) {
     throw brokerError(error, `write to stream ${subjects.settledStream}`);
-  }
-}
-
-/** KEEPER-3: the description of the consumer is the id of the logs that it reads for. */
-async function renameConsumer(
-  manager: JetStreamManager,
-  { ingressStream }: Subjects,
-  from: string,
-  to: string,
-): Promise<void> {
-  try {
-    const { config } = await manager.consumers.info(ingressStream, SHARED_CONSUMER);
-    if (config.description === from)
-      await manager.consumers.update(ingressStream, SHARED_CONSUMER, { description: to });
-  } catch (error) {
-    if (![CONSUMER_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) throw error;
-  }
-}
-
-async function newest(manager: JetStreamManager, { settled, settledStream }: Subjects) {
-  try {
-    return await manager.streams.getMessage(settledStream, { last_by_subj: settled });
-  } catch (error) {
-    if ([MESSAGE_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) return null;
-    throw error;
   }
 }

@@ -4,7 +4,6 @@ import { messageOf, ParleyError } from '../../../kernel/index.ts';
 /** JetStream's error numbers. Unlike the error texts they are the same in all versions. */
 export const STREAM_NOT_FOUND = 10059;
 export const MESSAGE_NOT_FOUND = 10037;
-export const CONSUMER_NOT_FOUND = 10014;
 /** Compare-and-set failed. 10164 since 2.11 on streams with replicas. */
 export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;

@@ -19,8 +19,7 @@ interface Part {
  *
  * ERASE-1  Only settled posts up to the sequence of the deletion are erased. An unsettled post is erased once a daemon has
  *          settled it.
- * ERASE-2  Messages are deleted one by one, because a purge makes nats-server forget pending acknowledgements
- *          (`purger.ts`, PURGER-4). The server overwrites each message in its file.
+ * ERASE-2  Messages are deleted one by one: then the server overwrites each message in its file.
  * ERASE-3  A dead letter is erased unless its post is in the current ingress stream and newer than the deletion.
  */
 export class NatsEraser implements Eraser {
