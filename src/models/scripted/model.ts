@@ -20,7 +20,7 @@ import {
 } from './script.ts';
 
 /**
- * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1 in `choose.ts`).
+ * A model without a network: streams answers from the rules of a script, deterministically (CHOOSE-1).
  */
 export interface ScriptedModelOptions {
   /** Resolves after the delay or when the signal aborts. */

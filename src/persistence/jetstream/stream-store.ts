@@ -63,18 +63,15 @@ export async function openJetStreamStore(options: JetStreamStoreOptions): Promis
   return (await openStore(options)).store;
 }
 
-/** A store, and what is below it. */
-interface OpenedStore extends StreamParts {
-  readonly store: ConversationStore;
-}
-
 interface StreamParts {
   readonly broker: Broker;
   readonly names: StoreNames;
   readonly documents: BucketDocuments;
 }
 
-async function openStore(options: JetStreamStoreOptions): Promise<OpenedStore> {
+async function openStore(
+  options: JetStreamStoreOptions,
+): Promise<StreamParts & { readonly store: ConversationStore }> {
   const { names, log = () => undefined, isFenced = true, isMigrating } = options;
   const broker = await openBroker(options);
   const id = await ensureStreams(broker.manager, names);
@@ -214,7 +211,7 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
   return migrationTarget(name, opened.store, streamArchive(opened), opened.documents);
 }
 
-function streamArchive({ broker, names, documents }: Omit<OpenedStore, 'store'>): StoreArchive {
+function streamArchive({ broker, names, documents }: StreamParts): StoreArchive {
   return archiveOf(`jetstream:${names.logStream}`, {
     documents,
     audit: createStreamAudit(broker, names, documents),
