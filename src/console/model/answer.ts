@@ -1,40 +1,19 @@
-import type { Entry, ExplainedRequest } from '../../conversation/index.ts';
+import type { Entry, EntryOf, ExplainedRequest } from '../../conversation/index.ts';
 
 /** What the panel about one answer shows: the turns of its agent, its request, and where a fork of it continues. */
 
-/** A `turn-started`: the first one of a turn, or a resumption, which may have another definition. */
-export interface TurnStart {
-  readonly index: number;
-  readonly createdAt: string;
-  readonly isResumed: boolean;
-  /** The hash of its definition; null: none was recorded. */
-  readonly definition: string | null;
-}
+/** A start may be a resumption, which may have another definition. */
+export type TurnStart = EntryOf<'turn-started'>;
+export type TurnsAround = ReturnType<typeof turnsAround>;
 
-export interface TurnsAround {
-  /** The start that determines the definition of the answer; null: it belongs to no turn. */
-  readonly own: TurnStart | null;
-  /** The agent's start before it; null: there is none. */
-  readonly previous: TurnStart | null;
-  /** All other starts of the agent, newest first. */
-  readonly others: readonly TurnStart[];
-}
-
-export function turnsAround(entries: readonly Entry[], index: number, agent: string): TurnsAround {
+/** `own`: the start that determines the definition of the answer; null: it belongs to no turn. `others`: newest first. */
+export function turnsAround(entries: readonly Entry[], index: number, agent: string) {
   const turnId = entries[index]?.turnId;
-  const starts: TurnStart[] = [];
-  let own: TurnStart | null = null;
-  let previous: TurnStart | null = null;
-  for (const entry of entries) {
-    if (entry.type !== 'turn-started' || entry.agent !== agent) continue;
-    const { definition = null, createdAt, resumed = false } = entry;
-    const start = { index: entry.index, createdAt, isResumed: resumed, definition };
-    if (entry.turnId === turnId && entry.index < index) {
-      previous = starts.at(-1) ?? null;
-      own = start;
-    }
-    starts.push(start);
-  }
+  const starts = entries.filter(
+    (entry): entry is TurnStart => entry.type === 'turn-started' && entry.agent === agent,
+  );
+  const own = starts.findLast((start) => start.turnId === turnId && start.index < index) ?? null;
+  const previous = own && (starts[starts.indexOf(own) - 1] ?? null);
   return { own, previous, others: starts.filter((start) => start !== own).reverse() };
 }
 

@@ -22,9 +22,9 @@ describe('the turns of an agent in the console', () => {
 
   it('the definition of an answer is that of the newest start of its turn, compared with the start before', () => {
     expect(turnsAround(log, 8, 'pm')).toMatchObject({
-      own: { index: 7, definition: 'd2', isResumed: true },
-      previous: { index: 6, definition: 'd1', isResumed: false },
-      others: [{ index: 10, definition: null }, { index: 6 }, { index: 1 }],
+      own: { index: 7, definition: 'd2', resumed: true },
+      previous: { index: 6, definition: 'd1' },
+      others: [{ index: 10 }, { index: 6 }, { index: 1 }],
     });
   });
 

@@ -1,7 +1,7 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
-import { type Block, blockOf, type ControlEntry } from './blocks.ts';
+import { type Block, blockOf } from './blocks.ts';
 import { argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
 import { type Run, runsWith } from './runs.ts';
 
@@ -29,6 +29,17 @@ export interface Thinking {
   /** The start of the turn. */
   readonly since: string;
 }
+
+type Unfolded =
+  | 'message-delivered'
+  | 'summary'
+  | 'session-set'
+  | 'limit-reached'
+  | 'claim'
+  | 'note'
+  | 'mode-entered'
+  | 'forked'
+  | 'team-changed';
 
 const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
 
@@ -142,20 +153,6 @@ export class Thread {
       case 'title-set':
         this.title = entry.title;
         break;
-      case 'message-delivered':
-      case 'summary':
-      case 'session-set':
-      case 'limit-reached':
-      case 'claim':
-      case 'note':
-        break;
-      default:
-        this.#foldControl(entry);
-    }
-  }
-
-  #foldControl(entry: ControlEntry): void {
-    switch (entry.type) {
       case 'phase-entered':
         this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
         break;
@@ -175,12 +172,8 @@ export class Thread {
       case 'agent-dismissed':
         this.hired.delete(entry.agent);
         break;
-      case 'mode-entered':
-      case 'forked':
-      case 'team-changed':
-        break;
-      default:
-        entry satisfies never; // or a type of a newer version
+      default: // or of a newer version
+        entry satisfies Extract<Entry, { type: Unfolded }>;
     }
   }
 

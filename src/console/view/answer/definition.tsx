@@ -57,9 +57,9 @@ function Options({ turns: { own, previous, others } }: { readonly turns: TurnsAr
   const shown = others.filter((start, place) => start === previous || place < MOST_TURNS);
   const labelOf = (start: TurnStart) =>
     [
-      start === previous ? 'the previous turn' : start.isResumed ? 'the resumed turn' : 'the turn',
+      start === previous ? 'the previous turn' : start.resumed ? 'the resumed turn' : 'the turn',
       `at entry ${start.index}, ${timeOf(start.createdAt)}`,
-      start.definition !== null && start.definition === own?.definition ? '(same definition)' : '',
+      start.definition && start.definition === own?.definition ? '(same definition)' : '',
     ].join(' ');
   return (
     <>

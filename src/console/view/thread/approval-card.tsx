@@ -1,4 +1,3 @@
-import type { ComponentChildren, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import type { ApprovalAnswer } from '../../api/requests.ts';
@@ -46,7 +45,23 @@ export function ApprovalCard(props: ApprovalProps) {
   );
 }
 
-function Answers({ approval, call, agent, onDone }: ApprovalProps) {
+function Answers(props: ApprovalProps) {
+  const { approval, call, agent } = props;
+  const answering = useAnswers(props);
+  return (
+    <>
+      {answering.edited === '' ? (
+        <Choices {...{ answering, call }} mayHaveRun={approval.mayHaveRun} />
+      ) : (
+        <EditArguments {...{ answering, call }} />
+      )}
+      {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
+    </>
+  );
+}
+
+/** What a person has written, and the request. */
+function useAnswers({ approval, call, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
@@ -63,30 +78,12 @@ function Answers({ approval, call, agent, onDone }: ApprovalProps) {
     }
     (onDone ?? writeNext)();
   };
-  const withReason = (given: ApprovalAnswer['answer']) =>
-    say({ answer: given, ...(given === 'result' ? { result: reason } : reason.trim() !== '' && { reason }) });
-  return (
-    <>
-      {edited === '' ? (
-        <Choices {...{ approval, isBusy, reason, setReason }} onAnswer={withReason}>
-          <button
-            type="button"
-            ref={edit}
-            disabled={isBusy}
-            onClick={() => setEdited(offeredArguments(call))}
-          >
-            Edit arguments
-          </button>
-        </Choices>
-      ) : (
-        <EditArguments
-          {...{ field, edited, setEdited }}
-          onRequest={() => void say({ answer: 'deny', reason: requestOf(call.tool, edited) })}
-        />
-      )}
-      {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
-    </>
-  );
+  return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
+}
+
+interface AnsweringProps {
+  readonly answering: ReturnType<typeof useAnswers>;
+  readonly call: Call;
 }
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
@@ -101,17 +98,10 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-interface ChoicesProps {
-  readonly approval: Approval;
-  readonly isBusy: boolean;
-  readonly reason: string;
-  readonly setReason: (text: string) => void;
-  readonly onAnswer: (answer: ApprovalAnswer['answer']) => Promise<void>;
-  /** More buttons, for a call that did not run. */
-  readonly children: ComponentChildren;
-}
-
-function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer, children }: ChoicesProps) {
+function Choices({ answering, call, mayHaveRun }: AnsweringProps & { readonly mayHaveRun: boolean }) {
+  const { isBusy, reason, setReason, edit, setEdited, say } = answering;
+  const withReason = (answer: ApprovalAnswer['answer']) =>
+    say({ answer, ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }) });
   return (
     <>
       <input
@@ -126,12 +116,21 @@ function Choices({ approval: { mayHaveRun }, isBusy, reason, setReason, onAnswer
             key={answer}
             disabled={isBusy || (answer === 'result' && reason.trim() === '')}
             aria-keyshortcuts={key}
-            onClick={() => void onAnswer(answer)}
+            onClick={() => void withReason(answer)}
           >
             {label}
           </Button>
         ))}
-        {!mayHaveRun && children}
+        {!mayHaveRun && (
+          <button
+            type="button"
+            ref={edit}
+            disabled={isBusy}
+            onClick={() => setEdited(offeredArguments(call))}
+          >
+            Edit arguments
+          </button>
+        )}
       </div>
     </>
   );
@@ -229,15 +228,8 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
   return ` with exactly this ${fixed.join(' and ')}${free}`;
 }
 
-interface EditProps {
-  readonly field: RefObject<HTMLTextAreaElement | null>;
-  readonly edited: string;
-  readonly setEdited: (text: string) => void;
-  readonly onRequest: () => void;
-}
-
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
+function EditArguments({ answering: { field, edited, setEdited, say }, call }: AnsweringProps) {
   const given = parsed(edited);
   const isValid = Object.prototype.toString.call(given) === '[object Object]';
   const texts = isValid ? plainTexts(given as object) : null;
@@ -267,7 +259,10 @@ function EditArguments({ field, edited, setEdited, onRequest }: EditProps) {
           : 'This is not a JSON object.'}
       </p>
       <div class="buttons">
-        <Button disabled={!isValid} onClick={onRequest}>
+        <Button
+          disabled={!isValid}
+          onClick={() => void say({ answer: 'deny', reason: requestOf(call.tool, edited) })}
+        >
           Request this call
         </Button>
         <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
