@@ -4,7 +4,7 @@ import { asError, messageOf, ParleyError, refusal, sleep } from '../../kernel/in
 import type { SharedLogs } from '../../persistence/index.ts';
 import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/fatal-posts.ts';
+import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/attempts.ts';
 import type { HandedPost } from '../ingress/posts.ts';
 import type { Runtime } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';

@@ -1,6 +1,6 @@
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 
-/** What the publisher gets for a post that is not in the log. See also `fatal-posts.ts`. */
+/** What the publisher gets for a post that is not in the log. See also `attempts.ts`. */
 
 /** For the fields of an entry besides its content. */
 const ENVELOPE_BYTES = 4_096;

@@ -1,20 +1,36 @@
 import type { StreamPosition } from '../../bus/index.ts';
-import { coalesce } from '../../kernel/index.ts';
+import { coalesce, ParleyError, type Refusal, refusal, sleep } from '../../kernel/index.ts';
 import type { ConversationStore, IngressAttempts } from '../../persistence/index.ts';
-import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
 
 /**
- * Counts how often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
+ * Stops retrying a post that may have ended the daemon: counts how often the daemon ended, or failed, while it decided on it.
+ * Daemons that share the work count in the store (`cluster/shared-posts.ts`), by ATTEMPTS-5 and ATTEMPTS-6 too.
  *
  * ATTEMPTS-1  A note names the posts before each decision, and is removed after it; nothing else happens in between. The next
  *             daemon counts an attempt for the posts in the note it finds. A stop or kill at another moment counts nothing.
- * ATTEMPTS-2  A post with a count is a suspect. Suspects are tried one at a time, when they are due (FATAL-POSTS-2), so that an
+ * ATTEMPTS-2  A post with a count is a suspect. Suspects are tried one at a time, when they are due (ATTEMPTS-5), so that an
  *             end of the daemon counts for one post only. The waiting time does not grow with the number of suspects.
  * ATTEMPTS-3  The count is removed, durably, when the daemon survives an attempt, unless the decision failed. A full disk is
  *             not the post's fault.
  * ATTEMPTS-4  The count of a post that was settled otherwise, for example given up, is removed some seconds later. If the post is
  *             redelivered because the position was not saved, it is given up again.
+ * ATTEMPTS-5  Each further attempt waits longer, from the third on; other posts are served meanwhile. The wait counts from the
+ *             arrival at this daemon.
+ * ATTEMPTS-6  After `MOST_ATTEMPTS` the post becomes a dead letter, unless the log contains it.
  */
+
+export const MOST_ATTEMPTS = 5;
+/** ATTEMPTS-5: milliseconds that each attempt after the first adds to the wait. */
+const PATIENCE_MS = 1_000;
+const STOPPING = 'STOPPING';
+
+/** A post with attempts without a result (ATTEMPTS-2). */
+export interface Suspect {
+  /** Their current number. */
+  before(): number;
+  /** Tries it once more, when it is due. Rejects as the attempt does, or when `stopping` is aborted first. */
+  again(attempt: () => Promise<void>, stopping: AbortSignal): Promise<void>;
+}
 
 /** ATTEMPTS-4: the position is saved within this time. */
 const SETTLED_MS = 10_000;
@@ -100,7 +116,6 @@ export class Attempts {
           await attempt(); // the decision writes the note (ATTEMPTS-1)
         });
       },
-      givenUp: () => undefined,
     };
   }
 
@@ -133,4 +148,39 @@ export class Attempts {
     // On a full disk only this process knows the counts; no post waits for it.
     await this.#store.saveIngressAttempts({ stream: this.#stream, posts }).catch(() => undefined);
   }
+}
+
+/** ATTEMPTS-5: when a post that arrived now may be tried again (`performance.now()`). */
+export function dueAfter(before: number): number {
+  return performance.now() + (before - 1) * PATIENCE_MS;
+}
+
+/** ATTEMPTS-5. Rejects if `stopping` is aborted before it is due. */
+export async function untilDue(due: number, stopping: AbortSignal): Promise<void> {
+  const milliseconds = due - performance.now();
+  if (milliseconds > 0) await sleep(milliseconds, stopping);
+  if (stopping.aborted) throw new ParleyError(STOPPING, 'the daemon stops');
+}
+
+export function isStopping(error: unknown): boolean {
+  return error instanceof ParleyError && error.code === STOPPING;
+}
+
+/** The decision threw, and the daemon did not end. */
+export function isUndecided(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
+}
+
+/** ATTEMPTS-6, for a decision that threw so often. Null: it is tried again. */
+export function undecidable(error: unknown, attempts: number): Refusal | null {
+  if (!isUndecided(error) || attempts < MOST_ATTEMPTS) return null;
+  return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
+}
+
+export function fatal(attempts: number): Refusal {
+  return refusal(
+    'DECISION_FAILED',
+    `the daemon ended while it decided on it, ${attempts} times`,
+    'this is a bug in Parley or a fault of the machine: report it with the post and the log of the daemon',
+  );
 }

@@ -16,15 +16,15 @@ import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
 import type { PostName, Workers } from '../conversations/workers.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Attempts } from './attempts.ts';
 import {
+  type Attempts,
+  fatal,
   isStopping,
   isUndecided,
   MOST_ATTEMPTS,
   type Suspect,
-  tryAgain,
   undecidable,
-} from './fatal-posts.ts';
+} from './attempts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
@@ -40,7 +40,7 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
  * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
- *          restarts too, if the post ends the daemon each time (`fatal-posts.ts`).
+ *          restarts too, if the post ends the daemon each time (`attempts.ts`).
  * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
  *          conversation, one after the other, and refuses none after another daemon began to read.
  * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
@@ -244,8 +244,10 @@ export class Posts {
   }
 
   /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
-  #trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
-    return tryAgain(suspect, attempt, (why) => this.#giveUp(delivery, why), this.#shutdown);
+  async #trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
+    const before = suspect.before();
+    if (before < MOST_ATTEMPTS || !(await this.#giveUp(delivery, fatal(before))))
+      await suspect.again(attempt, this.#shutdown);
   }
 
   /** POSTS-7. False: the log contains it. */
