@@ -63,9 +63,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
   });
 
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
-    await post('away', 'hello');
-    const page = await stage.look('#/c/away');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('away', 'hello', 'Noted: hello');
     await stage.kill();
     await page.getByText('Not connected. Trying again…').waitFor();
     await write(page, 'first while away');
@@ -85,9 +83,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
   });
 
   it('a post whose answer was lost is sent again with its id after a reload, and appended once', async () => {
-    await post('unanswered', 'hello');
-    const page = await stage.look('#/c/unanswered');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('unanswered', 'hello', 'Noted: hello');
     const ids: string[] = [];
     await page.route('**/messages', async (route) => {
       ids.push(route.request().postDataJSON().id);
@@ -107,9 +103,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
   });
 
   it('a kept post that is refused later says why, and can be sent again or discarded', async () => {
-    await post('late', 'hello');
-    const page = await stage.look('#/c/late');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('late', 'hello', 'Noted: hello');
     let isRefused = false;
     await page.route('**/messages', (route) =>
       isRefused

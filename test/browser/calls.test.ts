@@ -86,8 +86,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   const { post } = stage;
 
   it('an approval shows the whole command, why it is needed, and no answer as the primary one', async () => {
-    await post('command', 'shell');
-    const page = await stage.look('#/c/command');
+    const page = await stage.begin('command', 'shell');
     const card = page.locator('.ask-card');
     expect(await textOf(card.locator('pre').first())).toBe(COMMAND);
     expect(await textOf(card)).toContain('shell may change something outside this conversation');
@@ -98,8 +97,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('an approval of an edit shows the changed lines, and of a write the content with hidden characters', async () => {
-    await post('edit', 'edit');
-    const page = await stage.look('#/c/edit');
+    const page = await stage.begin('edit', 'edit');
     const card = page.locator('.ask-card');
     await card.locator('.diff .gone').waitFor();
     expect(await card.locator('.diff .gone').innerText()).toContain('two');
@@ -117,8 +115,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {
-    await post('foreign', 'foreign');
-    const page = await stage.look('#/c/foreign');
+    const page = await stage.begin('foreign', 'foreign');
     const card = page.locator('.ask-card');
     await card.waitFor();
     expect(await card.locator('.diff').count()).toBe(0);
@@ -189,8 +186,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('arguments that are texts are edited as texts, and the agent gets them as JSON', async () => {
-    await post('plain', 'sleep');
-    const page = await stage.look('#/c/plain');
+    const page = await stage.begin('plain', 'sleep');
     const card = page.locator('.ask-card');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     const field = card.getByLabel('New command');
@@ -204,8 +200,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a call with an unknown outcome gets a result only with a text', async () => {
-    await post('unknown', 'sleep');
-    const page = await stage.look('#/c/unknown');
+    const page = await stage.begin('unknown', 'sleep');
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.locator('.call.running').waitFor();
     await page.goto('about:blank');
@@ -256,8 +251,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a failed tool is red and says why, and its output shows no control characters', async () => {
-    await post('failed', 'read');
-    const page = await stage.look('#/c/failed');
+    const page = await stage.begin('failed', 'read');
     const row = page.locator('.call.failed');
     expect(await textOf(row)).toMatch(/NOT_FOUND|no such|none\.md/);
     expect(await textOf(row.locator('.failure'))).toMatch(/none\.md/);
@@ -270,8 +264,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a failed turn is red, says why in words, and can be tried again or given to another agent', async () => {
-    await post('fault', 'shout');
-    const page = await stage.look('#/c/fault');
+    const page = await stage.begin('fault', 'shout');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
     await failed.waitFor();
     expect(await page.locator('.thread').innerText()).not.toContain('LLM_ERROR');
@@ -296,8 +289,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a turn whose request is too large names the next step, in the thread and in the inbox', async () => {
-    await post('large', 'huge');
-    const page = await stage.look('#/c/large');
+    const page = await stage.begin('large', 'huge');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
     const advice = /Another try fails until this is fixed.*contextTokens.*start a new conversation/;
     expect(await textOf(failed)).toMatch(advice);
@@ -307,8 +299,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox', async () => {
-    await post('locked', 'key');
-    const page = await stage.look('#/c/locked');
+    const page = await stage.begin('locked', 'key');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
     const advice = /Another try fails.*models\.default\.apiKey.*parley\.yaml.*parley doctor --probe/;
     expect(await textOf(failed)).toMatch(advice);
@@ -319,8 +310,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
 
   it('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {
     await post('older', 'key');
-    await post('older', 'hello');
-    const page = await stage.look('#/c/older');
+    const page = await stage.begin('older', 'hello');
     const failed = page.locator('article.fault', { hasText: 'This turn failed' });
     expect(await textOf(failed)).toMatch(/Lena Lead began another turn: entry \d+/);
     expect(await failed.getByRole('button').count()).toBe(1);
@@ -329,16 +319,14 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('a question that could not be asked shows why in words', async () => {
-    await post('unasked', '@dev ask me');
-    const page = await stage.look('#/c/unasked');
+    const page = await stage.begin('unasked', '@dev ask me');
     const card = page.locator('.ask-card.question');
     expect(await textOf(card)).toMatch(/Which one\?\s+.*no tool ask.*TOOL_NOT_AVAILABLE/);
     expect(await card.innerText()).not.toContain('{');
   });
 
   it('a turn that a person stopped is no failure', async () => {
-    await post('ended', 'slowly');
-    const page = await stage.look('#/c/ended');
+    const page = await stage.begin('ended', 'slowly');
     await page.locator('article.draft').waitFor();
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
     await page.locator('article.note', { hasText: 'This turn was stopped by' }).waitFor();
@@ -346,9 +334,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   });
 
   it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {
-    await post('stopped', 'hello');
-    const page = await stage.look('#/c/stopped');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('stopped', 'hello', 'Noted: hello');
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
     await page.locator('.people .chip.stopped', { hasText: 'Lena' }).waitFor();
     expect(await page.locator('.people .chip.stopped').count()).toBe(2);

@@ -155,8 +155,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   });
 
   it('a person approves one call and denies another in the thread', async () => {
-    await post('calls', 'write it');
-    const page = await stage.look('#/c/calls');
+    const page = await stage.begin('calls', 'write it');
     await page.getByText('1 approval needed').waitFor();
     await page.locator('.row', { hasText: 'write it' }).getByText('approval needed').waitFor();
     await page.getByLabel('Reason').fill('not today');
@@ -173,8 +172,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   });
 
   it('a person answers a question with one of its options, or with a text', async () => {
-    await post('asked', 'ask me');
-    const page = await stage.look('#/c/asked');
+    const page = await stage.begin('asked', 'ask me');
     await page.setViewportSize({ width: 320, height: 640 });
     const [card, button] = [
       page.locator('.question'),
@@ -195,8 +193,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
   });
 
   it('of two questions a button answers its own, and an answer that comes after another one says so', async () => {
-    await post('both', 'ask both');
-    const page = await stage.look('#/c/both');
+    const page = await stage.begin('both', 'ask both');
     const [size, form] = ['Which size?', 'Which form?'].map((text) =>
       page.locator('.question', { hasText: text }),
     );

@@ -143,8 +143,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   it('what is unfolded stays unfolded over switching and a reload', async () => {
-    await post('folds', 'write it');
-    const page = await stage.look('#/c/folds');
+    const page = await stage.begin('folds', 'write it');
     await page.getByRole('button', { name: 'Approve' }).click();
     const call = page.locator('.call.done');
     await call.locator('summary').click();
@@ -158,8 +157,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   it('the head shows the title that the list shows', async () => {
-    await post('titled', 'a first message that names the conversation');
-    const page = await stage.look('#/c/titled');
+    const page = await stage.begin('titled', 'a first message that names the conversation');
     const heading = page.locator('.head h2');
     await expect.poll(() => heading.innerText()).toBe('a first message that names the conversation');
     expect(await page.title()).toMatch(/^.*a first message that names the conversation · Parley$/);
@@ -168,8 +166,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   it('colour codes are removed, directions follow the text, and hidden directions are visible', async () => {
-    await post('signs', 'signs');
-    const page = await stage.look('#/c/signs');
+    const page = await stage.begin('signs', 'signs');
     const prose = page.locator('article.by-agent .prose');
     expect(await textOf(prose)).toMatch(/^red words/);
     expect(await textOf(prose)).toContain('an \\u202eoverride');
@@ -184,8 +181,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   it('in a text that is read from the right, lists stay inside, and code is read from the left', async () => {
-    await post('right', 'hebrew');
-    const page = await stage.look('#/c/right');
+    const page = await stage.begin('right', 'hebrew');
     const prose = page.locator('article.by-agent .prose');
     await prose.locator('pre').waitFor();
     const styleOf = (selector: string, name: string) =>
@@ -217,8 +213,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
   });
 
   it('a conversation can be downloaded as Markdown and as JSON', async () => {
-    await post('saved', 'show code');
-    const page = await stage.look('#/c/saved');
+    const page = await stage.begin('saved', 'show code');
     await page.locator('article.by-agent .code').waitFor();
     const download = async (name: string) => {
       await page.locator('.controls summary[aria-label=More]').click();

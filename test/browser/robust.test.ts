@@ -115,8 +115,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   });
 
   it('the console shows highlighted code and tables without style attributes', async () => {
-    await post('code', 'show code');
-    const page = await stage.look('#/c/code');
+    const page = await stage.begin('code', 'show code');
     expect(await textOf(page.locator('.prose .hljs-keyword'))).toBe('const');
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
@@ -202,8 +201,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   });
 
   it('the console shows what was refused, and what to do', async () => {
-    await post('refused', 'hello');
-    const page = await stage.look('#/c/refused');
+    const page = await stage.begin('refused', 'hello');
     await page.getByLabel('Your name').fill('Lena Lead');
     await page.getByLabel('Your name').press('Tab');
     expect(await textOf(page.locator('#name-fault'))).toBe(
@@ -260,8 +258,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   });
 
   it('the console keeps the draft of each conversation over a reload until it is sent', async () => {
-    await post('draft-a', 'hello');
-    const page = await stage.look('#/c/draft-a');
+    const page = await stage.begin('draft-a', 'hello');
     const field = page.getByLabel('Message');
     await field.fill('half a sentence');
     await page.evaluate("location.hash = '#/new'");

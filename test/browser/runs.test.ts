@@ -117,8 +117,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
   });
 
   it('a conversation without a run has no path', async () => {
-    await post('plain', 'Hello');
-    const page = await stage.look('#/c/plain');
+    const page = await stage.begin('plain', 'Hello');
     await page.getByText('Noted: Hello').first().waitFor();
     expect(await page.locator('.runs').count()).toBe(0);
   });

@@ -18,6 +18,8 @@ export interface Stage {
   api<T = unknown>(method: string, path: string, body?: object): Promise<T>;
   /** A message of Alice. */
   post(conversation: string, content: string, more?: object): Promise<unknown>;
+  /** Posts as Alice, and opens the conversation: with the message that has `answer`, if it is given. */
+  begin(conversation: string, content: string, answer?: string): Promise<Page>;
   /** Closes the pages of one test. Fails if one had an unexpected error. */
   endOfTest(expected?: RegExp): Promise<void>;
   /** Ends the daemon with SIGKILL. */
@@ -69,20 +71,28 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
     });
     return (await response.json()) as T;
   };
+  const look: Stage['look'] = async (hash, pageOptions, from = url) => {
+    const opened = await openConsole(browser, from, hash, pageOptions);
+    opened.page.setDefaultTimeout(10_000);
+    pages.push(opened);
+    return opened.page;
+  };
+  const post: Stage['post'] = (conversation, content, more = {}) =>
+    api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
   return {
     project,
     url,
     nats: project.nats.url,
     browser,
-    async look(hash, pageOptions, from = url) {
-      const opened = await openConsole(browser, from, hash, pageOptions);
-      opened.page.setDefaultTimeout(10_000);
-      pages.push(opened);
-      return opened.page;
-    },
+    look,
     api,
-    post: (conversation, content, more = {}) =>
-      api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more }),
+    post,
+    async begin(conversation, content, answer) {
+      await post(conversation, content);
+      const page = await look(`#/c/${conversation}`);
+      if (answer !== undefined) await message(page, answer).waitFor();
+      return page;
+    },
     async endOfTest(expected) {
       const opened = pages.splice(0);
       for (const one of opened) await one.close();

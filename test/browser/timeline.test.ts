@@ -59,9 +59,7 @@ describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
   });
 
   it('arrows move between the turns of the timeline, plus zooms, and Enter opens the turn', async () => {
-    await post('keys', 'delegate it');
-    const page = await stage.look('#/c/keys');
-    await message(page, 'Dev says').waitFor();
+    const page = await stage.begin('keys', 'delegate it', 'Dev says');
     await page.keyboard.press('t');
     const button = page.locator('.turn-button');
     await button.focus();
@@ -84,9 +82,7 @@ describe.skipIf(chromiumPath === null)('the timeline of the console', () => {
   });
 
   it('the timeline has labels of time, and says what is under the pointer, which a click opens', async () => {
-    await post('pointed', 'hello');
-    const page = await stage.look('#/c/pointed');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('pointed', 'hello', 'Noted: hello');
     await page.keyboard.press('t');
     await expect.poll(() => page.locator('.tick').first().textContent()).toMatch(/\d\d:\d\d/);
     const box = await page.locator('.lane-picture .turn').boundingBox();

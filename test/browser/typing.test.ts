@@ -58,8 +58,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('words that are typed beside a field answer nothing and leave no page, a single key does (KEYS-3)', async () => {
-    await post('risky', 'write it');
-    const page = await stage.look('#/c/risky');
+    const page = await stage.begin('risky', 'write it');
     const approve = page.getByRole('button', { name: 'Approve' });
     await approve.waitFor();
     await blur(page);
@@ -83,8 +82,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('after an answer with the mouse, a person continues to write', async () => {
-    await post('thanks', 'write it');
-    const page = await stage.look('#/c/thanks');
+    const page = await stage.begin('thanks', 'write it');
     await page.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'That is what came of it').waitFor();
     await typeOn(page, 'thanks, and ask me');
@@ -132,8 +130,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('a reason that a person types moves to the message field when the turn is stopped (KEPT-1)', async () => {
-    await post('stopped', 'write it');
-    const page = await stage.look('#/c/stopped');
+    const page = await stage.begin('stopped', 'write it');
     await page.getByLabel('Reason').focus();
     await typeOn(page, 'not now');
     await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
@@ -157,8 +154,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('an answer that is being sent is kept, also if the page is loaded again meanwhile (KEPT-1)', async () => {
-    await post('held', 'ask me');
-    const page = await stage.look('#/c/held');
+    const page = await stage.begin('held', 'ask me');
     const held: { abort(): Promise<void> }[] = [];
     await page.route('**/messages', (route) => void held.push(route)); // the daemon does not answer
     await page.getByLabel('Your answer').fill('a long answer');
@@ -171,8 +167,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('a reason that was sent after the answer of another person moves to the message field (KEPT-1)', async () => {
-    await post('second', 'write it');
-    const page = await stage.look('#/c/second');
+    const page = await stage.begin('second', 'write it');
     await page.route('**/approvals/*', async (route) => {
       const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
       await stage.api('POST', new URL(route.request().url()).pathname.slice('/api/'.length), first);
@@ -187,8 +182,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it('an own answer, and edited arguments that are the same, move nowhere', async () => {
-    await post('own', 'ask me, then write');
-    const page = await stage.look('#/c/own');
+    const page = await stage.begin('own', 'ask me, then write');
     await page.getByLabel('Your answer').fill('green');
     await page.getByLabel('Your answer').press('Enter');
     await message(page, 'So it is green.').waitFor();

@@ -20,9 +20,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   const { post } = stage;
 
   it('an agent that works and has written nothing is shown as working, in the place of its text', async () => {
-    await post('slow', 'hello');
-    const page = await stage.look('#/c/slow');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('slow', 'hello', 'Noted: hello');
     await post('slow', 'ponder');
     const working = page.locator('article.working');
     expect(await textOf(working)).toMatch(/Lena Lead\s+is working/);
@@ -31,8 +29,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('a model call that is repeated is shown with its attempt, its pause and the reason', async () => {
-    await post('busy', 'flaky');
-    const page = await stage.look('#/c/busy');
+    const page = await stage.begin('busy', 'flaky');
     const working = page.locator('article.working');
     await expect
       .poll(() => working.innerText())
@@ -42,9 +39,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('a text keeps its place in its message when the log has it', async () => {
-    await post('place', 'hello');
-    const page = await stage.look('#/c/place');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('place', 'hello', 'Noted: hello');
     await post('place', 'fast');
     const placeOfText = (article: string) =>
       page.evaluate(
@@ -57,9 +52,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('text that arrives in many small pieces changes the page in a third of the steps', async () => {
-    await post('pace', 'hello');
-    const page = await stage.look('#/c/pace');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('pace', 'hello', 'Noted: hello');
     await page.evaluate(`(() => {
       window.steps = 0;
       let length = 0;
@@ -78,9 +71,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('a code block that is wider than its message shows it by a shadow at the edge', async () => {
-    await post('wide', 'wide');
-    const page = await stage.look('#/c/wide');
-    await message(page, 'const one').waitFor();
+    const page = await stage.begin('wide', 'wide', 'const one');
     const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
       const pre = document.querySelector('.prose pre');
       const { backgroundImage, backgroundAttachment } = getComputedStyle(pre);
@@ -113,9 +104,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('a post over the rate is sent again when the daemon said, and not before, also if more are written', async () => {
-    await post('rated', 'hello');
-    const page = await stage.look('#/c/rated');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('rated', 'hello', 'Noted: hello');
     let refusals = 0;
     let openAt = Number.POSITIVE_INFINITY;
     await page.route('**/messages', async (route) => {
@@ -134,9 +123,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
   });
 
   it('a refused post whose text returned to the message field is not shown again as refused, also after a reload', async () => {
-    await post('told', 'hello');
-    const page = await stage.look('#/c/told');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('told', 'hello', 'Noted: hello');
     await page.getByLabel('Your name').fill('Lena Lead');
     await write(page, 'I am an agent');
     await page.getByRole('alert').waitFor();

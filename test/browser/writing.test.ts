@@ -9,9 +9,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
   const { post } = stage;
 
   it('a post is shown and the field is empty before the daemon has answered', async () => {
-    await post('quick', 'hello');
-    const page = await stage.look('#/c/quick');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('quick', 'hello', 'Noted: hello');
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -36,9 +34,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
   });
 
   it('Enter in the name sets the name, and the draft stays a draft', async () => {
-    await post('signed', 'hello');
-    const page = await stage.look('#/c/signed');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('signed', 'hello', 'Noted: hello');
     await page.getByLabel('Message', { exact: true }).fill('not yet');
     await page.getByLabel('Your name').fill('Zoë');
     await page.keyboard.press('Enter');
@@ -50,9 +46,7 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
   });
 
   it('a refused post returns to the field, before what was written meanwhile', async () => {
-    await post('returned', 'hello');
-    const page = await stage.look('#/c/returned');
-    await message(page, 'Noted: hello').waitFor();
+    const page = await stage.begin('returned', 'hello', 'Noted: hello');
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;

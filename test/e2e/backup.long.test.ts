@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
@@ -16,9 +16,10 @@ import {
   openQuestions,
 } from '../support/batch.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { perTest, untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, finished, ofType } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { openProject, type Project } from '../support/project.ts';
+import { openProject } from '../support/project.ts';
 import { until } from '../support/steps.ts';
 
 const POSTED = ['p0', 'p1', 'p2'];
@@ -29,14 +30,10 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
   let third: TestNatsServer;
   let copy: string;
   beforeEach(async () => {
-    project = await openBatchProject();
     [other, third] = [await startNatsServer(), await startNatsServer()];
+    project = untilTestEnds(await openBatchProject());
+    for (const server of [other, third]) project.defer(() => server.stop());
     copy = join(project.root, 'copy');
-  });
-  afterEach(async () => {
-    await project.close();
-    await other.stop();
-    await third.stop();
   });
 
   const at = (data: string, ...args: string[]): Promise<CliOutcome> =>
@@ -163,11 +160,8 @@ describe.each(['file', 'jetstream'])('a backup while a daemon with --store %s wo
 });
 
 describe('the folder of a backup', () => {
-  let nats: TestNatsServer;
-  let project: Project;
+  const project = perTest(() => openProject({ nats: {} }));
   beforeEach(async () => {
-    nats = await startNatsServer();
-    project = await openProject({ nats: nats.url });
     const store = await openFileStore(project.data);
     for (let at = 0; at < 300; at++) {
       const { log } = await store.open(`c${at}`);
@@ -175,10 +169,6 @@ describe('the folder of a backup', () => {
       await log.close();
     }
     await store.close();
-  });
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
   });
 
   it('a backup that is killed is no backup, and the next one to the same folder is whole', async () => {
@@ -244,32 +234,26 @@ describe('the folder of a backup', () => {
 });
 
 it('an imported conversation continues, and its export can be imported with the same result', async () => {
-  const nats = await startNatsServer();
-  const project = await openProject({ nats: nats.url });
-  try {
-    const file = join(project.root, 'messages.json');
-    await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
-    expect((await project.parley('import', file, '--conversation', 'old')).code).toBe(0);
-    expect((await project.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
-    expect((await project.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
-    expect((await project.parley('fsck', '--dry-run')).code).toBe(2);
-    const daemon = await project.up();
-    expect((await project.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
-    expect((await project.parley('fsck', '--repair')).stderr).toContain('is in use by process');
-    expect((await project.parley('fsck')).code).toBe(0); // beside a running daemon
-    expect(await daemon.stop()).toBe(0);
-    const exported = await project.parley('export', 'old');
-    expect(exported.json()[0]).toMatchObject([
-      { content: 'long ago' },
-      { content: 'and now?' },
-      { role: 'assistant' },
-    ]);
-    await writeFile(file, exported.stdout);
-    expect((await project.parley('import', file, '--conversation', 'again')).code).toBe(0);
-    expect((await project.parley('export', 'again')).stdout).toBe(exported.stdout);
-    expect((await project.parley('fsck')).code).toBe(0);
-  } finally {
-    await project.close();
-    await nats.stop();
-  }
+  const project = untilTestEnds(await openProject({ nats: {} }));
+  const file = join(project.root, 'messages.json');
+  await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
+  expect((await project.parley('import', file, '--conversation', 'old')).code).toBe(0);
+  expect((await project.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
+  expect((await project.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
+  expect((await project.parley('fsck', '--dry-run')).code).toBe(2);
+  const daemon = await project.up();
+  expect((await project.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
+  expect((await project.parley('fsck', '--repair')).stderr).toContain('is in use by process');
+  expect((await project.parley('fsck')).code).toBe(0); // beside a running daemon
+  expect(await daemon.stop()).toBe(0);
+  const exported = await project.parley('export', 'old');
+  expect(exported.json()[0]).toMatchObject([
+    { content: 'long ago' },
+    { content: 'and now?' },
+    { role: 'assistant' },
+  ]);
+  await writeFile(file, exported.stdout);
+  expect((await project.parley('import', file, '--conversation', 'again')).code).toBe(0);
+  expect((await project.parley('export', 'again')).stdout).toBe(exported.stdout);
+  expect((await project.parley('fsck')).code).toBe(0);
 }, 120_000);

@@ -1,23 +1,21 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { launcher } from '../support/cli.ts';
-import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { openProject, type Project } from '../support/project.ts';
 import { hasPython, openTerminal, type Terminal } from '../support/terminal.ts';
 
 /** A chat in a real terminal, while its daemon is killed and started again. */
 
 const LONG =
   'This answer has enough words for several lines of a narrow terminal, and it takes some time to arrive.';
-const SCRIPT = {
-  rules: [
-    { when: { last: 'slow' }, reply: { text: LONG, delayMs: 150 } },
-    { reply: { text: 'Answer to {{last}}' } },
-  ],
-};
+const SCRIPT = [
+  { when: { last: 'slow' }, reply: { text: LONG, delayMs: 150 } },
+  { reply: { text: 'Answer to {{last}}' } },
+];
 const PATIENCE = { timeout: 60_000 };
 
 let project: Project;
-afterEach(() => project.close());
 
 async function openChat(...args: readonly string[]): Promise<Terminal> {
   const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data, ...args]);
@@ -35,7 +33,7 @@ const messagesOf = async () =>
 describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
   it('a chat survives kill -9 of the daemon in an answer: messages are posted once, in order, after the restart', async () => {
     const agents = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
-    project = await openProject({ settings: scriptedSettings(), agents, files: { 'script.yaml': SCRIPT } });
+    project = untilTestEnds(await openProject({ agents, script: SCRIPT }));
     const daemon = await project.up();
     const { screen, tell } = await openChat();
     tell({ type: 'slow\r' });
@@ -62,7 +60,7 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
   });
 
   it('the command that a chat prints for an unsent message posts it', async () => {
-    project = await openProject();
+    project = untilTestEnds(await openProject());
     const daemon = await project.up();
     const { screen, tell } = await openChat('--publisher', 'ann');
     await daemon.stop();

@@ -6,6 +6,7 @@ import { createSchedule, type Fault } from '../chaos/schedule.ts';
 import { batch } from '../contract/samples.ts';
 import { launcher } from '../support/cli.ts';
 import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project } from '../support/project.ts';
 
@@ -58,7 +59,7 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
         await manager.streams.update(changed, { num_replicas: 1 });
         await connection.close();
       }
-      const project3 = await projectWith('3');
+      const project3 = untilTestEnds(await projectWith('3'));
       const daemon = await project3.up(...JETSTREAM);
       const found = await replicas();
       expect(Object.values(found).every((count) => count === 3)).toBe(true);
@@ -66,7 +67,6 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
       const shown = await project3.parley('show', 'team', '--json');
       expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(1); // not answered again
       expect(await daemon.stop()).toBe(0);
-      await project3.close();
     }
     const created = (infos: readonly StreamInfo[]) =>
       infos.map(({ config, created }) => [config.name, created]);
@@ -75,37 +75,32 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
   });
 
   it('more replicas than the cluster has servers are refused with the remedy', async () => {
-    const project5 = await projectWith('5');
+    const project5 = untilTestEnds(await projectWith('5'));
     await expect(project5.up(...JETSTREAM)).rejects.toThrow(
       /the cluster cannot keep 5 replicas of stream PARLEY_IN.*jetstream\.replicas/s,
     );
-    await project5.close();
   });
 
   it('the streams that `parley migrate` creates have as many replicas as jetstream.replicas', async () => {
-    const project3 = await openProject({ settings: { jetstream: { replicas: 3 } } });
-    try {
-      const store = await openFileStore(project3.data);
-      const { log } = await store.open('moved');
-      await log.append(0, batch(0, 3));
-      await log.close();
-      await store.close();
-      const to = ['--to', 'jetstream', '--nats', cluster.url, '--prefix', 'moved'];
-      const moved = await project3.parley(
-        'migrate',
-        '--from',
-        `file:${project3.data}`,
-        ...to,
-        '--config',
-        project3.config,
-      );
-      expect(moved, moved.stderr).toMatchObject({ code: 0 });
-      const made = ['MOVED_LOG', 'MOVED_AUDIT', 'KV_MOVED_STATE', 'OBJ_MOVED_OUTPUT'];
-      const found = await replicas();
-      expect(made.map((name) => found[name])).toEqual([3, 3, 3, 3]);
-    } finally {
-      await project3.close();
-    }
+    const project3 = untilTestEnds(await openProject({ settings: { jetstream: { replicas: 3 } } }));
+    const store = await openFileStore(project3.data);
+    const { log } = await store.open('moved');
+    await log.append(0, batch(0, 3));
+    await log.close();
+    await store.close();
+    const to = ['--to', 'jetstream', '--nats', cluster.url, '--prefix', 'moved'];
+    const moved = await project3.parley(
+      'migrate',
+      '--from',
+      `file:${project3.data}`,
+      ...to,
+      '--config',
+      project3.config,
+    );
+    expect(moved, moved.stderr).toMatchObject({ code: 0 });
+    const made = ['MOVED_LOG', 'MOVED_AUDIT', 'KV_MOVED_STATE', 'OBJ_MOVED_OUTPUT'];
+    const found = await replicas();
+    expect(made.map((name) => found[name])).toEqual([3, 3, 3, 3]);
   });
 
   async function projectWith(count: string): Promise<Project> {
@@ -118,29 +113,20 @@ describe('replicas without a cluster', () => {
     /is not in a cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
 
   it('replicas without a cluster are refused before anything is created, with the remedy', async () => {
-    const project = await openProject({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
-    try {
-      await expect(project.up()).rejects.toThrow(refused);
-    } finally {
-      await project.close();
-    }
+    const project = untilTestEnds(await openProject({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } }));
+    await expect(project.up()).rejects.toThrow(refused);
   });
 
   it('replicas without a cluster are refused by `parley migrate`, too', async () => {
-    const nats = await startNatsServer();
-    const project = await openProject({ settings: { jetstream: { replicas: 3 } } });
-    try {
-      await (await openFileStore(project.data)).close();
-      const from = ['--from', `file:${project.data}`, '--to', 'jetstream', '--nats', nats.url];
-      const moved = await project.parley('migrate', ...from, '--config', project.config);
-      expect([moved.code, moved.stderr]).toEqual([1, expect.stringMatching(refused)]);
-      const connection = await connect({ servers: nats.url });
-      expect(await (await connection.jetstreamManager()).streams.list().next()).toEqual([]);
-      await connection.close();
-    } finally {
-      await project.close();
-      await nats.stop();
-    }
+    const nats = untilTestEnds(await startNatsServer());
+    const project = untilTestEnds(await openProject({ settings: { jetstream: { replicas: 3 } } }));
+    await (await openFileStore(project.data)).close();
+    const from = ['--from', `file:${project.data}`, '--to', 'jetstream', '--nats', nats.url];
+    const moved = await project.parley('migrate', ...from, '--config', project.config);
+    expect([moved.code, moved.stderr]).toEqual([1, expect.stringMatching(refused)]);
+    const connection = await connect({ servers: nats.url });
+    expect(await (await connection.jetstreamManager()).streams.list().next()).toEqual([]);
+    await connection.close();
   });
 });
 

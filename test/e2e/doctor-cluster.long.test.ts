@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { connect } from 'nats';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CLUSTER_SERVER, startCluster } from '../support/cluster.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project } from '../support/project.ts';
 
 let project: Project;
-afterEach(() => project.close());
 
 /** The exit code, and the checks of servers by the last part of their name. */
 async function doctor(...args: readonly string[]) {
@@ -19,7 +19,8 @@ async function doctor(...args: readonly string[]) {
 describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-servers', () => {
   it('doctor fails if a stream or the cluster has no leader, and not if one of three servers is down', async () => {
     const cluster = await startCluster(CLUSTER_SERVER as string);
-    project = await openProject({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
+    const env = { PARLEY_JETSTREAM_REPLICAS: '3' };
+    project = untilTestEnds(await openProject({ nats: cluster.url, env }));
     project.defer(() => cluster.stop());
     const daemon = await project.up();
     const look = () => doctor('--nats', cluster.url);
@@ -82,7 +83,7 @@ describe('parley doctor and one nats-server', () => {
       ([name, own]) => `${name} { ${[own, name === account ? users : ''].filter(Boolean).join(', ')} }`,
     );
     const nats = await startNatsServer({ config: `accounts { ${blocks.join('\n')} }` });
-    project = await openProject();
+    project = untilTestEnds(await openProject());
     project.defer(() => nats.stop());
     const { servers } = await doctor('--nats', nats.url.replace('//', '//op:geheim@'));
     expect(servers).toEqual([['ok', expect.stringMatching(/^reachable; this user may not check JetStream/)]]);
@@ -90,7 +91,7 @@ describe('parley doctor and one nats-server', () => {
 
   it('doctor fails if JetStream is not enabled', async () => {
     const nats = await startNatsServer({ plain: true });
-    project = await openProject();
+    project = untilTestEnds(await openProject());
     project.defer(() => nats.stop());
     const { code, servers } = await doctor('--nats', nats.url);
     expect(servers).toEqual([['fail', expect.stringMatching(/JetStream cannot be used: .*not enabled/)]]);

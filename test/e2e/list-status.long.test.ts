@@ -1,19 +1,15 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
-import { afterEach, describe, expect, it } from 'vitest';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { openProject, type Project } from '../support/project.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../support/lifetime.ts';
+import { openProject } from '../support/project.ts';
 
 const call = (name: string, args: object) => ({ text: '', tool_calls: [{ name, arguments: args }] });
 
 /** The element of a question in the list. */
 const QUESTION = { agent: 'pm', status: 'waiting', for: 'question', entry: expect.any(Number), position: 0 };
 
-const SETTINGS = {
-  models: { default: { provider: 'scripted', script: 'script.yaml' } },
-  limits: { modelCallsPerTurn: 1 },
-};
 const RULES = [
   { when: { last: '/unsure/' }, reply: call('ask', { question: 'Which one?' }) },
   { when: { mode: 'run' }, reply: call('complete_node', { outcome: 'done', summary: 'Known.' }) },
@@ -31,25 +27,25 @@ const AGENTS = {
 };
 
 describe.each(['file', 'jetstream'] as const)('the list of conversations of the %s store', (store) => {
-  let nats: TestNatsServer;
-  let project: Project;
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  const project = perTest(() =>
+    openProject({
+      nats: {},
+      settings: { limits: { modelCallsPerTurn: 1 } },
+      agents: AGENTS,
+      script: RULES,
+      files: { 'workflows/talk.yaml': WORKFLOW },
+    }),
+  );
 
   async function removeRows(): Promise<void> {
     if (store === 'file') return rm(join(project.data, 'conversations', 'index.json'));
-    const connection = await connectToNats({ servers: nats.url });
+    const connection = await connectToNats({ servers: project.nats.url });
     const bucket = await connection.jetstream().views.kv('PARLEY_STATE');
     for (const id of ['asked', 'halted', 'done', 'held']) await bucket.delete(`row.${id}`);
     await connection.close();
   }
 
   it('the list shows waiting approvals, limits and stops, also after a restart and when its rows are lost', async () => {
-    nats = await startNatsServer();
-    const files = { 'script.yaml': { rules: RULES }, 'workflows/talk.yaml': WORKFLOW };
-    project = await openProject({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
     const listed = async () => {
       const rows = (await project.parley('ls', '--json')).json();
       return rows.map(({ id, running, waiting, limited, stopped, activity }) => ({

@@ -1,19 +1,18 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Entry, readConnectionFile } from '../../src/client/index.ts';
 import { launcher } from '../support/cli.ts';
+import { perTest } from '../support/lifetime.ts';
 import { checkLog } from '../support/log.ts';
-import { openProject, type Project, servesNats } from '../support/project.ts';
+import { openProject, servesNats } from '../support/project.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** One command and two agents without any key, and what signals to the daemon do to its nats-server. */
 describe('a first use from the command line only', { timeout: 90_000 }, () => {
-  let project: Project;
-  afterEach(() => project.close());
+  const project = perTest(() => openProject());
 
   it('two agents of the offline team answer, and SIGTERM ends daemon and server', async () => {
-    project = await openProject();
     const daemon = await project.up();
     expect(daemon.ready).toMatchObject({ event: 'ready', pid: daemon.pid, http: null, store: 'file' });
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'pm', 'reviewer']);
@@ -59,7 +58,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it('a start that fails elsewhere while its nats-server starts leaves no server', async () => {
-    project = await openProject();
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     project.defer(() => other.close());
@@ -70,7 +68,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it('the managed server is kept when a daemon with the other store starts on the same data', async () => {
-    project = await openProject();
     const daemon = await project.up();
     const server = await project.natsServerProcess();
     await expect(project.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
@@ -79,7 +76,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it('the next daemon finds the same server and log after a kill -9', async () => {
-    project = await openProject();
     const first = await project.up();
     expect((await project.parley('say', 'demo', 'hi', '--id', 'once', '--wait')).code).toBe(0);
     const before = await project.logFile('demo');
@@ -98,7 +94,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it('SIGHUP without a terminal does not end the daemon or its server, also if it arrives twice', async () => {
-    project = await openProject();
     const daemon = await project.up();
     const server = await project.natsServerProcess();
     daemon.signal('SIGHUP');
@@ -110,7 +105,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it.runIf(hasPython)('closing the terminal ends daemon and server', async () => {
-    project = await openProject();
     const terminal = openTerminal([
       launcher,
       'up',
@@ -131,7 +125,6 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
   });
 
   it.runIf(hasPython)('a chat posts pasted lines as one message, and resets the terminal', async () => {
-    project = await openProject();
     await project.up();
     const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data]);
     project.defer(() => terminal.end());

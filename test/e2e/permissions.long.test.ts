@@ -1,14 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
-import { watchConnection } from '../../src/bus/nats/index.ts';
+import { type NatsOptions, watchConnection } from '../../src/bus/nats/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
 import { batch, row } from '../contract/samples.ts';
 import { runCli } from '../support/cli.ts';
+import { perTest } from '../support/lifetime.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { openProject } from '../support/project.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
 const ROLES = {
@@ -23,24 +24,19 @@ const AGENTS = {
   critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
 };
 
-let project: Project;
+const project = perTest(() => openProject({ agents: AGENTS, script: [{ reply: { text: 'noted' } }] }));
 let nats: TestNatsServer;
 const connections = createConnections();
-const clients: ParleyClient[] = [];
-beforeEach(async () => {
-  const script = { rules: [{ reply: { text: 'noted' } }] };
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: AGENTS,
-    files: { 'script.yaml': script },
-  });
-});
 afterEach(async () => {
-  for (const one of clients.splice(0)) await one.close();
   await connections.close();
-  await project.close();
   await nats?.stop();
 });
+
+async function clientOf(options: NatsOptions): Promise<ParleyClient> {
+  const client = await connect({ ...options, requests: { attempts: 1 } });
+  project.defer(() => client.close());
+  return client;
+}
 
 describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for users with a %s', (kind) => {
   let users: ServerUsers;
@@ -55,11 +51,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
 
   const who = (name: string) => users.options(name, nats.url);
   const flags = (name: string) => users.flags(name, nats.url);
-  const client = async (name: string) => {
-    const made = await connect({ ...who(name), requests: { attempts: 1 } });
-    clients.push(made);
-    return made;
-  };
+  const client = (name: string) => clientOf(who(name));
 
   it('each user may do what it needs, and the daemon serves it under its own name', async () => {
     const daemon = await project.up('--store', 'jetstream', ...flags('daemon'));
@@ -225,8 +217,7 @@ describe('a server whose users have no rights on the stream of settled posts, as
     const users = await describeUsers(project.root, 'password', { acme: ROLES });
     nats = await startNatsServer({ config: users.config.replaceAll(rights, '') });
     const daemon = await project.up('--store', store, ...users.flags('daemon', nats.url));
-    const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
-    clients.push(made);
+    const made = await clientOf(users.options('ops', nats.url));
     const alice = await connections.connect(users.options('alice', nats.url));
     await alice.jetstream().publish('parley.in.alice.demo', JSON.stringify({ content: 'hello' }));
     await expect.poll(async () => (await made.request('conversations', {})).conversations.length).toBe(1);
@@ -254,8 +245,7 @@ it('a daemon that may not follow the appends of its peers names the subject and 
   nats = await startNatsServer({ config: before });
   const flags = users.flags('daemon', nats.url);
   const daemon = await project.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0');
-  const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
-  clients.push(made);
+  const made = await clientOf(users.options('ops', nats.url));
   await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
   const reading = new AbortController();
   await fetch(`${daemon.ready.http}/api/conversations/demo/events`, { signal: reading.signal });

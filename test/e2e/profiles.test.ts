@@ -120,7 +120,6 @@ describe('a daemon whose models have profiles', () => {
       if (id === 'opaque-0') {
         await daemon.stop();
         await project.up();
-        await project.connect();
       }
       bodies.push(...(await ask(id, 'signer', 'thank you', 2)));
       expect(bodies.length).toBe(3);

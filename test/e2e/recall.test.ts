@@ -52,8 +52,6 @@ describe('the recall tool in a daemon', () => {
     const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
     await daemon.kill9();
     await project.up();
-    await client.close();
-    await project.connect();
 
     await say('@pm recall {"query":"MANGO oven"}');
     const hits = await newestResult();

@@ -12,7 +12,7 @@ import {
   readConnectionFile,
 } from '../../src/client/index.ts';
 import { shared } from '../support/lifetime.ts';
-import { checkLog, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
 import { openProject, providerSettings, startProject } from '../support/project.ts';
 
 /** Remote agents, beside a real daemon and its managed server. */
@@ -195,18 +195,6 @@ describe('the example agents', () => {
     const end = await startProgram(process.execPath, program);
     const entries = await converse('typescript', '@critic is this short enough?');
     expect(saidBy('critic', entries)).toEqual(['Let me see. You used 5 words; that is short enough.']);
-    await end();
-  });
-
-  it.skipIf(!hasPython)('the example in Python works as an agent', async () => {
-    const end = await startProgram('python3', [
-      example('remote-agent-python/agent.py'),
-      'critic',
-      project.data,
-    ]);
-    const entries = await converse('python', '@critic is this this short enough?');
-    expect(saidBy('critic', entries)).toEqual(['Let me see. 6 words, 5 different ones.']);
-    expect(await entriesOf(client, 'python')).toEqual(entries);
     await end();
   });
 

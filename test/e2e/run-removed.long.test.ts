@@ -1,9 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { checkLog } from '../support/log.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 const workflow = (agent: string) => `
 id: talk
@@ -18,12 +18,14 @@ const AGENTS = {
 const INPUT = ['--input', 'clock'];
 
 describe('a restart without a part that a run needs', () => {
-  let nats: TestNatsServer;
   let project: Project;
-  afterEach(async () => {
-    await project.close();
-    await nats.stop();
-  });
+  async function open(reply: object): Promise<void> {
+    const files = { 'workflows/talk.yaml': workflow('dev') };
+    const settings = { defaultAgent: 'pm' };
+    project = untilTestEnds(
+      await openProject({ nats: {}, settings, agents: AGENTS, script: [{ reply }], files }),
+    );
+  }
 
   const withoutAgent = async () => {
     await writeFile(join(project.config, 'workflows', 'talk.yaml'), workflow('pm'));
@@ -38,17 +40,7 @@ describe('a restart without a part that a run needs', () => {
   ] as const)(
     'the restart ends the run of the %s store with the reason: %s',
     async (store, missing, change, input) => {
-      nats = await startNatsServer();
-      const files = {
-        'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] },
-        'workflows/talk.yaml': workflow('dev'),
-      };
-      project = await openProject({
-        nats: nats.url,
-        settings: scriptedSettings({ defaultAgent: 'pm' }),
-        agents: AGENTS,
-        files,
-      });
+      await open({ text: 'Noted.' });
       let daemon = await project.up('--store', store);
       const begun = await project.parley('mode', 'demo', 'run', '--workflow', 'talk', ...input);
       expect([begun.code, begun.stdout]).toEqual([0, expect.stringContaining('run of talk at consult')]);
@@ -75,13 +67,7 @@ describe('a restart without a part that a run needs', () => {
   );
 
   it('the restart ends the run of the jetstream store at once during a turn, and otherwise with the next message', async () => {
-    nats = await startNatsServer();
-    const files = {
-      'script.yaml': { rules: [{ reply: { text: 'Noted.', delayMs: 60_000 } }] },
-      'workflows/talk.yaml': workflow('dev'),
-    };
-    const settings = scriptedSettings({ defaultAgent: 'pm' });
-    project = await openProject({ nats: nats.url, settings, agents: AGENTS, files });
+    await open({ text: 'Noted.', delayMs: 60_000 });
     let daemon = await project.up('--store', 'jetstream');
     expect((await project.parley('mode', 'demo', 'run', '--workflow', 'talk', ...INPUT)).code).toBe(0);
     expect((await project.parley('mode', 'rest', 'run', '--workflow', 'talk')).code).toBe(0);

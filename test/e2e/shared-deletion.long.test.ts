@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Fleet, startFleet, streamed } from '../support/fleet.ts';
+import { describe, expect, it } from 'vitest';
+import { startFleet, streamed } from '../support/fleet.ts';
+import { perTest } from '../support/lifetime.ts';
 import { postedIds } from '../support/log.ts';
 
 describe('a conversation that several daemons may delete', () => {
-  let fleet: Fleet;
-  beforeEach(async () => {
-    fleet = await startFleet({ count: 2 });
-  });
-  afterEach(() => fleet.close());
+  const fleet = perTest(() => startFleet({ count: 2 }));
 
   const say = (conversation: string, id: string, content: string) =>
     fleet.client.post({ conversation, publisher: 'alice', id, content });

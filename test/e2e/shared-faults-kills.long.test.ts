@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
-import { type Fleet, startFleet } from '../support/fleet.ts';
+import { startFleet } from '../support/fleet.ts';
+import { shared } from '../support/lifetime.ts';
 import { claimants, followUntil, postedIds, said, turnsEnded } from '../support/log.ts';
 
 /**
@@ -20,11 +21,7 @@ const POINTS = [
 const SAMPLE = POINTS.filter((_, place) => isFull || [0, 2, 4, 5].includes(place));
 
 describe('a kill of one of two daemons', () => {
-  let fleet: Fleet;
-  beforeAll(async () => {
-    fleet = await startFleet({ count: 1 });
-  });
-  afterAll(() => fleet?.close());
+  const fleet = shared(() => startFleet({ count: 1 }));
 
   /** Posts into new conversations until the armed daemon has received one and is killed. */
   async function postUntilDead(point: string): Promise<string[]> {

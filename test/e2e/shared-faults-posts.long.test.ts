@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { type Fleet, type FleetOptions, startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, followUntil, ofType, postedIds, said, turnsEnded } from '../support/log.ts';
 
 /** Tests with six sequential starts run with `npm run test:full`. Unit tests cover the same rules. */
@@ -11,9 +12,8 @@ const isFull = process.env.PARLEY_FULL === '1';
 /** Cases 12 to 15 of docs/spec/cluster.md: repeated posts, posts that kill a daemon, and a lost position. */
 describe('posts to daemons that share their logs', () => {
   let fleet: Fleet;
-  afterEach(() => fleet?.close());
   const stage = async (options: FleetOptions) => {
-    fleet = await startFleet(options);
+    fleet = untilTestEnds(await startFleet(options));
   };
   const lettersOf = async (client: ParleyClient) => (await client.request('dead', {})).letters;
 

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { type Fleet, type FleetOptions, startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, postedIds, said, turnsEnded } from '../support/log.ts';
 import { until } from '../support/steps.ts';
 
 /** Case 11 of docs/spec/cluster.md: the stream of posts or the stream of logs is full. */
 describe('full streams of daemons that share their logs', () => {
   let fleet: Fleet;
-  afterEach(() => fleet?.close());
   const stage = async (options: FleetOptions) => {
-    fleet = await startFleet(options);
+    fleet = untilTestEnds(await startFleet(options));
   };
 
   /** Space for this many further messages; null: unlimited. */

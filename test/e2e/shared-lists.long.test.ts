@@ -1,15 +1,15 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, followUntil, postedIds, turnsEnded } from '../support/log.ts';
 import { until } from '../support/steps.ts';
 
 /** Lists and refusals of several daemons after one of them was killed. */
 describe('lists after a daemon was killed', () => {
   let fleet: Fleet;
-  afterEach(() => fleet?.close());
   const stage = async (options: FleetOptions) => {
-    fleet = await startFleet(options);
+    fleet = untilTestEnds(await startFleet(options));
   };
   const listed = async () => {
     const { conversations } = await fleet.client.request('conversations', {});

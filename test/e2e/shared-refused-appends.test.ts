@@ -1,21 +1,20 @@
 import { headers } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { readEvents } from '../support/event-source.ts';
-import { type Fleet, startFleet } from '../support/fleet.ts';
+import { startFleet } from '../support/fleet.ts';
+import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
 
 const ROUNDS = 20;
 
 describe('refused appends of daemons that share the work', () => {
-  let fleet: Fleet;
+  const fleet = shared(() => startFleet({ count: 0 }));
   let addresses: string[];
   beforeAll(async () => {
-    fleet = await startFleet({ count: 0 });
     for (let n = 0; n < 2; n++) await fleet.add({}, '--http', '127.0.0.1:0');
     addresses = fleet.daemons.map(({ ready }) => String(ready.http));
   });
-  afterAll(() => fleet?.close());
 
   it.each<[string, (newest: Entry) => object[]]>([
     [

@@ -1,19 +1,19 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { WhatIfResult } from '../../src/client/index.ts';
 import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { type Project, providerSettings, TEAM } from '../support/project.ts';
 
 /** `parley reload` and `parley what-if` with two daemons that share their logs. */
 describe('a configuration that changes while two daemons share the work', () => {
   let fleet: Fleet;
-  afterEach(() => fleet?.close());
 
   /** One after the other, so that `daemons` and `projects` have the same order. */
   async function startPair(options: Omit<FleetOptions, 'count'> = {}): Promise<void> {
-    fleet = await startFleet({ count: 1, agents: TEAM, ...options });
+    fleet = untilTestEnds(await startFleet({ count: 1, agents: TEAM, ...options }));
     await fleet.add();
   }
   const edit = (project: Project | undefined, persona: string) =>

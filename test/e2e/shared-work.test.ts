@@ -1,16 +1,16 @@
 import { connect as connectToNats } from 'nats';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
 import { type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
 
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
   let fleet: Fleet;
-  afterEach(() => fleet?.close());
   const stage = async (options: FleetOptions) => {
-    fleet = await startFleet(options);
+    fleet = untilTestEnds(await startFleet(options));
   };
 
   it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {

@@ -1,25 +1,7 @@
 import { createServer } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import {
-  chunk,
-  type FakeHandler,
-  type FakeProvider,
-  type FakeReply,
-  startFakeProvider,
-} from '../support/fake-provider.ts';
-import { BODY, type Call, callAt, failureOf, requestWith } from './models-openai-support.ts';
-
-let provider: FakeProvider | null = null;
-
-afterEach(async () => {
-  await provider?.close();
-  provider = null;
-});
-
-async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) {
-  provider = await startFakeProvider(script);
-  return callAt(provider.url, call);
-}
+import { describe, expect, it } from 'vitest';
+import { chunk } from '../support/fake-provider.ts';
+import { ask, BODY, callAt, failureOf, provider, requestWith } from './models-openai-support.ts';
 
 describe('a failure of the connection to a provider', () => {
   it('an endpoint where nothing listens is a network error', async () => {

@@ -1,5 +1,12 @@
+import { onTestFinished } from 'vitest';
 import type { ModelDelta, ModelOutcome, ModelRequest } from '../../src/agents/model-port.ts';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai/index.ts';
+import {
+  type FakeHandler,
+  type FakeProvider,
+  type FakeReply,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
 
 export const LIMITS = { name: 'default', firstTokenMs: 20_000, idleMs: 20_000 };
 export const KEY = 'sk-very-secret-key';
@@ -40,6 +47,20 @@ export async function callAt(url: string, call: Call = {}) {
   });
   const text = deltas.map((delta) => (delta.type === 'text' ? delta.delta : '')).join('');
   return { outcome, deltas, text };
+}
+
+/** The provider of the test that runs. */
+export let provider: FakeProvider | undefined;
+
+/** One call of a provider that answers in this way. */
+export async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) {
+  const started = await startFakeProvider(script);
+  provider = started;
+  onTestFinished(() => {
+    provider = undefined;
+    return started.close();
+  });
+  return callAt(started.url, call);
 }
 
 export function failureOf(outcome: ModelOutcome): Extract<ModelOutcome, { kind: 'failed' }> {

@@ -1,27 +1,9 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { endpointOf } from '../../src/models/openai/endpoint.ts';
 import { createOpenAiModel } from '../../src/models/openai/index.ts';
-import {
-  chunk,
-  event,
-  type FakeHandler,
-  type FakeProvider,
-  type FakeReply,
-  startFakeProvider,
-} from '../support/fake-provider.ts';
-import { BODY, type Call, callAt, failureOf, KEY, LIMITS, requestWith } from './models-openai-support.ts';
-
-let provider: FakeProvider | null = null;
-
-afterEach(async () => {
-  await provider?.close();
-  provider = null;
-});
-
-async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) {
-  provider = await startFakeProvider(script);
-  return callAt(provider.url, call);
-}
+import { chunk, event, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, BODY, callAt, failureOf, KEY, LIMITS, provider, requestWith } from './models-openai-support.ts';
 
 describe('a request to a provider', () => {
   it('a request is sent as the exact bytes, with the key and the headers of the request', async () => {
@@ -38,7 +20,7 @@ describe('a request to a provider', () => {
   });
 
   it('a header of one request replaces a configured one, and is not part of the next request', async () => {
-    provider = await startFakeProvider([{ text: 'Hi.' }, { text: 'Hi.' }]);
+    const provider = untilTestEnds(await startFakeProvider([{ text: 'Hi.' }, { text: 'Hi.' }]));
     const headers = { 'x-session': 'none', host: 'gateway.example' };
     const model = createOpenAiModel({ baseURL: provider.url, apiKey: KEY, headers, ...LIMITS });
     const options = { signal: new AbortController().signal, onDelta: () => undefined };
@@ -57,7 +39,7 @@ describe('a request to a provider', () => {
   });
 
   it('a baseURL with a query keeps it, as Azure wants its api-version', async () => {
-    provider = await startFakeProvider([{ text: 'Hi.' }]);
+    const provider = untilTestEnds(await startFakeProvider([{ text: 'Hi.' }]));
     const url = provider.url.replace('/v1', '/openai/deployments/d/?api-version=2024-10-21');
     const { text } = await callAt(url);
     expect(text).toBe('Hi.');

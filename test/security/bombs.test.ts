@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { MessageTooLarge } from '../../src/tools/mcp/failure.ts';
 import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { finished, followUntil, ofType } from '../support/log.ts';
-import { openProject, type Project, providerSettings } from '../support/project.ts';
+import { type Project, startProject } from '../support/project.ts';
 
 /** Answers of providers and MCP servers that are small when sent and huge when decoded. */
 
@@ -23,30 +23,21 @@ const BLANK = Buffer.alloc(120_000_000, ' ');
 /** Without a limit, the daemon needs more than 256 MB for each of these. */
 const MOST_MORE_MB = 160;
 
-const over: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of over.splice(0).reverse()) await end();
-});
-
 describe('an oversized answer of a provider', () => {
   let project: Project;
-  let provider: FakeProvider;
   let peakMb: () => Promise<number>;
 
   async function start(status: number, encoding: string, body: Uint8Array): Promise<void> {
     const headers = { 'content-encoding': encoding };
-    provider = await startFakeProvider(({ json }) =>
-      json.messages?.at(-1)?.content === 'bomb' ? { status, headers, body } : { text: 'Noted.' },
+    project = untilTestEnds(
+      await startProject({
+        model: ({ json }) =>
+          json.messages?.at(-1)?.content === 'bomb' ? { status, headers, body } : { text: 'Noted.' },
+        agents: { pm: '---\nname: Pam\nphases: [chat]\n---\nPERSONA' },
+      }),
     );
-    over.push(() => provider.close());
-    project = await openProject({
-      settings: providerSettings(provider.url),
-      agents: { pm: '---\nname: Pam\nphases: [chat]\n---\nPERSONA' },
-    });
-    over.push(() => project.close());
-    const { pid } = await project.up();
     peakMb = async () => {
-      const found = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'));
+      const found = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${project.daemon.pid}/status`, 'utf8'));
       return Number(found?.[1]) / 1024;
     };
   }
@@ -94,7 +85,7 @@ describe('an oversized answer of a provider', () => {
     await start(200, 'identity', BLANK);
     const client = await project.connect();
     await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
-    await provider.waitForRequests(1);
+    await project.provider.waitForRequests(1);
     const asked = performance.now();
     await followUntil(client, 'c', finished(1));
     expect(performance.now() - asked).toBeLessThan(15_000);
@@ -114,7 +105,7 @@ describe('an oversized answer of an MCP server over HTTP', () => {
       });
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
-      over.push(() => {
+      onTestFinished(() => {
         server.close();
         server.closeAllConnections();
       });

@@ -4,7 +4,8 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { openProject, type Project } from '../support/project.ts';
 
 /** Another user of this machine reads files of Parley, locks them, or changes the configuration. */
 
@@ -16,28 +17,22 @@ let project: Project;
 let umask: number;
 beforeEach(async () => {
   umask = process.umask(0o000); // the most permissive umask
-  project = await openProject({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
-    files: {
-      'script.yaml': {
-        rules: [
-          {
-            when: { last: '/list the files/' },
-            reply: { tool_calls: [{ name: 'fs_list', arguments: { path: '@project' } }] },
-          },
-          { reply: { text: 'Done.' } },
-        ],
-      },
-    },
-  });
+  project = untilTestEnds(
+    await openProject({
+      agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
+      script: [
+        {
+          when: { last: '/list the files/' },
+          reply: { tool_calls: [{ name: 'fs_list', arguments: { path: '@project' } }] },
+        },
+        { reply: { text: 'Done.' } },
+      ],
+    }),
+  );
   await chmod(project.root, 0o755);
   await chmod(project.config, 0o755);
 });
-afterEach(async () => {
-  process.umask(umask);
-  await project.close();
-});
+afterEach(() => void process.umask(umask));
 
 /** Every path below `folder` with its mode, including the folder. */
 async function modesOf(folder: string): Promise<Map<string, number>> {

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, finished, followUntil } from '../support/log.ts';
-import { openProject, type Project, providerSettings, type RunningDaemon } from '../support/project.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** An MCP server whose definitions of tools attack the daemon that checks arguments against them. */
 
@@ -16,22 +17,19 @@ const PROGRAM = fileURLToPath(new URL('../support/mcp-hostile.mjs', import.meta.
 const TITLE = '\u001b]0;approved\u0007';
 
 let project: Project;
-let provider: FakeProvider;
 let daemon: RunningDaemon;
 let folder: string;
 
 beforeEach(async () => {
-  provider = await startFakeProvider(({ json }) => {
-    const [, name] = /call (\w+)$/.exec(json.messages?.at(-1)?.content ?? '') ?? [];
-    return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: '{"y":"1"}' }] };
-  });
   folder = await mkdtemp(join(tmpdir(), 'parley-hostile-'));
 });
-afterEach(async () => {
-  await project.close();
-  await provider.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const model: FakeHandler = ({ json }) => {
+  const [, name] = /call (\w+)$/.exec(json.messages?.at(-1)?.content ?? '') ?? [];
+  return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: '{"y":"1"}' }] };
+};
+const agents = { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' };
 
 /** The results of one call of each tool. */
 async function callEach(...schemas: object[]): Promise<string[]> {
@@ -42,10 +40,8 @@ async function callEach(...schemas: object[]): Promise<string[]> {
   await writeFile(join(folder, 'tools.json'), JSON.stringify(tools));
   const server = { command: process.execPath, args: [PROGRAM, folder] };
   const policy = [{ tool: 'mcp__it__*', allow: true }];
-  project = await openProject({
-    settings: providerSettings(provider.url, { tools: { mcpServers: { it: server }, policy } }),
-    agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
-  });
+  const settings = { tools: { mcpServers: { it: server }, policy } };
+  project = untilTestEnds(await openProject({ model, settings, agents }));
   daemon = await project.up();
   const client = await project.connect();
   const results: string[] = [];
@@ -88,11 +84,7 @@ it('the value of a variable that an MCP server repeats is shown neither as a too
     web: { url: `http://127.0.0.1:1${REFERENCE}` },
   };
   const env = { REPEATED: secret };
-  project = await openProject({
-    settings: providerSettings(provider.url, { tools: { mcpServers } }),
-    agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
-    env,
-  });
+  project = untilTestEnds(await openProject({ model, settings: { tools: { mcpServers } }, agents, env }));
   daemon = await project.up('--http', '127.0.0.1:0');
   const shown = [];
   for (const path of ['/api/tools', '/api/status', '/api/conversations/x/explain?agent=pm'])
@@ -106,7 +98,7 @@ it('the value of a variable that an MCP server repeats is shown neither as a too
   const client = await project.connect();
   await client.post({ conversation: 'demo', content: 'hello', publisher: 'alice' });
   await followUntil(client, 'demo', finished(1));
-  const asked = JSON.stringify(provider.requests);
+  const asked = JSON.stringify(project.provider.requests);
   shown.push(asked);
   expect(asked).toContain('started with [secret]');
   expect(shown[0]).toContain('refused [secret]');

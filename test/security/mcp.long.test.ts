@@ -9,9 +9,10 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
-import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, finished, followUntil } from '../support/log.ts';
-import { openProject, type Project, providerSettings, type RunningDaemon } from '../support/project.ts';
+import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
 /** A malicious MCP server controls the descriptions of its tools and its answers. */
 
@@ -29,22 +30,15 @@ const LOOK = { name: 'look', description: 'Looks.', inputSchema, annotations: { 
 const FLOODS = ['flood', 'flood_events', 'flood_refusal', 'ask'].map((name) => ({ name, inputSchema }));
 
 let project: Project;
-let provider: FakeProvider;
 let daemon: RunningDaemon;
 let client: ParleyClient;
 let folder: string;
 
-beforeEach(async () => {
-  provider = await startFakeProvider(({ json }) => {
-    const last = json.messages?.at(-1)?.content ?? '';
-    const [, name, given = '{}'] = /call (\w+)(?: with (.+))?$/.exec(last) ?? [];
-    return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: given }] };
-  });
-});
-afterEach(async () => {
-  await project.close();
-  await provider.close();
-});
+const model: FakeHandler = ({ json }) => {
+  const last = json.messages?.at(-1)?.content ?? '';
+  const [, name, given = '{}'] = /call (\w+)(?: with (.+))?$/.exec(last) ?? [];
+  return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: given }] };
+};
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'parley-hostile-'));
@@ -54,10 +48,9 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** A daemon whose agent has all tools of `it`. */
 async function start(server: object, tools: object = {}): Promise<void> {
-  project = await openProject({
-    settings: providerSettings(provider.url, { tools: { mcpServers: { it: server }, ...tools } }),
-    agents: { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' },
-  });
+  const agents = { pm: '---\nname: Pam\nphases: [chat]\ntools: ["mcp__it__*"]\n---\nPERSONA' };
+  const settings = { tools: { mcpServers: { it: server }, ...tools } };
+  project = untilTestEnds(await openProject({ model, settings, agents }));
   await up();
 }
 const program = () => ({ command: process.execPath, args: [PROGRAM, folder] });

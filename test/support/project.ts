@@ -45,7 +45,7 @@ export interface Project {
   readonly http: string;
   /** A new client of the newest daemon here. */
   connect(): Promise<ParleyClient>;
-  /** The newest of them. */
+  /** The first of them. */
   readonly client: ParleyClient;
   /** The nats-server and the provider that were started for this project. */
   readonly nats: TestNatsServer;
@@ -219,7 +219,7 @@ export async function openProject(options: ProjectOptions = {}): Promise<Project
       if (!address) throw new Error(`no daemon has left its address in ${data}`);
       const client = await connect({ ...address, requests: { timeoutMs: 10_000 } });
       cleanups.push(() => client.close());
-      own.client = client;
+      own.client ??= client;
       return client;
     },
     natsServerProcess: async () => Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8')),
