@@ -137,6 +137,7 @@ export class SettledKeeper {
       await this.#put({ ...known, reader: this.#self?.daemon ?? null });
     } catch (error) {
       if (WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0)) return false;
+      await this.#sources.ensureStreams(); // the stream may be missing: the next claim finds it
       throw brokerError(error, `write to stream ${this.#sources.subjects.settledStream}`);
     }
     this.#claim = 'held';
