@@ -1,11 +1,11 @@
 import { LiveText, type Model, type Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
-import { SOLE_OWNER } from '../../src/daemon/conversations/ownership.ts';
+import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
+import type { Runtime } from '../../src/daemon/create-runtime.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
-import type { Runtime } from '../../src/daemon/runtime.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
 import type { Team } from '../../src/daemon/team/team.ts';
 import { conversationRules, requestSources } from '../../src/daemon/team/team.ts';
@@ -68,7 +68,7 @@ export function createRuntime(
   return {
     store,
     attempts: new Attempts(store, null),
-    ownership: SOLE_OWNER,
+    ownership: new SoleOwner(),
     progress: new IngressProgress(null),
     team,
     replaceTeam: () => undefined,

@@ -1,25 +1,36 @@
-import { LiveText, type Model, type Toolbox } from '../agents/index.ts';
-import type { Bus } from '../bus/index.ts';
+import { LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
+import type { Bus, LiveChunk } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import { createIdSource } from '../kernel/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
+import { createIdSource, type Log } from '../kernel/index.ts';
+import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';
 import { type Given, timeOf, whatIfTextsOf } from './compose/given.ts';
+import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { Attempts } from './ingress/attempts.ts';
 import { IngressProgress } from './ingress/ingress-progress.ts';
+import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
-import type { Runtime } from './runtime.ts';
+import type { TraceExporter } from './observe/trace-exporter.ts';
 import { Definitions } from './team/definitions.ts';
-import { createTeam } from './team/team.ts';
+import { createTeam, type Team } from './team/team.ts';
 import { WhatIfs } from './what-if/what-ifs.ts';
-
-/** Builds the runtime from the configuration and the acquired resources: agents with models, rules, publishing. */
+/**
+ * Makes what the parts of a daemon share, from the configuration and the acquired resources. Each part names what it needs of
+ * it: none takes all of it.
+ */
+export type Runtime = Awaited<ReturnType<typeof createRuntime>>;
 
 /** The resources that must be acquired first. */
-export interface Acquired
-  extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown' | 'reach' | 'traces'> {
+interface Acquired {
+  readonly store: ConversationStore;
+  readonly ownership: Ownership;
+  readonly log: Log;
+  /** Aborted when the grace period is over. */
+  readonly shutdown: AbortSignal;
+  readonly reach: ReachCrashPoint;
+  readonly traces: TraceExporter | null;
   readonly bus: Bus;
   readonly watchers: Watchers;
   /** The model of all agents in other processes. */
@@ -33,85 +44,54 @@ export interface Acquired
   readonly given: Given;
 }
 
-export async function createRuntime(
-  config: Config,
-  {
-    store,
-    ownership,
-    bus,
-    watchers,
-    remote,
-    toolbox,
-    log,
-    telemetry,
-    onAppended,
-    traces,
-    shutdown,
-    reach,
-    isReplay,
-    given,
-  }: Acquired,
-): Promise<Runtime> {
+export async function createRuntime(config: Config, acquired: Acquired) {
+  const { bus, watchers, toolbox, telemetry, onAppended, isReplay, given, ...shared } = acquired;
+  const { store, remote, log } = shared;
   const newId = createIdSource();
   const { now, elapsed, timers } = timeOf(given);
   let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
   const definitions = new Definitions(store.definitions);
-  const runtime: Runtime = {
-    store,
-    ownership,
+  return {
+    ...shared,
+    ...feedOf(store, bus, watchers),
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
     get team() {
       return team;
     },
-    replaceTeam(next) {
+    replaceTeam(next: Team) {
       team = next;
     },
     definitions,
-    remote,
     believesNames: config.daemon.nats.kind === 'managed',
     whatIfs: new WhatIfs({
       ...{ definitions, log, elapsed, now },
-      team: () => runtime.team,
+      team: () => team,
       texts: whatIfTextsOf(given, config),
     }),
     maxPayload: bus.maxPayload,
-    now,
-    elapsed,
-    timers,
-    newId,
-    log,
+    ...{ now, elapsed, timers, newId },
     telemetry: createTelemetry(telemetry, now, onAppended),
-    traces,
-    shutdown,
-    reach,
-    lastPost: (conversation) => bus.lastPost(conversation),
+    lastPost: (conversation: string) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
-    ...feedsOf(store, bus, watchers),
     liveText: new LiveText(timers, newId),
-    retries: new Map(),
-    publishLive(conversation, agent, chunk) {
-      bus.publishLive(conversation, agent, chunk);
-      watchers.tell(conversation, { kind: 'live', agent, chunk });
-    },
+    retries: new Map<string, Retry & { readonly since: number }>(),
   };
-  return runtime;
 }
 
 /** A store that is also the log feed publishes with the append; a second publish would be in no log. */
-function feedsOf(
-  store: ConversationStore,
-  bus: Bus,
-  watchers: Watchers,
-): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
-  const tell = (conversation: string, entries: readonly Entry[]) =>
-    watchers.tell(conversation, { kind: 'entries', entries });
-  if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
+function feedOf(store: ConversationStore, bus: Bus, watchers: Watchers) {
   return {
-    publishEntries(conversation, entries) {
-      bus.publishEntries(conversation, entries);
-      tell(conversation, entries);
+    publishEntries(conversation: string, entries: readonly Entry[]) {
+      if (!store.isFeed) bus.publishEntries(conversation, entries);
+      watchers.tell(conversation, { kind: 'entries', entries });
     },
-    publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
+    publishLive(conversation: string, agent: string, chunk: LiveChunk) {
+      bus.publishLive(conversation, agent, chunk);
+      watchers.tell(conversation, { kind: 'live', agent, chunk });
+    },
+    publishAudit(conversation: string, record: AuditRecord) {
+      if (!store.isFeed) bus.publishAudit(conversation, { ...record });
+    },
   };
 }

@@ -32,9 +32,9 @@ import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
 import { warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
-import { SOLE_OWNER } from './conversations/ownership.ts';
+import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
-import { createRuntime } from './create-runtime.ts';
+import { createRuntime, type Runtime } from './create-runtime.ts';
 import { Watchers } from './feed/watchers.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
@@ -42,10 +42,8 @@ import { Metrics } from './observe/metrics.ts';
 import type { TelemetrySink } from './observe/telemetry.ts';
 import { openTraces, startTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
-import type { Runtime } from './runtime.ts';
 import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
-
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
  *
@@ -161,7 +159,7 @@ async function start(
   const traces = await openTraces(config, { log, store, releasers, workers: () => workers });
   const runtime = await createRuntime(config, {
     store,
-    ownership: membership?.ownership ?? SOLE_OWNER,
+    ownership: membership?.ownership ?? new SoleOwner(),
     ...{ bus, watchers, remote, log, traces },
     toolbox: await tools.open(config),
     ...metrics.sinks(telemetry),
@@ -178,7 +176,7 @@ async function start(
   await startTraces(traces, releasers);
 
   const reloader = new Reloader({
-    ...{ runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
+    ...{ daemon: runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },
     onReplaced: (replaced) => membership?.reconfigured(fingerprintOf(replaced)),
   });
   const place = { nats: url, http: gateway?.url ?? null, daemon: membership?.daemon ?? null };

@@ -16,13 +16,13 @@ import { Search } from './api/search.ts';
 import type { DaemonFacts } from './api/status.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
+import type { Runtime } from './create-runtime.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
 import type { Reloader } from './reload/reloader.ts';
-import type { Runtime } from './runtime.ts';
 
 /** Reads posts and answers requests, alone or with the other daemons of the cluster; removes old texts. */
 

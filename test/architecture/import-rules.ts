@@ -11,6 +11,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  * I5 No cycles, type imports included.
  * I6 The conversation core imports no Node module: no clock, no randomness, no files. Nor does the console.
  * I7 The console imports types alone of the contract of the verbs.
+ * I8 A room of the daemon imports the rooms that are listed for it, and no file directly in `src/daemon/`, which joins the rooms.
  */
 
 interface Module {
@@ -71,6 +72,32 @@ const MODULES: Readonly<Record<string, Module>> = {
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`, CONTRACT] },
   cli: { modules: ['kernel', 'config', 'daemon', 'client'] },
 };
+
+/** I8: room of `src/daemon` → the rooms that it may import. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  observe: [],
+  feed: [],
+  tools: ['observe'],
+  team: ['tools'],
+  'what-if': ['team'],
+  conversations: ['observe', 'tools', 'team'],
+  ingress: ['observe', 'team', 'conversations'],
+  reload: ['team', 'conversations'],
+  api: ['observe', 'team', 'what-if', 'conversations', 'ingress', 'reload'],
+  cluster: ['observe', 'feed', 'conversations', 'ingress', 'api'],
+  compose: ['observe', 'feed', 'team', 'cluster'],
+  offline: ['team', 'conversations', 'compose'],
+};
+
+function roomRules(): IForbiddenRuleType[] {
+  return Object.entries(ROOMS).map(([name, rooms]) => ({
+    name: `room-${name}`,
+    severity: 'error',
+    comment: `I8: src/daemon/${name} may import ${rooms.length === 0 ? 'no other room' : rooms.join(', ')}`,
+    from: { path: `^src/daemon/${name}/` },
+    to: { path: '^src/daemon/', pathNot: `^src/daemon/(?:${[name, ...rooms].join('|')})/` },
+  }));
+}
 
 /** Folders of adapters; each is imported through its `index.ts`. */
 const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|bus/memory|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
@@ -227,6 +254,14 @@ export const RULES: readonly IForbiddenRuleType[] = [
     comment: 'I3: in the daemon, only compose/ selects adapters',
     from: { path: '^src/daemon/', pathNot: '^src/daemon/compose/' },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
+  },
+  ...roomRules(),
+  {
+    name: 'unknown-room',
+    severity: 'error',
+    comment: 'I8: add the folder to ROOMS with the rooms that it may import',
+    from: { path: `^src/daemon/(?!(?:${Object.keys(ROOMS).join('|')})/)[^/]+/` },
+    to: {},
   },
   ...vendorRules(),
   {

@@ -1,4 +1,4 @@
-import { CRASH_POINTS } from '../../src/daemon/compose/faults.ts';
+import { CRASH_POINTS } from '../../src/daemon/observe/crash-points.ts';
 import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
 import { type Rng, rng } from './rng.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CRASH_POINTS } from '../../src/daemon/compose/faults.ts';
 import type { CrashPoint } from '../../src/daemon/index.ts';
+import { CRASH_POINTS } from '../../src/daemon/observe/crash-points.ts';
 import { runChaos } from '../chaos/run.ts';
 import { createCrashSchedule } from '../chaos/schedule.ts';
 import { launcher } from '../support/cli.ts';

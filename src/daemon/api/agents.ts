@@ -3,12 +3,10 @@ import type { AnswerOf, Bus, RequestOf } from '../../bus/index.ts';
 import type { AgentCard } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { ListedRow } from '../conversations/projections.ts';
-import type { Runtime } from '../runtime.ts';
 import type { Team } from '../team/team.ts';
-
 /** The answer of endpoint `agents`. `rows`: the conversation list. The persona of an agent in another process is not known here. */
 export async function listAgents(
-  { team }: Pick<Runtime, 'team'>,
+  { team }: { readonly team: Team },
   rows: readonly ListedRow[],
   bus: Pick<Bus, 'isAgentConnected'>,
   { persona }: RequestOf<'agents'> = {},

@@ -17,14 +17,15 @@ import {
   isApprover,
   refusalOfApproval,
 } from '../../conversation/index.ts';
-import { asError, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import { asError, type Clock, type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Reloader } from '../reload/reloader.ts';
-import type { Runtime } from '../runtime.ts';
 import type { Definitions } from '../team/definitions.ts';
 import { listAgents, listTools } from './agents.ts';
 import { approvalsPage, unknownApproval } from './approvals.ts';
@@ -38,7 +39,7 @@ import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { collectStatus, type StatusParts } from './status.ts';
-import { whatIfHandlers } from './what-if.ts';
+import { type WhatIfContext, whatIfHandlers } from './what-if.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */
 
@@ -52,6 +53,18 @@ interface Admin extends Pick<StatusParts, 'facts' | 'metrics'> {
   readonly search: Pick<Search, 'search' | 'forget'>;
   readonly erasure: Pick<Erasure, 'erase'>;
   readonly reloader: Pick<Reloader, 'reload'>;
+}
+
+/** What the request API needs of the daemon. */
+interface ApiContext extends WhatIfContext {
+  readonly store: ConversationStore;
+  readonly definitions: Definitions;
+  readonly progress: Parameters<typeof keepUnless>[1];
+  /** A managed server: every publisher may use any author name (PERSON-5). */
+  readonly believesNames: boolean;
+  readonly now: Clock;
+  readonly log: Log;
+  readonly reach: ReachCrashPoint;
 }
 
 export class Api {
@@ -71,7 +84,7 @@ export class Api {
     hire: (request, caller) => this.#steer(request, caller, hireCommand),
     dismiss: (request, caller) => this.#steer(request, caller, dismissCommand),
     reload: (request, { isBound }) =>
-      this.#admin.reloader.reload(operatorOf(request, this.runtime.team.rules.roster, isBound)),
+      this.#admin.reloader.reload(operatorOf(request, this.daemon.team.rules.roster, isBound)),
     ...whatIfHandlers(this),
     stop: (request, caller) => this.#steer(request, caller, stopCommand),
     resume: (request, caller) => this.#steer(request, caller, resumeCommand),
@@ -81,17 +94,23 @@ export class Api {
     'dead-letter': ({ sequence }) => this.#deadLetters.show(sequence),
     'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
     'dead-discard': ({ sequence }) => this.#deadLetters.discard(sequence),
-    agents: async (request) => listAgents(this.runtime, await this.workers.rows(), this.#bus, request),
-    tools: () => listTools(this.runtime.team),
+    agents: async (request) => listAgents(this.daemon, await this.workers.rows(), this.#bus, request),
+    tools: () => listTools(this.daemon.team),
     status: (request) =>
       collectStatus(
-        { ...{ runtime: this.runtime, workers: this.workers, bus: this.#bus }, ...this.#admin },
+        {
+          team: this.daemon.team,
+          now: this.daemon.now,
+          workers: this.workers,
+          bus: this.#bus,
+          ...this.#admin,
+        },
         request,
       ),
-    phases: () => phasesPage(this.runtime.team.rules.phases),
-    workflows: () => workflowsPage(this.runtime.team.rules.workflows),
+    phases: () => phasesPage(this.daemon.team.rules.phases),
+    workflows: () => workflowsPage(this.daemon.team.rules.workflows),
   };
-  readonly runtime: Runtime;
+  readonly daemon: ApiContext;
   readonly workers: Workers;
   readonly #posts: Posts;
   readonly #bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
@@ -102,7 +121,7 @@ export class Api {
   readonly #admin: Admin;
 
   constructor(
-    runtime: Runtime,
+    daemon: ApiContext,
     workers: Workers,
     posts: Posts,
     bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected' | 'ingressLag'>,
@@ -110,15 +129,15 @@ export class Api {
   ) {
     this.#bus = bus;
     this.#admin = admin;
-    this.runtime = runtime;
+    this.daemon = daemon;
     this.workers = workers;
     this.#posts = posts;
     this.#histories = new PublisherLimits(
-      () => runtime.team.publishers,
+      () => daemon.team.publishers,
       () => false,
     );
     this.room = bus.maxPayload * PAYLOAD_SHARE;
-    this.#deadLetters = new DeadLetterOffice(bus, posts, runtime.believesNames, this.room);
+    this.#deadLetters = new DeadLetterOffice(bus, posts, daemon.believesNames, this.room);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -127,7 +146,7 @@ export class Api {
     } catch (error) {
       if (error instanceof ParleyError)
         return { ok: false, refusal: refusal(error.code, error.message, error.hint, error.retryAfter) };
-      this.runtime.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
+      this.daemon.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
       const hint = 'the daemon log has the details; try again';
       return {
         ok: false,
@@ -139,8 +158,8 @@ export class Api {
   #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
     const { publisher: sender, upTo, origin, traceparent } = request;
-    const isBound = isNameBound(request, this.runtime.believesNames);
-    const mayOperate = request.mayOperate ?? (sender === null || this.runtime.believesNames);
+    const isBound = isNameBound(request, this.daemon.believesNames);
+    const mayOperate = request.mayOperate ?? (sender === null || this.daemon.believesNames);
     return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo, origin, traceparent });
   }
 
@@ -151,9 +170,9 @@ export class Api {
   }
 
   async #post(body: unknown, { sender, mayOperate, ...caller }: Caller): Promise<AnswerOf<'post'>> {
-    const { post, bytes } = askedPost(body, sender, this.runtime.newId, caller);
+    const { post, bytes } = askedPost(body, sender, this.daemon.newId, caller);
     const posted = await this.#posts.post(post, bytes, { isByOperator: mayOperate });
-    this.runtime.reach('before-answer');
+    this.daemon.reach('before-answer');
     return posted;
   }
 
@@ -169,7 +188,7 @@ export class Api {
     const worker = await this.workers.existing(id);
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
-    const { roster } = this.runtime.team.for(state).sources;
+    const { roster } = this.daemon.team.for(state).sources;
     return conversationDocument(id, state, worker.entries(0, 50), roster, summary);
   }
 
@@ -183,12 +202,12 @@ export class Api {
 
   async #delete(request: RequestOf<'delete'>, { upTo, origin }: Caller): Promise<AnswerOf<'delete'>> {
     const { conversation: id, lastEntryBefore: before } = request;
-    const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
+    const keep = before === undefined ? undefined : keepUnless(before, this.daemon.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep, origin);
     if (kept !== undefined) return { deleted: false, existed: true, kept };
     await this.#admin.search.forget(id);
     const { left, ...onBus } = await this.#admin.erasure.erase({ conversation: id, ...upToPost });
-    const { store } = this.runtime;
+    const { store } = this.daemon;
     const notReached = beyondReach(store);
     const hasTraces =
       left.length + Object.values({ ...removed, ...onBus }).reduce((sum, n) => sum + n, 0) > 0;
@@ -199,7 +218,7 @@ export class Api {
 
   async #view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
-    const { definitions, team } = this.runtime;
+    const { definitions, team } = this.daemon;
     const { sources } = team.for(worker.state);
     const known = { sources, definitions };
     const explained = await explainRequest(worker.entries(), request, known, this.room);
@@ -214,23 +233,23 @@ export class Api {
       type: 'set-phase',
       phase,
       reason,
-      by: operatorOf(request, this.runtime.team.rules.roster, isBound),
+      by: operatorOf(request, this.daemon.team.rules.roster, isBound),
     });
   }
 
   async #mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
-    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
+    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
     const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
     if (oversized) throw asError(oversized);
     return this.#control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
   async #seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
-    const { roster } = this.runtime.team.rules;
+    const { roster } = this.daemon.team.rules;
     const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.#nextPost(request, request.post, { sender, isBound }));
-    const from = { publisher: request.publisher ?? by.id, now: this.runtime.now() };
+    const from = { publisher: request.publisher ?? by.id, now: this.daemon.now() };
     const beyond = refusalOfHistory(request.messages, this.#histories, from);
     if (beyond) throw asError(beyond);
     let after = 0;
@@ -252,7 +271,7 @@ export class Api {
     given: object,
     { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
   ): Promise<Extract<Command, { type: 'post' }>['post']> {
-    const { newId } = this.runtime;
+    const { newId } = this.daemon;
     const asked = { author, ...given, conversation, publisher };
     const { post, bytes } = askedPost(asked, sender, newId, { isBound });
     const refused = this.#posts.refusalOf(post, bytes);
@@ -261,8 +280,8 @@ export class Api {
   }
 
   async #fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
-    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
-    const { store } = this.runtime;
+    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
+    const { store } = this.daemon;
     await forkConversation(request, by, { workers: this.workers, store, room: this.room });
     return this.#document(request.as);
   }
@@ -274,7 +293,7 @@ export class Api {
     commandOf: (request: R, by: Author) => Command,
   ): Promise<AnswerOf<'conversation'>> {
     await this.workers.existing(request.conversation);
-    const by = operatorOf(request, this.runtime.team.rules.roster, isBound);
+    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
     return this.#control(request.conversation, commandOf(request, by));
   }
 
@@ -296,8 +315,8 @@ export class Api {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
-    const by = operatorOf({ publisher: who, author }, this.runtime.team.rules.roster, isBound);
-    const isStranger = !isApprover(sender, request.publisher, this.runtime.team.approvers);
+    const by = operatorOf({ publisher: who, author }, this.daemon.team.rules.roster, isBound);
+    const isStranger = !isApprover(sender, request.publisher, this.daemon.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
     const conversation = conversationOfApproval(approvalId);
     if (conversation === null || !(await this.workers.isThere(conversation)))
@@ -311,7 +330,7 @@ export class Api {
 }
 
 /** It exists, or was deleted before: a deletion can be repeated. */
-async function isKnown(store: Runtime['store'], id: string): Promise<boolean> {
+async function isKnown(store: ConversationStore, id: string): Promise<boolean> {
   return (await store.deletedUpTo(id)) !== null || store.exists(id);
 }
 

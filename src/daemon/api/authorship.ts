@@ -8,7 +8,6 @@ import {
   refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
 import { asError, type NewId, ParleyError, parseTraceparent } from '../../kernel/index.ts';
-
 /** The author of a request, and the post that it makes. */
 
 /** Throws `FORBIDDEN`: a publisher with a subject of its own acts under no other name. */

@@ -1,6 +1,6 @@
-import type { DeletedPosts, Erased, Eraser } from '../../bus/index.ts';
+import type { DeletedPosts, Erased, Eraser, StreamPosition } from '../../bus/index.ts';
 import { type Log, messageOf } from '../../kernel/index.ts';
-import type { Runtime } from '../runtime.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 
 /**
  * Removes the posts and dead letters of deleted conversations from the streams of the bus.
@@ -18,20 +18,25 @@ export interface ErasedOnBus extends Pick<Erased, 'posts' | 'deadLetters'> {
   readonly left: readonly string[];
 }
 
-type ErasureRuntime = Pick<Runtime, 'store' | 'progress'> & { readonly log: Pick<Log, 'info' | 'warn'> };
+interface ErasureContext {
+  readonly store: Pick<ConversationStore, 'deletions'>;
+  /** Whether every post up to there is in a log or refused. */
+  readonly progress: { isSettled(position: StreamPosition): boolean };
+  readonly log: Pick<Log, 'info' | 'warn'>;
+}
 
 export class Erasure {
   readonly #eraser: Eraser;
-  readonly #runtime: ErasureRuntime;
+  readonly #daemon: ErasureContext;
   readonly #outstanding = new Map<string, DeletedPosts>();
   #timer: NodeJS.Timeout | null = null;
   #wait = SOONEST_MS;
   #running: Promise<void> = Promise.resolve();
   #isStopped = false;
 
-  constructor(eraser: Eraser, runtime: ErasureRuntime) {
+  constructor(eraser: Eraser, daemon: ErasureContext) {
     this.#eraser = eraser;
-    this.#runtime = runtime;
+    this.#daemon = daemon;
   }
 
   /** ERASURE-1 */
@@ -46,7 +51,7 @@ export class Erasure {
   }
 
   async erase(deleted: DeletedPosts): Promise<ErasedOnBus> {
-    const { progress } = this.#runtime;
+    const { progress } = this.#daemon;
     try {
       const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
       const { posts, deadLetters } = erased;
@@ -82,12 +87,12 @@ export class Erasure {
   }
 
   async #sweep(): Promise<void> {
-    const { log } = this.#runtime;
+    const { log } = this.#daemon;
     let [posts, deadLetters] = [0, 0];
     try {
       for (const deleted of await this.#due()) {
         if (this.#isStopped) return;
-        const { progress } = this.#runtime;
+        const { progress } = this.#daemon;
         const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
         posts += erased.posts;
         deadLetters += erased.deadLetters;
@@ -109,12 +114,12 @@ export class Erasure {
   /** The outstanding deletions; if there is none, every deletion that has texts in the streams. */
   async #due(): Promise<readonly DeletedPosts[]> {
     if (this.#outstanding.size > 0) return [...this.#outstanding.values()];
-    return this.#eraser.leftOf(await this.#runtime.store.deletions());
+    return this.#eraser.leftOf(await this.#daemon.store.deletions());
   }
 }
 
 /** Where texts of a conversation may remain that no daemon can remove. */
-export function beyondReach({ isFeed }: Pick<Runtime['store'], 'isFeed'>): string[] {
+export function beyondReach({ isFeed }: Pick<ConversationStore, 'isFeed'>): string[] {
   return [
     'copies of publishers and followers',
     'what model providers and agents in other processes received',

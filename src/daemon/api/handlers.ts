@@ -1,5 +1,4 @@
 import type { AnswerOf, RequestOf, StreamPosition, Verb } from '../../bus/index.ts';
-
 /** The form of the handlers of the request API. */
 
 /** The caller, as far as the transport knows. */

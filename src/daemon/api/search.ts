@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type AnswerOf, FOUND, type RequestOf } from '../../bus/index.ts';
-import { makeDirectory, messageOf, sleep } from '../../kernel/index.ts';
+import { type Log, makeDirectory, messageOf, sleep } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 import {
   documentsOf,
   type IndexedConversation,
@@ -11,7 +12,6 @@ import {
 } from '../../search/index.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Runtime } from '../runtime.ts';
 
 /**
  * Searches the messages of all conversations.
@@ -33,8 +33,14 @@ const BATCH = 2_000;
 
 type Batch = Parameters<SearchIndex['put']>[0];
 
+interface SearchContext {
+  readonly store: Pick<ConversationStore, 'conversations'>;
+  readonly log: Log;
+  readonly shutdown: AbortSignal;
+}
+
 export class Search {
-  readonly #runtime: Pick<Runtime, 'store' | 'log' | 'shutdown'>;
+  readonly #daemon: SearchContext;
   readonly #workers: Pick<Workers, 'rows' | 'existing'>;
   readonly #path: string | null;
   #sweeper: NodeJS.Timeout | null = null;
@@ -50,12 +56,8 @@ export class Search {
   #catchingUp: Promise<void> | null = null;
 
   /** `path`: of the index; null keeps it in memory. */
-  constructor(
-    runtime: Pick<Runtime, 'store' | 'log' | 'shutdown'>,
-    workers: Pick<Workers, 'rows' | 'existing'>,
-    path: string | null,
-  ) {
-    this.#runtime = runtime;
+  constructor(daemon: SearchContext, workers: Pick<Workers, 'rows' | 'existing'>, path: string | null) {
+    this.#daemon = daemon;
     this.#workers = workers;
     this.#path = path;
     if (this.#exists) this.#sweepHourly();
@@ -153,7 +155,7 @@ export class Search {
     rows.sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
     let [batch, documents]: [Batch[number][], number] = [[], 0];
     for (const row of rows) {
-      if (this.#runtime.shutdown.aborted) return;
+      if (this.#daemon.shutdown.aborted) return;
       const added = await this.#read(index, row);
       if (added === null) continue;
       batch.push(added);
@@ -181,7 +183,7 @@ export class Search {
       return { id, length, lastId, updatedAt, documents: documentsOf(entries) };
     } catch (error) {
       this.#unreadable.set(id, updatedAt);
-      this.#runtime.log.warn(
+      this.#daemon.log.warn(
         { conversation: id, error: messageOf(error) },
         'a conversation cannot be searched',
       );
@@ -206,7 +208,7 @@ export class Search {
     if (!this.#exists) return;
     const opened = this.#open();
     try {
-      const rows = new Set(await this.#runtime.store.conversations());
+      const rows = new Set(await this.#daemon.store.conversations());
       await this.#removeOthers(await opened, new Map([...rows].map((id) => [id, null])));
     } catch (error) {
       await this.#discard(opened, error);
@@ -216,7 +218,7 @@ export class Search {
   /** MESSAGE-SEARCH-4 */
   #discard(failed: Promise<SearchIndex>, error: unknown): Promise<void> {
     if (this.#index !== failed) return this.#discarding; // another search has discarded it
-    this.#runtime.log.warn({ error: messageOf(error) }, 'the search index failed and is built again');
+    this.#daemon.log.warn({ error: messageOf(error) }, 'the search index failed and is built again');
     this.#index = null;
     this.#known.clear();
     this.#discarding = this.#remove(failed);

@@ -8,13 +8,12 @@ import {
   type StatusGroups,
 } from '../../bus/index.ts';
 import { spentTogether } from '../../conversation/index.ts';
-import { within } from '../../kernel/index.ts';
+import { type Clock, within } from '../../kernel/index.ts';
 import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { Runtime } from '../runtime.ts';
-import { absentMsOf } from '../team/team.ts';
+import { absentMsOf, type Team } from '../team/team.ts';
 
 /** The verb `status`: collects what this daemon knows and builds the answer from it. */
 
@@ -42,7 +41,8 @@ interface Known {
 }
 
 export interface StatusParts {
-  readonly runtime: Pick<Runtime, 'team' | 'now'>;
+  readonly team: Team;
+  readonly now: Clock;
   readonly workers: Pick<Workers, 'rows' | 'held'>;
   readonly bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly facts: DaemonFacts;
@@ -56,8 +56,7 @@ export async function collectStatus(
   parts: StatusParts,
   { limit, days }: RequestOf<'status'>,
 ): Promise<Status> {
-  const { runtime, workers, bus, facts } = parts;
-  const { team, now } = runtime;
+  const { team, now, workers, bus, facts } = parts;
   const remote = [...team.rules.roster.agents.values()].filter((card) => card.runtime === 'bus');
   const [rows, lag, deadLetters, agents] = await Promise.all([
     workers.rows(days),

@@ -1,20 +1,28 @@
 import { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from '../../agents/index.ts';
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
 import type { Author, Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { type NewId, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Definitions } from '../team/definitions.ts';
+import type { Team } from '../team/team.ts';
 import { noDefinition, unknownModel } from '../what-if/job.ts';
-import type { LogKey } from '../what-if/what-ifs.ts';
+import type { LogKey, WhatIfs } from '../what-if/what-ifs.ts';
 import { operatorOf } from './authorship.ts';
 import type { Handlers } from './handlers.ts';
-
 /** The verbs about what-ifs: checks a request against the log, and starts a job. */
+
+/** What these verbs need of the daemon. */
+export interface WhatIfContext {
+  readonly whatIfs: WhatIfs;
+  readonly definitions: Pick<Definitions, 'read'>;
+  readonly team: Team;
+  readonly newId: NewId;
+}
 
 /** The part of the request API that these verbs need. */
 interface Parts {
   readonly workers: Pick<Workers, 'existing'>;
-  readonly runtime: Pick<Runtime, 'whatIfs' | 'definitions' | 'newId' | 'team'>;
+  readonly daemon: WhatIfContext;
   /** Bytes of one answer. */
   readonly room: number;
 }
@@ -29,33 +37,33 @@ export function whatIfHandlers(
 ): Pick<Handlers, 'what-if' | 'what-ifs' | 'what-if-result' | 'what-if-stop'> {
   return {
     'what-if': (request, { isBound }) =>
-      startWhatIf(request, operatorOf(request, parts.runtime.team.rules.roster, isBound), parts),
+      startWhatIf(request, operatorOf(request, parts.daemon.team.rules.roster, isBound), parts),
     'what-ifs': async ({ conversation }) => ({
-      whatIfs: await parts.runtime.whatIfs.list(await keyOf(conversation, parts)),
+      whatIfs: await parts.daemon.whatIfs.list(await keyOf(conversation, parts)),
     }),
     async 'what-if-result'({ conversation, id, from = 0, limit = Number.POSITIVE_INFINITY }) {
       const key = await keyOf(conversation, parts);
-      return parts.runtime.whatIfs.result(key, id, { from, limit, room: parts.room });
+      return parts.daemon.whatIfs.result(key, id, { from, limit, room: parts.room });
     },
     'what-if-stop': async ({ conversation, id }) =>
-      parts.runtime.whatIfs.stop(await keyOf(conversation, parts), id),
+      parts.daemon.whatIfs.stop(await keyOf(conversation, parts), id),
   };
 }
 
 async function startWhatIf(
   request: Start,
   by: Author,
-  { workers, runtime }: Parts,
+  { workers, daemon }: Parts,
 ): Promise<AnswerOf<'what-if'>> {
   const { conversation, runs = 1, start = 'turn' } = request;
-  const { whatIfs, newId } = runtime;
+  const { whatIfs, newId } = daemon;
   const entries = (await workers.existing(conversation)).entries();
   const id = request.id ?? newId().toLowerCase();
   const origin = entries[0]?.id ?? '';
   const known = await whatIfs.summary({ conversation, origin }, id);
   if (known) return known;
   const agent = request.agent ?? agentAt(entries, request.at);
-  const change = changeOf(request, agent, runtime);
+  const change = changeOf(request, agent, daemon);
   const turns = turnsOf(request, agent, entries);
   if (turns.length * runs * 2 > MOST_RUNS) {
     throw badRequest(
@@ -63,7 +71,7 @@ async function startWhatIf(
       'name fewer entries with `at`, or use fewer runs',
     );
   }
-  await refuseUnreplayable(turns, agent, request, runtime);
+  await refuseUnreplayable(turns, agent, request, daemon);
   const plan = { id, conversation, agent, by: by.id, start, change, runs, turns, entries };
   return whatIfs.start(plan, origin);
 }
@@ -82,7 +90,7 @@ function agentAt(entries: readonly Entry[], at: Start['at']): string {
   );
 }
 
-function changeOf({ model, persona }: Start, agent: string, { whatIfs: { models } }: Parts['runtime']) {
+function changeOf({ model, persona }: Start, agent: string, { whatIfs: { models } }: WhatIfContext) {
   if (model === undefined && persona === undefined)
     throw badRequest('what-if: expected a change', 'name another `model`, or a `persona`');
   const found = model === undefined ? null : models.changedTo(model, agent);
@@ -129,7 +137,7 @@ async function refuseUnreplayable(
   turns: readonly RecordedTurn[],
   agent: string,
   { at }: Start,
-  { definitions, team }: Parts['runtime'],
+  { definitions, team }: WhatIfContext,
 ): Promise<void> {
   if (team.agents.get(agent)?.card.runtime === 'bus') {
     throw new ParleyError(

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../../config/index.ts';
-
 /**
  * One hash for each part of the configuration that must be equal in all daemons that share the work. It covers nothing
  * that belongs to one machine (paths, addresses, keys).

@@ -5,10 +5,11 @@ import {
   hasOutstandingWork,
 } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
-import type { NewestAppend, WorkStatus } from '../../persistence/index.ts';
+import type { SharedLogs, WorkStatus } from '../../persistence/index.ts';
 import {
   type ClaimRequest,
   type ConversationOwner,
+  type LogAsked,
   moved,
   type Ownership,
 } from '../conversations/ownership.ts';
@@ -25,6 +26,7 @@ export interface Claimant {
 /** What a lease needs of this daemon. Each start has a new daemon id. */
 export interface LeaseHolder {
   readonly daemon: string;
+  readonly logs: Pick<SharedLogs, 'newest' | 'origin'>;
   /** The identity of the ingress stream (its creation time); undefined until it is known. */
   ingressLife(): string | undefined;
   /** As far as is known, that claimant does not work on the conversation any more. */
@@ -36,12 +38,28 @@ export interface LeaseHolder {
 }
 
 /** The ownership of a daemon that shares its logs with others. */
-export function leasedOwnership(holder: LeaseHolder): Ownership {
-  return {
-    isShared: true,
-    of: (conversation) => new Lease(conversation, holder),
-    mayAct: (conversation, signal) => holder.mayAct(conversation, signal),
-  };
+export class LeasedOwner implements Ownership {
+  readonly recoversOnOpen = false;
+  readonly recordsProve = false; // the append may be refused
+  readonly removesRest = false;
+  readonly #holder: LeaseHolder;
+
+  constructor(holder: LeaseHolder) {
+    this.#holder = holder;
+  }
+
+  of(conversation: string): ConversationOwner {
+    return new Lease(conversation, this.#holder);
+  }
+
+  mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {
+    return this.#holder.mayAct(conversation, signal);
+  }
+
+  async logAsked(conversation: string, origin: number | null | undefined): Promise<LogAsked> {
+    if (origin === undefined) return 'unknown';
+    return origin !== null && (await this.#holder.logs.origin(conversation)) === origin ? 'same' : 'later';
+  }
 }
 
 /**
@@ -69,11 +87,16 @@ class Lease implements ConversationOwner {
     return this.#hasClaimed && state.claim?.daemon === this.#holder.daemon;
   }
 
-  isStale(state: ConversationState, known: number, newest: NewestAppend | null): boolean {
-    if (newest === null) return state.length > 0;
+  async isStale(memory: {
+    readonly state: ConversationState;
+    readonly newestSequence: number;
+  }): Promise<boolean> {
+    const { length } = memory.state;
+    const newest = await this.#holder.logs.newest(this.#conversation);
+    if (newest === null) return length > 0; // what was appended since then is this worker's
     const claim = newest.status?.claim;
-    const isOwn = claim?.daemon === this.#holder.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
-    return !isOwn && newest.sequence > known;
+    const isOwn = claim?.daemon === this.#holder.daemon && claim.epoch >= (memory.state.claim?.epoch ?? 0);
+    return !isOwn && newest.sequence > memory.newestSequence;
   }
 
   async claim({ state, commands, audited, isLeaving, reach }: ClaimRequest): Promise<ClaimCommand | null> {
@@ -123,7 +146,7 @@ class Lease implements ConversationOwner {
   }
 
   conflict() {
-    return moved(this.#conversation);
+    return { error: moved(this.#conversation), isLost: true };
   }
 
   /** LEASE-1, LEASE-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */

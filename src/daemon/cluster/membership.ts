@@ -6,16 +6,15 @@ import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
 import type { OtherDaemons } from '../ingress/posts.ts';
-import type { Runtime } from '../runtime.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
 import { FreezeWatch } from './freeze-watch.ts';
-import { type Claimant, leasedOwnership } from './lease.ts';
+import { type Claimant, LeasedOwner } from './lease.ts';
 import { PeerMonitor } from './peer-monitor.ts';
 import { answerPeer, peerHandlers } from './peer-requests.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
 import { SharedApi } from './shared-api.ts';
-import { SharedPosts } from './shared-posts.ts';
+import { SharedPosts, type SharedPostsParts } from './shared-posts.ts';
 
 /**
  * Connects this daemon with the others on the same server and prefix that share its logs
@@ -45,7 +44,7 @@ export interface MemberWork {
   readonly workers: Workers;
   readonly api: Api;
   readonly watchers: Watchers;
-  readonly runtime: Pick<Runtime, 'progress' | 'reach'>;
+  readonly runtime: SharedPostsParts['runtime'];
   /** For the daemon that reads the posts. */
   readonly ingress: IngressOptions;
   /** Aborted when this daemon leaves. */
@@ -70,8 +69,9 @@ export class Membership {
     this.#parts = parts;
     this.daemon = parts.daemon;
     this.#freezes = new FreezeWatch(parts.failureTimeoutMs / 2, (frozenMs) => this.#resumed(frozenMs));
-    this.ownership = leasedOwnership({
+    this.ownership = new LeasedOwner({
       daemon: parts.daemon,
+      logs: parts.logs,
       ingressLife: () => this.#life,
       mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
       mayAct: (conversation, signal) => this.#mayAct(conversation, signal),

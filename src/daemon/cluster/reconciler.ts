@@ -5,7 +5,6 @@ import type { Workers } from '../conversations/workers.ts';
 import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
-
 /**
  * Takes over conversations with outstanding work that no daemon works on.
  *

@@ -11,7 +11,6 @@ import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
-
 /** Which daemon works on a conversation: this one, or the claimant. */
 export type OwnerLocation = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
 

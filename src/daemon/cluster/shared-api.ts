@@ -119,7 +119,7 @@ export class SharedApi {
     const conversation = conversationIn(request.body);
     const size = Buffer.byteLength(JSON.stringify(request.body) ?? '');
     if (conversation === null || size > this.#api.room) return this.#api.handle(request); // which refuses it
-    const { id = this.#api.runtime.newId(), ...body } = request.body as { readonly id?: unknown };
+    const { id = this.#api.daemon.newId(), ...body } = request.body as { readonly id?: unknown };
     return this.#route(conversation, { ...request, body: { ...body, id } });
   }
 

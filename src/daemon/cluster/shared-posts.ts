@@ -5,8 +5,9 @@ import type { SharedLogs } from '../../persistence/index.ts';
 import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/attempts.ts';
+import type { IngressProgress } from '../ingress/ingress-progress.ts';
 import type { HandedPost } from '../ingress/posts.ts';
-import type { Runtime } from '../runtime.ts';
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import { firstChoice } from './reconciler.ts';
 import type { Router } from './router.ts';
@@ -40,7 +41,7 @@ export interface SharedPostsParts {
   readonly router: Router;
   readonly monitor: Pick<PeerMonitor, 'responsive'>;
   readonly logs: Pick<SharedLogs, 'attempts' | 'saveAttempts' | 'newest'>;
-  readonly runtime: Pick<Runtime, 'progress' | 'reach'>;
+  readonly runtime: { readonly progress: IngressProgress; readonly reach: ReachCrashPoint };
   /** Aborted when this daemon leaves: then it takes over nothing. */
   readonly leaving: AbortSignal;
 }

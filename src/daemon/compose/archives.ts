@@ -41,8 +41,6 @@ import {
   refuseUnfinished,
   storePaths,
 } from '../../persistence/jsonl/index.ts';
-import { acceptedToolsPath } from './tools.ts';
-
 /** Opens stores for commands that run without a daemon. */
 
 /** Reads the log of a conversation without a daemon. Takes no lock and changes nothing. */
@@ -118,6 +116,10 @@ export async function composeBackupTarget(partial: string, log: Log): Promise<Mi
   await found.store.close();
   await rm(partial, { recursive: true, force: true });
   return openFileTarget(partial, options);
+}
+
+export function acceptedToolsPath(data: string): string {
+  return join(data, 'accepted-tools.json');
 }
 
 /** Without it, the next start would accept the tools of MCP servers as they are then. */

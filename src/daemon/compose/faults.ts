@@ -9,31 +9,8 @@ import {
 } from '../../config/index.ts';
 import { nearest } from '../../kernel/index.ts';
 import type { LogFile, LogFiles } from '../../persistence/jsonl/index.ts';
-
+import { CRASH_POINTS, type ReachCrashPoint } from '../observe/crash-points.ts';
 /** What a test may change in a daemon: `parley up --allow-crash-points` reads it from the environment, here alone. */
-
-/** Places that work passes, in the order of their use. */
-export const CRASH_POINTS = [
-  'post-received',
-  'before-decision',
-  'marked',
-  'before-append',
-  'after-append',
-  'before-model-call',
-  'before-recovery',
-  'after-model-call',
-  'before-tool-record',
-  'before-tool',
-  'after-tool',
-  'after-tool-record',
-  'post-settled',
-  'position-saved',
-  'before-answer',
-  'conversation-removed',
-] as const;
-export type CrashPoint = (typeof CRASH_POINTS)[number];
-
-export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
 
 /** Absent in production. */
 export interface Faults {

@@ -2,14 +2,20 @@ import { join } from 'node:path';
 import type { Model, Toolbox } from '../../agents/index.ts';
 import type { Bus } from '../../bus/index.ts';
 import { type Config, didYouMean } from '../../config/index.ts';
-import { monotonicClock, nearest, ParleyError, systemClock, systemTimers } from '../../kernel/index.ts';
+import {
+  type Clock,
+  monotonicClock,
+  nearest,
+  ParleyError,
+  systemClock,
+  systemTimers,
+  type Timers,
+} from '../../kernel/index.ts';
 import { createFunctionModel, type ModelFunction } from '../../models/index.ts';
 import type { ConversationStore, WhatIfTexts } from '../../persistence/index.ts';
 import { createMemoryWhatIfs } from '../../persistence/memory/index.ts';
 import type { InProcessTool } from '../../tools/index.ts';
-import type { Runtime } from '../runtime.ts';
 import { composeWhatIfTexts } from './archives.ts';
-
 /** What a program gives the daemon that it contains, instead of the configured adapters or besides them. */
 
 export interface Given {
@@ -34,7 +40,14 @@ export interface Simulation {
   onReady(activity: Activity): void;
 }
 
-export type Time = Pick<Runtime, 'now' | 'elapsed' | 'timers'>;
+export interface Time {
+  /** The wall clock: for dates. */
+  readonly now: Clock;
+  /** The monotonic clock: for durations and deadlines. */
+  readonly elapsed: Clock;
+  /** Timers of the monotonic clock: limits of turns and approvals, waits between attempts. */
+  readonly timers: Timers;
+}
 
 export interface Activity {
   /** Decisions, model calls and tool calls in progress. */

@@ -5,7 +5,6 @@ import type { ConversationStore } from '../../persistence/index.ts';
 import { openStreamSource } from '../../persistence/jetstream/index.ts';
 import { composeInspector } from './archives.ts';
 import type { Composition } from './compose.ts';
-
 /** Finds conversations in the other store: in the data directory, or in the streams of the server. */
 
 /** Reads the other store and changes nothing. A failed read does not prevent the start. */

@@ -6,7 +6,6 @@ import { type Log, messageOf, within } from '../../kernel/index.ts';
 import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
 import { modelProfile } from '../team/team.ts';
 import { composeModel } from './compose.ts';
-
 /** Calls each configured model once, starts each MCP server once, and loads the functions, to see whether they work. */
 
 /** The result for one model, one MCP server or all files of functions. `code`: of a failed model call. No message contains a key. */

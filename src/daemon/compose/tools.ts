@@ -25,6 +25,7 @@ import {
   loadToolFiles,
 } from '../../tools/index.ts';
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
+import { acceptedToolsPath } from './archives.ts';
 import type { Given } from './given.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */
@@ -293,10 +294,6 @@ function acceptedInMemory(): AcceptedTools {
     of: (server) => servers.get(server),
     save: async (server, digests) => void servers.set(server, digests),
   };
-}
-
-export function acceptedToolsPath(data: string): string {
-  return join(data, 'accepted-tools.json');
 }
 
 async function openAcceptedTools(data: string, log: Log): Promise<AcceptedTools> {

@@ -1,3 +1,4 @@
+import type { Model, Retry } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import {
   agentState,
@@ -9,8 +10,6 @@ import {
 } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
 import type { RowActivity } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
-
 /**
  * What the agents of a conversation do or wait for, and since when. Folded from the log, so that it survives a restart; only
  * running turns and programs that are not connected are known to the daemon that works on the conversation.
@@ -55,8 +54,8 @@ export function storedActivity(state: ConversationState, entries: readonly Entry
 
 /** What this daemon knows of running turns besides the log. */
 interface CurrentTurns {
-  readonly remote: Pick<Runtime['remote'], 'isAbsent'>;
-  readonly retries: Pick<Runtime['retries'], 'get'>;
+  readonly remote: Pick<Model, 'isAbsent'>;
+  readonly retries: Pick<ReadonlyMap<string, RunningRetry>, 'get'>;
 }
 
 /** The running turns of a conversation in memory. */
@@ -81,7 +80,7 @@ function retryOf({ attempt, attempts, since, waitMs, code, message }: RunningRet
   return { attempt, attempts, at, code, message: cut(message, MOST_OF_MESSAGE) };
 }
 
-type RunningRetry = NonNullable<ReturnType<Runtime['retries']['get']>>;
+type RunningRetry = Retry & { readonly since: number };
 
 /** Characters. */
 const MOST_OF_MESSAGE = 300;

@@ -1,14 +1,16 @@
 import type { StreamPosition } from '../../bus/index.ts';
 import type { ConversationState, Entry } from '../../conversation/index.ts';
 import {
+  type ConversationStore,
   type IngressPosition,
   isBeyond,
   isCovered,
   type OpenedLog,
   type Removed,
 } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
-
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
+import type { LogAsked, Ownership } from './ownership.ts';
+import { stateOf } from './projections.ts';
 /**
  * Deletes a conversation with its posts.
  *
@@ -23,12 +25,25 @@ import type { Runtime } from '../runtime.ts';
  *           a sequence that the stream has not reached: it is cut when the loss is noticed, and capped when it is made.
  */
 
-type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd' | 'reach'> & {
-  readonly whatIfs: Pick<Runtime['whatIfs'], 'remove'>;
-};
+export interface DeletionContext {
+  readonly store: ConversationStore;
+  readonly ownership: Ownership;
+  /** How far the posts of the stream are in the logs. */
+  readonly progress: {
+    isSettled(position: StreamPosition): boolean;
+    isElsewhere(position: StreamPosition): boolean;
+    reached(conversation: string, inLog?: ConversationState['ingress']): StreamPosition | null;
+  };
+  readonly whatIfs: { remove(conversation: string): Promise<void> };
+  readonly reach: ReachCrashPoint;
+  /** The newest post of a conversation in the ingress stream now; sequence 0: none. */
+  lastPost(conversation: string): Promise<StreamPosition>;
+  /** The newest post of the ingress stream now; sequence 0: it never had one. */
+  ingressEnd(): Promise<StreamPosition>;
+}
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
-interface Deletable {
+export interface Deletable {
   readonly isOurs: boolean;
   readonly state: ConversationState;
   readonly newestSequence: number;
@@ -52,17 +67,22 @@ export type KeepCheck = (state: ConversationState | undefined, asked: StreamPosi
 
 /** What a request deletes: the posts up to a position, and the log that it had then, as far as it is known (DELETE-2). */
 export interface Asked extends StreamPosition {
-  readonly log: 'same' | 'later' | 'unknown';
+  readonly log: LogAsked;
 }
 
-/** Compares the log of a conversation with the one that a request names. */
-export async function identityOf(
-  id: string,
-  { store }: Pick<Runtime, 'store'>,
-  origin: number | null | undefined,
-): Promise<Asked['log']> {
-  if (origin === undefined || !store.shared) return 'unknown';
-  return origin !== null && (await store.shared.origin(id)) === origin ? 'same' : 'later';
+/** A conversation that is not in memory; null: its log cannot be read, and can be deleted. */
+export async function readToDelete(id: string, store: ConversationStore): Promise<Deletable | null> {
+  const opened = await openLog(id, { store }).catch(() => null);
+  if (opened === null) return null;
+  const { log, entries } = opened;
+  const newestSequence = log.newestSequence ?? 0;
+  return {
+    isOurs: false,
+    state: stateOf(entries),
+    newestSequence,
+    entries: () => entries,
+    abandon: () => log.close(),
+  };
 }
 
 /** DELETE-2. The streams may still contain posts from before `asked`. */
@@ -73,7 +93,7 @@ export function nothingDeleted({ stream, sequence }: StreamPosition): Deleted {
 /** `worker`: null where the log cannot be read. */
 export async function deleteConversation(
   id: string,
-  { store, progress, ingressEnd, reach, whatIfs }: DeletionRuntime,
+  { store, ownership, progress, ingressEnd, reach, whatIfs }: DeletionContext,
   { log: known, ...asked }: Asked,
   worker: Deletable | null,
 ): Promise<Deleted> {
@@ -86,18 +106,18 @@ export async function deleteConversation(
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
-  if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may be creating it
+  if (!hasPosts && !ownership.removesRest) return nothingDeleted(asked);
   const entries = worker?.state.length ?? (await storedLength(id, store));
   await whatIfs.remove(id);
   const removed = await store.delete(id, hasPosts ? upTo : null, worker?.newestSequence); // DELETE-1
-  if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
+  if (await store.exists(id)) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);
   const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void too
   return { ...removed, existed, entries, posts: upTo };
 }
 
 /** The length of a log that is not in memory, from its row. */
-async function storedLength(id: string, store: Runtime['store']): Promise<number> {
+async function storedLength(id: string, store: ConversationStore): Promise<number> {
   return (await store.rows()).find((row) => row.id === id)?.length ?? 0;
 }
 
@@ -109,12 +129,12 @@ export function isSpared(worker: Deletable | null, asked: Asked): boolean {
 /** Opens a log, with the position up to which the posts of its conversation are void. */
 export async function openLog(
   id: string,
-  { store }: Pick<Runtime, 'store'>,
+  { store }: Pick<DeletionContext, 'store'>,
 ): Promise<OpenedLog & { readonly deletedUpTo: IngressPosition | null }> {
   const opened = await store.open(id);
   try {
     const deletedUpTo = await store.deletedUpTo(id);
-    if (!store.shared || !isVoidLog(opened.entries, deletedUpTo)) return { ...opened, deletedUpTo };
+    if (!isVoidLog(opened.entries, deletedUpTo)) return { ...opened, deletedUpTo };
     await opened.log.close();
     await store.delete(id, deletedUpTo); // DELETE-3
     return { ...(await store.open(id)), deletedUpTo };

@@ -2,7 +2,9 @@ import type { AnswerOf } from '../../bus/index.ts';
 import {
   agentState,
   type ConversationState,
+  EMPTY_STATE,
   type Entry,
+  evolve,
   type Mode,
   type PhaseTable,
   type Roster,
@@ -10,8 +12,11 @@ import {
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
 import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
-
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
+
+export function stateOf(entries: readonly Entry[]): ConversationState {
+  return entries.reduce(evolve, EMPTY_STATE);
+}
 
 const TITLE_LENGTH = 60;
 

@@ -1,7 +1,6 @@
 import { mayHaveRunSince } from '../../conversation/index.ts';
 import { createIdSource, type Log, messageOf } from '../../kernel/index.ts';
 import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
-
 /** Appends RESTORED-1 to each log with outstanding work. It can be repeated. Returns the number of calls. */
 export async function holdCalls(
   store: ConversationStore,

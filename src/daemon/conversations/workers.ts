@@ -1,3 +1,4 @@
+import type { Model } from '../../agents/index.ts';
 import type { StreamPosition } from '../../bus/index.ts';
 import {
   type Claim,
@@ -10,21 +11,22 @@ import {
 } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
 import { runningActivity } from './activity.ts';
 import {
   type Asked,
+  type Deletable,
   type Deleted,
+  type DeletionContext,
   deleteConversation,
-  identityOf,
   isSpared,
   type KeepCheck,
   nothingDeleted,
+  readToDelete,
 } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { noConversation } from './post-refusals.ts';
 import { type ListedRow, listedRow, rowOf } from './projections.ts';
-import { ConversationWorker } from './worker/worker.ts';
+import { ConversationWorker, type WorkerContext } from './worker/worker.ts';
 
 /**
  * The conversations in memory.
@@ -36,6 +38,13 @@ import { ConversationWorker } from './worker/worker.ts';
 
 const SWEEP_MS = 10_000;
 
+/** What the conversations of a daemon share. */
+export interface WorkersContext extends WorkerContext, DeletionContext {
+  readonly store: WorkerContext['store'];
+  readonly ownership: WorkerContext['ownership'];
+  readonly remote: Pick<Model, 'turnOver' | 'isAbsent'>;
+}
+
 /** L4: an id is unique for its publisher. */
 export interface PostName {
   readonly publisher: string;
@@ -44,7 +53,7 @@ export interface PostName {
 }
 
 export class Workers {
-  readonly #runtime: Runtime;
+  readonly #daemon: WorkersContext;
   readonly #open = new OpenWorkers();
   /** Conversations whose log is being closed or deleted (WORKERS-1). */
   readonly #closing = new Map<string, Promise<void>>();
@@ -52,8 +61,8 @@ export class Workers {
   readonly #marked = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
 
-  constructor(runtime: Runtime) {
-    this.#runtime = runtime;
+  constructor(daemon: WorkersContext) {
+    this.#daemon = daemon;
   }
 
   opened(): Promise<ConversationWorker[]> {
@@ -78,10 +87,10 @@ export class Workers {
 
   /** Continues the outstanding work of the last run (WORKERS-3). */
   async recover(): Promise<void> {
-    const { store, log } = this.#runtime;
+    const { store, log } = this.#daemon;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeper.unref();
-    if (this.#runtime.ownership.isShared) return; // the reconciler claims conversations
+    if (!this.#daemon.ownership.recoversOnOpen) return; // the reconciler claims conversations
     const marks = await store.openMarks();
     const ids = marks ?? (await store.conversations());
     if (marks === null && ids.length > 0) {
@@ -125,7 +134,7 @@ export class Workers {
     this.#open.worker(id)?.touch();
     const known = this.#open.opening(id);
     if (known) return known;
-    const opening = ConversationWorker.open(id, this.#runtime, this.#marked.has(id), (worker) =>
+    const opening = ConversationWorker.open(id, this.#daemon, this.#marked.has(id), (worker) =>
       this.drop(worker),
     );
     this.#open.add(id, opening);
@@ -144,7 +153,7 @@ export class Workers {
 
   /** False: it has no log, and none in memory. */
   async isThere(id: string): Promise<boolean> {
-    return this.#open.opening(id) !== undefined || this.#runtime.store.exists(id);
+    return this.#open.opening(id) !== undefined || this.#daemon.store.exists(id);
   }
 
   /**
@@ -154,12 +163,8 @@ export class Workers {
   async current(id: string, always = false): Promise<ConversationWorker> {
     const isOpen = this.#open.opening(id) !== undefined;
     const worker = await this.use(id);
-    const { shared } = this.#runtime.store;
-    if (shared === null || !isOpen || (worker.isOurs && !always)) return worker; // one that was opened now has read its log
-    const { length } = worker.state;
-    const newest = await shared.newest(id);
-    const wasEmpty = newest === null && length === 0; // what was appended since then is this worker's
-    if (wasEmpty || !worker.isStale(newest)) return worker;
+    if (!isOpen || (worker.isOurs && !always)) return worker; // one that was opened now has read its log
+    if (!(await worker.isStale())) return worker;
     this.drop(worker);
     return this.use(id);
   }
@@ -185,7 +190,7 @@ export class Workers {
     this.#open.delete(worker.id);
     worker.retire();
     this.#exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
-      this.#runtime.log.error(
+      this.#daemon.log.error(
         { conversation: worker.id, error: messageOf(error) },
         'a conversation could not be released',
       ),
@@ -220,13 +225,13 @@ export class Workers {
 
   /** The conversation list. `days`: with what was used on each of so many days. */
   rows(days?: number): Promise<ListedRow[]> {
-    const since = days === undefined ? null : firstOfDays(this.#runtime.now(), days);
-    return listConversations(this.#runtime, this.#open, since);
+    const since = days === undefined ? null : firstOfDays(this.#daemon.now(), days);
+    return listConversations(this.#daemon, this.#open, since);
   }
 
   /** Without memory. */
   storedRows(): Promise<ConversationRow[]> {
-    return this.#runtime.store.rows();
+    return this.#daemon.store.rows();
   }
 
   /** Saves the row of a conversation whose daemon was killed before it did. */
@@ -239,7 +244,7 @@ export class Workers {
 
   /** Rebuilds missing and outdated rows from the logs. */
   rebuildRows(): Promise<void> {
-    return rebuildRows(this.#runtime, async (id) => {
+    return rebuildRows(this.#daemon, async (id) => {
       const worker = await this.use(id);
       await worker.saveProjections();
       await this.#close(worker);
@@ -265,11 +270,11 @@ export class Workers {
     keep?: KeepCheck,
     origin?: number | null,
   ): Promise<Deleted> {
-    const asked = upTo ?? (await this.#runtime.lastPost(id));
-    if (keep && (await this.#runtime.store.exists(id))) await this.current(id, true);
+    const asked = upTo ?? (await this.#daemon.lastPost(id));
+    if (keep && (await this.#daemon.store.exists(id))) await this.current(id, true);
     let deleted = nothingDeleted(asked);
     const deletion = this.#exclusively(id, async () => {
-      const log = await identityOf(id, this.#runtime, origin);
+      const log = await this.#daemon.ownership.logAsked(id, origin);
       deleted = await this.#deleteWithWorker(id, { ...asked, log }, keep);
     });
     this.#deleting.set(id, deletion);
@@ -291,38 +296,35 @@ export class Workers {
       if (worker !== known) await worker?.abandon();
       return { ...nothingDeleted(asked), existed: true, kept };
     }
-    const deleted = await deleteConversation(id, this.#runtime, asked, worker);
+    const deleted = await deleteConversation(id, this.#daemon, asked, worker);
     this.#marked.delete(id);
     return deleted;
   }
 
-  /**
-   * Removes the worker from memory. With shared logs, a log that other daemons may have appended to is read again: it may be
-   * a later one.
-   */
-  async #takeOut(id: string, known: ConversationWorker | null): Promise<ConversationWorker | null> {
+  /** Removes the worker from memory. A log that other daemons may have appended to is read again: it may be a later one. */
+  async #takeOut(id: string, known: ConversationWorker | null): Promise<Deletable | null> {
     this.#open.delete(id);
     known?.retire();
-    if (this.#runtime.store.shared === null || known?.isOurs) return known;
+    if (known?.isOurs) return known;
     await known?.abandon();
-    return ConversationWorker.open(id, this.#runtime, false).catch(() => null); // a damaged log can be deleted
+    return readToDelete(id, this.#daemon.store);
   }
 
   async cutDeletions(): Promise<void> {
-    await this.#runtime.store.cutDeletions(() => this.#runtime.ingressEnd());
+    await this.#daemon.store.cutDeletions(() => this.#daemon.ingressEnd());
     for (const worker of await this.#open.all()) await worker.readDeletion();
   }
 
-  /** Resolves when running work has reached a durable point. */
-  async drain(onReleased: (id: string, claim: Claim | null) => void = () => undefined): Promise<void> {
+  /** Resolves when running work has reached a durable point. `onReleased`: other daemons take over what has, at once. */
+  async drain(onReleased?: (id: string, claim: Claim | null) => void): Promise<void> {
     if (this.#sweeper) clearInterval(this.#sweeper);
     await Promise.all(
       this.#open.openings.map(async (opening) => {
         const worker = await opening.catch(() => null);
         await worker?.drain();
-        if (!worker || !this.#runtime.ownership.isShared) return;
+        if (!worker || !onReleased) return;
         const claim = worker.isOurs && worker.hasOutstandingWork ? worker.state.claim : null;
-        await this.#close(worker, true); // peers take it over at once
+        await this.#close(worker, true);
         onReleased(worker.id, claim);
       }),
     );
@@ -335,7 +337,7 @@ export class Workers {
   }
 
   #sweep(): void {
-    for (const worker of this.#open.idle(this.#runtime.elapsed())) this.#close(worker).catch(() => undefined);
+    for (const worker of this.#open.idle(this.#daemon.elapsed())) this.#close(worker).catch(() => undefined);
   }
 
   async #close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
@@ -364,12 +366,12 @@ export class Workers {
 
 /** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
 async function listConversations(
-  runtime: Pick<Runtime, 'store' | 'remote' | 'retries'>,
+  daemon: Pick<WorkersContext, 'store' | 'remote' | 'retries'>,
   open: OpenWorkers,
   since: string | null = null,
 ): Promise<ListedRow[]> {
   const rows = new Map(
-    (await runtime.store.rows()).map((row) => [
+    (await daemon.store.rows()).map((row) => [
       row.id,
       since === null ? atRest(row) : listedRow(row, [], since),
     ]),
@@ -379,7 +381,7 @@ async function listConversations(
     if (worker.isOurs && worker.state.length > 0) {
       const { id, state } = worker;
       const entries = worker.entries();
-      const current = runningActivity(state, entries, runtime);
+      const current = runningActivity(state, entries, daemon);
       rows.set(id, listedRow(rowOf(id, state, entries), current, since));
     }
   }
@@ -401,7 +403,7 @@ function atRest(row: ConversationRow): ListedRow {
  * Rebuilds missing rows from the logs (L1). Logs in mode run are opened too: the configuration may lack what their run needs. `save` opens a conversation, saves its row and closes it.
  */
 async function rebuildRows(
-  { store, shutdown, log }: Pick<Runtime, 'store' | 'shutdown' | 'log'>,
+  { store, shutdown, log }: Pick<WorkersContext, 'store' | 'shutdown' | 'log'>,
   save: (id: string) => Promise<void>,
 ): Promise<void> {
   const rows = await store.rows();

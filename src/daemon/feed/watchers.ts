@@ -138,7 +138,7 @@ function replaces(later: LiveArrival, earlier: LiveArrival): boolean {
 /** A turn that another daemon took over is never ended here. */
 const MOST_TURNS = 1_000;
 
-export class RunningTexts {
+class RunningTexts {
   readonly #turns = new Map<string, LiveText & { readonly conversation: string }>();
 
   take(conversation: string, arrival: Arrival): void {

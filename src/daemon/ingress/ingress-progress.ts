@@ -1,7 +1,6 @@
 import type { IngressLag, StreamPosition } from '../../bus/index.ts';
 import type { Clock } from '../../kernel/index.ts';
 import { isCovered } from '../../persistence/index.ts';
-
 /**
  * How far the posts of the ingress stream are in the logs: overall, and for one conversation. A deletion needs it to cover
  * the conversation's posts that the stream still has.

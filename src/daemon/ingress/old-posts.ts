@@ -6,11 +6,9 @@ import {
   SKIPPED,
   type SkipUntil,
 } from '../../bus/index.ts';
-import type { Log } from '../../kernel/index.ts';
-import { messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import { type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
 import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
 import { beginFromBackup } from '../conversations/restored-logs.ts';
-
 export interface OldPostsParts {
   readonly bus: Pick<Bus, 'ingressStart' | 'unsettledUntil' | 'publishRefusedRuns'>;
   readonly store: ConversationStore;

@@ -10,12 +10,21 @@ import {
   type StreamPosition,
 } from '../../bus/index.ts';
 import type { Command, Reply } from '../../conversation/index.ts';
-import type { Log } from '../../kernel/index.ts';
-import { asError, messageOf, ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
+import {
+  asError,
+  type Clock,
+  type Log,
+  messageOf,
+  ParleyError,
+  type Refusal,
+  sleep,
+} from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
 import type { PostName, Workers } from '../conversations/workers.ts';
-import type { Runtime } from '../runtime.ts';
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
+import type { Team } from '../team/team.ts';
 import {
   type Attempts,
   fatal,
@@ -26,6 +35,7 @@ import {
   undecidable,
 } from './attempts.ts';
 import { Flood } from './flood.ts';
+import type { IngressProgress } from './ingress-progress.ts';
 import { PostLanes } from './post-lanes.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
@@ -81,10 +91,16 @@ export interface OtherDaemons {
   mayRefuse(): Promise<void>;
 }
 
-type PostsRuntime = Pick<
-  Runtime,
-  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'team' | 'believesNames' | 'now'
->;
+interface PostsContext {
+  readonly store: ConversationStore;
+  readonly progress: IngressProgress;
+  readonly attempts: Attempts;
+  readonly log: Log;
+  readonly reach: ReachCrashPoint;
+  readonly team: Team;
+  readonly believesNames: boolean;
+  readonly now: Clock;
+}
 
 export class Posts {
   #underWay = 0;
@@ -94,11 +110,11 @@ export class Posts {
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
-  readonly #store: Runtime['store'];
-  readonly #progress: Runtime['progress'];
+  readonly #store: ConversationStore;
+  readonly #progress: IngressProgress;
   readonly #attempts: Attempts;
   readonly #log: Log;
-  readonly #reach: Runtime['reach'];
+  readonly #reach: ReachCrashPoint;
   readonly #limits: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
@@ -106,12 +122,12 @@ export class Posts {
   readonly flood: Flood;
   readonly #shutdown: AbortSignal;
   readonly #believesNames: boolean;
-  readonly #now: Runtime['now'];
+  readonly #now: Clock;
 
   constructor(
     bus: Bus,
     workers: Workers,
-    runtime: PostsRuntime,
+    runtime: PostsContext,
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {

@@ -14,8 +14,6 @@ import {
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { LogTraces, openSender, type Span, type SpanSender } from '../../traces/index.ts';
-import type { Workers } from '../conversations/workers.ts';
-import type { TraceFollower } from '../runtime.ts';
 
 /**
  * Exports the spans of everything that this daemon appends.
@@ -66,7 +64,7 @@ export interface SpanCounts {
   readonly waiting: number;
 }
 
-export class TraceExporter implements TraceFollower {
+export class TraceExporter {
   readonly #parts: ExporterParts;
   readonly #unsent = new Map<string, Unsent>();
   readonly #stopping = new AbortController();
@@ -94,6 +92,7 @@ export class TraceExporter implements TraceFollower {
     this.#schedule();
   }
 
+  /** `entries` returns the whole log. Never throws. */
   appended(conversation: string, [first]: readonly Entry[], entries: ReadEntries): void {
     if (!first) return;
     const claimedAt = first.type === 'claim' ? Date.parse(first.createdAt) : Number.POSITIVE_INFINITY; // EXPORTER-3
@@ -238,11 +237,16 @@ export class TraceExporter implements TraceFollower {
   }
 }
 
+interface TracedConversations {
+  rows(): Promise<readonly { readonly id: string; readonly updatedAt: string; readonly length: number }[]>;
+  use(id: string): Promise<{ entries(): readonly Entry[] }>;
+}
+
 interface TracesParts {
   readonly log: Log;
   readonly store: ConversationStore;
   readonly releasers: Releasers;
-  readonly workers: () => Workers;
+  readonly workers: () => TracedConversations;
 }
 
 /** The exporter of a daemon; null: no collector is configured, and nothing of OpenTelemetry is loaded. */
@@ -276,7 +280,7 @@ export async function startTraces(exporter: TraceExporter | null, releasers: Rel
 async function changedSince(
   time: number,
   { shared }: ConversationStore,
-  workers: Workers,
+  workers: TracedConversations,
 ): Promise<string[]> {
   const rows = await workers.rows();
   const newest = (await shared?.all()) ?? new Map();

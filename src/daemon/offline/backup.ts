@@ -28,7 +28,6 @@ import {
   positionsOf,
   verifyDefinitions,
 } from './copy.ts';
-
 /**
  * Copies a store, which a daemon may be using, into an empty data directory.
  *

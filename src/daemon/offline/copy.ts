@@ -8,8 +8,7 @@ import type {
   MigrationTarget,
   StoreArchive,
 } from '../../persistence/index.ts';
-import { rowOf } from '../conversations/projections.ts';
-import { stateOf } from './fsck.ts';
+import { rowOf, stateOf } from '../conversations/projections.ts';
 
 /** Copies conversations and definitions from one store into another, for a migration and for a backup. */
 

@@ -5,7 +5,6 @@ import { ParleyError } from '../../kernel/index.ts';
 import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
 import { requestSources } from '../team/team.ts';
-
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
   readonly config: Config;

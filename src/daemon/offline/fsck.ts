@@ -1,16 +1,13 @@
 import { type RequestSources, Requests, readDefinition, sourcesOf } from '../../agents/index.ts';
 import {
   Conversation,
-  type ConversationState,
   checkAudit,
   checkKnowledge,
   checkLaws,
   checkShapes,
   closeStrayCalls,
   createRoster,
-  EMPTY_STATE,
   type Entry,
-  evolve,
   hasOutstandingWork,
 } from '../../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
@@ -22,8 +19,7 @@ import type {
   StoreInspector,
 } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore, composeWhatIfTexts } from '../compose/archives.ts';
-import { rowOf } from '../conversations/projections.ts';
-
+import { rowOf, stateOf } from '../conversations/projections.ts';
 /**
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
  *
@@ -305,7 +301,7 @@ export interface Finding {
 
 type WholeLog = Extract<Inspection['log'], { entries: readonly Entry[] }>;
 
-export function findingsOf(conversation: string, inspection: Inspection): Finding[] {
+function findingsOf(conversation: string, inspection: Inspection): Finding[] {
   const { log } = inspection;
   if ('damage' in log) return [finding('damage', messageOf(log.damage))];
   const { entries, tornTail } = log;
@@ -329,11 +325,11 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
 }
 
 /** `path`: a leftover of a deleted conversation. */
-export function leftoverFinding(path: string): Finding {
+function leftoverFinding(path: string): Finding {
   return finding('deleted', `${path} remains from a deleted conversation`, 'removes it');
 }
 
-export function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
+function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
   const index = /^(?:entry|line) (\d+)/.exec(text)?.[1];
   return { kind, index: index === undefined ? null : Number(index), text, repair };
 }
@@ -392,10 +388,6 @@ function faultOf<T>(
 ): string | null {
   if ('fault' in read) return `cannot be read: ${read.fault}`;
   return read.value === null ? null : check(read.value);
-}
-
-export function stateOf(entries: readonly Entry[]): ConversationState {
-  return entries.reduce(evolve, EMPTY_STATE);
 }
 
 function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {

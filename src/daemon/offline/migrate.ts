@@ -15,7 +15,6 @@ import {
   positionsOf,
   verifyDefinitions,
 } from './copy.ts';
-
 /**
  * Moves all conversations of one store into another.
  *

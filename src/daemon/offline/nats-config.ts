@@ -10,7 +10,6 @@ import {
   type User,
 } from '../../bus/index.ts';
 import { loadNatsUsers, type NatsUser, type NatsUsers } from '../../config/index.ts';
-
 /**
  * Renders the configuration of a nats-server with least-privilege users. `isNsc`: as nsc commands, for a server with JWT
  * users. Throws `CONFIG_INVALID`.

@@ -35,9 +35,7 @@ import {
   composeOwnStore,
   composeQuarantine,
 } from '../compose/archives.ts';
-import { rowOf } from '../conversations/projections.ts';
-import { stateOf } from './fsck.ts';
-
+import { rowOf, stateOf } from '../conversations/projections.ts';
 /**
  * Exports conversations from a data directory, and imports them from files.
  *

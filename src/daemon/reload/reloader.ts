@@ -9,13 +9,12 @@ import {
   SYSTEM_AUTHOR,
   type TeamChange,
 } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { type Log, messageOf, type NewId, ParleyError } from '../../kernel/index.ts';
 import type { ConversationWorker } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Definitions } from '../team/definitions.ts';
 import { createTeam, type Team } from '../team/team.ts';
 import { changedSettings, changeOf } from './changes.ts';
-
 /**
  * Replaces the configuration of a running daemon.
  *
@@ -42,7 +41,16 @@ interface Toolboxes {
 }
 
 export interface ReloaderParts {
-  readonly runtime: Runtime;
+  readonly daemon: {
+    readonly team: Team;
+    /** In one step: no decision sees parts of two teams (TEAM-1). */
+    replaceTeam(next: Team): void;
+    readonly definitions: Pick<Definitions, 'current'>;
+    /** The model of all agents in other processes. */
+    readonly remote: Model;
+    readonly newId: NewId;
+    readonly log: Log;
+  };
   readonly workers: Workers;
   readonly tools: Toolboxes;
   readonly config: Config;
@@ -82,7 +90,7 @@ export class Reloader {
 
   /** As `reload`, for a signal or a changed file: the log gets the outcome. */
   async reloadAndLog(why: string): Promise<void> {
-    const { log } = this.#parts.runtime;
+    const { log } = this.#parts.daemon;
     try {
       const { agents, settings } = await this.reload(SYSTEM_AUTHOR);
       if (agents.length + settings.length === 0) log.info({ why }, 'reload: the configuration is unchanged');
@@ -93,18 +101,18 @@ export class Reloader {
   }
 
   async #reload(by: Author, before: number): Promise<Reloaded> {
-    const { runtime, onReplaced } = this.#parts;
+    const { daemon, onReplaced } = this.#parts;
     const { config, team, changes, settings } = await this.#prepare();
     for (const notice of config.notices)
-      if (!this.#config.notices.includes(notice)) runtime.log.warn({}, notice);
+      if (!this.#config.notices.includes(notice)) daemon.log.warn({}, notice);
     this.#config = config;
-    runtime.replaceTeam(team); // RELOAD-1
+    daemon.replaceTeam(team); // RELOAD-1
     onReplaced(config);
     const conversations = await this.#announce(changes, by);
     if (changes.length + settings.length === 0) return this.#unchanged(before);
     const agents = changes.map(({ agent, change, parts }) => ({ agent, change, parts }));
     const answer = { agents, settings, conversations };
-    runtime.log.info({ by: by.id, ...answer }, 'the configuration was reloaded');
+    daemon.log.info({ by: by.id, ...answer }, 'the configuration was reloaded');
     this.#applied = { number: (this.#applied?.number ?? 0) + 1, answer };
     return answer;
   }
@@ -116,13 +124,13 @@ export class Reloader {
   }
 
   async #prepare(): Promise<Next> {
-    const { runtime, tools, load, models } = this.#parts;
+    const { daemon, tools, load, models } = this.#parts;
     if (!load) throw new ParleyError('RESTART_NEEDED', 'this daemon cannot read its configuration again');
     const config = await load();
     const settings = changedSettings(this.#config, config);
     const prepared = await tools.prepare(config, true);
     try {
-      const { remote, newId } = runtime;
+      const { remote, newId } = daemon;
       const parts = { toolbox: prepared.toolbox, models: await models(config), remote, newId };
       const team = createTeam(config, parts);
       const changes = this.#changesTo(team);
@@ -135,7 +143,7 @@ export class Reloader {
   }
 
   #changesTo(team: Team): TeamChange[] {
-    const { definitions, team: now } = this.#parts.runtime;
+    const { definitions, team: now } = this.#parts.daemon;
     const slugs = new Set([...now.agents.keys(), ...team.agents.keys()]);
     return [...slugs]
       .sort()
@@ -157,10 +165,10 @@ export class Reloader {
     changes: readonly TeamChange[],
     by: Author,
   ): Promise<boolean> {
-    const { runtime, workers } = this.#parts;
+    const { daemon, workers } = this.#parts;
     const { id, state } = worker;
     const isNamed = changes.some(({ agent }) => isParticipant(state, agent));
-    const team = runtime.team.for(state);
+    const team = daemon.team.for(state);
     const isTouched = isNamed || missingForRun(state, team.rules) !== null || hasWorkOfRemoved(state, team);
     try {
       worker.watchApprovals();
@@ -168,7 +176,7 @@ export class Reloader {
       return isNamed;
     } catch (error) {
       const fields = { conversation: id, error: messageOf(error) };
-      runtime.log.warn(fields, 'the change of the team could not be recorded in a conversation');
+      daemon.log.warn(fields, 'the change of the team could not be recorded in a conversation');
       return false;
     }
   }

@@ -38,7 +38,6 @@ import {
 import type { NewId } from '../../kernel/index.ts';
 import { availabilityOf } from '../tools/tool-policy.ts';
 import { toolRules, underPolicy } from '../tools/tool-rules.ts';
-
 /** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;

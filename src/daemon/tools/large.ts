@@ -1,7 +1,6 @@
 import { type Answer, type CallOutcome, firstCodePoints, PREVIEW_LENGTH } from '../../conversation/index.ts';
-import { messageOf } from '../../kernel/index.ts';
-import type { Runtime } from '../runtime.ts';
-
+import { messageOf, type NewId } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 /**
  * Stores a text that is too large for an entry as a file; the entry gets a preview that names the file. An entry larger
  * than the broker's payload would reach no follower.
@@ -32,7 +31,12 @@ export interface Kept {
   readonly fullOutputPath?: string;
 }
 
-type OutputContext = Pick<Runtime, 'store' | 'newId' | 'maxPayload'>;
+export interface OutputContext {
+  readonly store: Pick<ConversationStore, 'toolRecords'>;
+  readonly newId: NewId;
+  /** The limit of the broker, in bytes. */
+  readonly maxPayload: number;
+}
 
 /** A tool result as it is written to the log. */
 export async function keptResult(
@@ -63,7 +67,7 @@ export async function keptReport(
 }
 
 /** Whether an entry with these fields fits the broker's payload. */
-export function fitsPayload(fields: object, keeper: Pick<Runtime, 'maxPayload'>): boolean {
+export function fitsPayload(fields: object, keeper: Pick<OutputContext, 'maxPayload'>): boolean {
   return sizeOf(fields) <= roomOf(keeper);
 }
 
@@ -148,7 +152,7 @@ function preview(content: string): string {
   return firstCodePoints(content, PREVIEW_LENGTH);
 }
 
-function roomOf({ maxPayload }: Pick<Runtime, 'maxPayload'>): number {
+function roomOf({ maxPayload }: Pick<OutputContext, 'maxPayload'>): number {
   return maxPayload * PAYLOAD_SHARE;
 }
 

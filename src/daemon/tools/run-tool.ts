@@ -1,9 +1,9 @@
-import type { ToolOutcome, ToolRun } from '../../agents/index.ts';
+import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/index.ts';
 import { type Effect, toolError, wireCallId } from '../../conversation/index.ts';
-import { messageOf, readArguments } from '../../kernel/index.ts';
+import { type Clock, type Log, messageOf, readArguments } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
-import type { Runtime } from '../runtime.ts';
-import { keptResult } from './large.ts';
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
+import { keptResult, type OutputContext } from './large.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.
@@ -16,6 +16,23 @@ import { keptResult } from './large.ts';
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent'>;
+
+/** What a tool call needs of the daemon. */
+export interface ToolCallContext extends OutputContext {
+  readonly team: { readonly toolbox: Toolbox };
+  readonly ownership: {
+    /** `recordRequests` is of use (RUN-TOOL-1). */
+    readonly recordsProve: boolean;
+    /** False: another daemon owns the conversation by now. */
+    mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
+  };
+  publishAudit(conversation: string, record: AuditRecord): void;
+  readonly now: Clock;
+  readonly log: Log;
+  readonly reach: ReachCrashPoint;
+  /** Aborted when the grace period is over: running work is dropped and stays outstanding in the log. */
+  readonly shutdown: AbortSignal;
+}
 
 export interface ToolResult {
   readonly result: string;
@@ -34,11 +51,11 @@ export async function recordRequests(
   conversation: string,
   effects: readonly Effect[],
   known: Requests,
-  runtime: Pick<Runtime, 'store' | 'ownership' | 'now' | 'log'>,
+  daemon: Pick<ToolCallContext, 'store' | 'ownership' | 'now' | 'log'>,
 ): Promise<Map<string, AuditRecord>> {
   const recorded = new Map<string, AuditRecord>();
   const missing: ToolEffect[] = [];
-  for (const effect of runtime.ownership.isShared ? [] : effects) {
+  for (const effect of daemon.ownership.recordsProve ? effects : []) {
     if (effect.type !== 'run-tool') continue;
     const record = known.get(wireCallId(effect.call));
     if (record?.tool === effect.name && record.arguments === effect.arguments)
@@ -46,15 +63,15 @@ export async function recordRequests(
     else missing.push(effect);
   }
   if (missing.length === 0) return recorded;
-  const records = missing.map((effect) => requestOf(effect, runtime));
+  const records = missing.map((effect) => requestOf(effect, daemon));
   try {
-    await runtime.store.toolRecords.append(conversation, records);
+    await daemon.store.toolRecords.append(conversation, records);
     for (const record of records) {
       const { entry: index, position } = record.call;
       recorded.set(wireCallId({ index, position }), record);
     }
   } catch (error) {
-    runtime.log.warn(
+    daemon.log.warn(
       { conversation, error: messageOf(error) },
       'tool requests could not be recorded in the audit log; retrying',
     );
@@ -62,14 +79,14 @@ export async function recordRequests(
   return recorded;
 }
 
-function requestOf(effect: ToolEffect, runtime: Pick<Runtime, 'now'>): AuditRecord {
-  return recordOf('ToolCallRequested', effect, runtime, { arguments: effect.arguments });
+function requestOf(effect: ToolEffect, daemon: Pick<ToolCallContext, 'now'>): AuditRecord {
+  return recordOf('ToolCallRequested', effect, daemon, { arguments: effect.arguments });
 }
 
 function recordOf(
   type: AuditRecord['type'],
   { call: { index: entry, position }, name: tool }: ToolEffect,
-  { now }: Pick<Runtime, 'now'>,
+  { now }: Pick<ToolCallContext, 'now'>,
   more: Partial<AuditRecord> = {},
 ): AuditRecord {
   return { type, call: { entry, position }, tool, at: new Date(now()).toISOString(), ...more };
@@ -79,38 +96,38 @@ function recordOf(
 export async function runTool(
   conversation: string,
   effect: ToolEffect,
-  runtime: Runtime,
+  daemon: ToolCallContext,
   signal: AbortSignal,
   requested?: AuditRecord,
 ): Promise<ToolResult | null> {
   const record = async (entry: AuditRecord) => {
-    if (entry !== requested) await runtime.store.toolRecords.append(conversation, [entry]);
-    runtime.publishAudit(conversation, entry); // only durable records
+    if (entry !== requested) await daemon.store.toolRecords.append(conversation, [entry]);
+    daemon.publishAudit(conversation, entry); // only durable records
   };
   try {
-    runtime.reach('before-tool-record');
-    await record(requested ?? requestOf(effect, runtime));
-    await record(recordOf('ToolCallStarted', effect, runtime));
+    daemon.reach('before-tool-record');
+    await record(requested ?? requestOf(effect, daemon));
+    await record(recordOf('ToolCallStarted', effect, daemon));
   } catch (error) {
     return {
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
     };
   }
   // Recorded but not run: the new owner reports its outcome as unknown, which is always safe.
-  if (!(await runtime.ownership.mayAct(conversation, signal))) return null;
-  runtime.reach('before-tool');
-  const outcome = await run(conversation, effect, runtime, signal);
-  runtime.reach('after-tool');
-  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null;
-  const result = await inline(conversation, textOf(outcome), runtime);
-  const completed = recordOf('ToolCallCompleted', effect, runtime, { result: result.result });
+  if (!(await daemon.ownership.mayAct(conversation, signal))) return null;
+  daemon.reach('before-tool');
+  const outcome = await run(conversation, effect, daemon, signal);
+  daemon.reach('after-tool');
+  if (outcome.kind === 'aborted' && daemon.shutdown.aborted) return null;
+  const result = await inline(conversation, textOf(outcome), daemon);
+  const completed = recordOf('ToolCallCompleted', effect, daemon, { result: result.result });
   await record(completed).catch((error: unknown) => {
-    runtime.log.warn(
+    daemon.log.warn(
       { conversation, error: messageOf(error) },
       'a result could not be recorded in the audit log',
     );
   });
-  runtime.reach('after-tool-record');
+  daemon.reach('after-tool-record');
   return result;
 }
 
@@ -127,7 +144,7 @@ async function run(
     accepts,
     traceparent,
   }: ToolEffect,
-  runtime: Runtime,
+  daemon: ToolCallContext,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
   const parsed = readArguments(text);
@@ -144,7 +161,7 @@ async function run(
     isApproved,
     ...(traceparent !== undefined && { traceparent }),
   };
-  const { toolbox } = runtime.team;
+  const { toolbox } = daemon.team;
   if (accepts !== undefined) await toolbox.accept?.(name, accepts);
   return toolbox.run(given, signal);
 }
@@ -160,8 +177,8 @@ function textOf(outcome: ToolOutcome): string {
   }
 }
 
-async function inline(conversation: string, content: string, runtime: Runtime): Promise<ToolResult> {
-  const kept = await keptResult(conversation, content, runtime);
+async function inline(conversation: string, content: string, daemon: ToolCallContext): Promise<ToolResult> {
+  const kept = await keptResult(conversation, content, daemon);
   if ('error' in kept) {
     const message = `the result was too large to show and could not be kept: ${kept.error}`;
     return { result: toolError('OUTPUT_NOT_KEPT', message) };

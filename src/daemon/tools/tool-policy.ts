@@ -2,7 +2,6 @@ import type { ResolvedPath, Risk, Ruling, ToolAvailability, ToolDefinition } fro
 import type { Config } from '../../config/index.ts';
 import { commandsIn, coversTool, forTool, plainCommand } from '../../conversation/index.ts';
 import { foldPath, type LinearPattern, linearPattern } from '../../kernel/index.ts';
-
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 
 /** The configured risk overrides the tool's own. */

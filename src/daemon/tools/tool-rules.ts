@@ -19,7 +19,6 @@ import {
 import { inOneLine, readArguments } from '../../kernel/index.ts';
 import { hasReplacedArguments } from './large.ts';
 import { availabilityOf, riskOf, rulingOn } from './tool-policy.ts';
-
 /**
  * Decides which tool calls run without an approval. The first matching rule of the policy decides; without one a safe call
  * runs and a risky one needs an approval. A tool that the policy forbids an agent entirely is not available to it.

@@ -311,16 +311,16 @@ export function noDefinition(agent: string): ParleyError {
 
 export type Tally = { -readonly [K in keyof WhatIfTally]: WhatIfTally[K] };
 
-export function emptyTally(): Tally {
+function emptyTally(): Tally {
   return { same: 0, different: 0, diverged: 0, failed: 0, interrupted: 0, used: NOTHING_USED };
 }
 
-export function addRun(tally: Tally, { verdict, used }: WhatIfRun): void {
+function addRun(tally: Tally, { verdict, used }: WhatIfRun): void {
   tally[verdict] += 1;
   tally.used = usedTogether([tally.used, used]);
 }
 
-export function recordedOf({ steps }: RecordedTurn, entries: readonly Entry[]): WhatIfTurn['recorded'] {
+function recordedOf({ steps }: RecordedTurn, entries: readonly Entry[]): WhatIfTurn['recorded'] {
   const answers = steps.flatMap(({ index }) => entries[index] ?? []);
   const last = answers.at(-1);
   const [first] = answers;
@@ -340,7 +340,7 @@ export function recordedOf({ steps }: RecordedTurn, entries: readonly Entry[]): 
   };
 }
 
-export function reportedRun(run: Run, recorded: WhatIfTurn['recorded']): WhatIfRun {
+function reportedRun(run: Run, recorded: WhatIfTurn['recorded']): WhatIfRun {
   return { ...run, toolCalls: [...run.toolCalls], verdict: verdictOn(run, recorded) };
 }
 

@@ -2,9 +2,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { rowOf } from '../../../src/daemon/conversations/projections.ts';
+import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
-import { stateOf } from '../../../src/daemon/offline/fsck.ts';
 import { openFileStore, openWhatIfFiles } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { rowOf } from '../../../src/daemon/conversations/projections.ts';
+import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
-import { stateOf } from '../../../src/daemon/offline/fsck.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 

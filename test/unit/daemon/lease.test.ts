@@ -1,16 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { createWorld, postCommand, type World } from './world.ts';
-
-/** One daemon of several, as its peers see it. No other daemon owns anything. */
-const ALONE: LeaseHolder = {
-  daemon: 'one',
-  ingressLife: () => undefined,
-  mayTakeOver: () => true,
-  mayAct: async () => true,
-  publishGivenUp: () => undefined,
-};
+import { AMONG_OTHERS, createWorld, leasedOwner, postCommand, type World } from './world.ts';
 
 describe('a claim', () => {
   let world: World;
@@ -19,7 +9,7 @@ describe('a claim', () => {
   it('is lost, and starts nothing, when another daemon appended after it before the answer arrived', async () => {
     world = createWorld();
     const { runtime, workers } = world;
-    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
+    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     world.faults.push({ kind: 'appended', length: 9 }); // the log's own length says otherwise
     await expect(workers.submit('demo', postCommand('m1', 'hello'))).rejects.toMatchObject({
       code: 'CONVERSATION_MOVED',
@@ -31,7 +21,7 @@ describe('a claim', () => {
   it('is kept when a reader asked the server before it was appended, and is answered afterwards', async () => {
     world = createWorld();
     const { runtime, workers } = world;
-    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
+    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     let answerLate = () => {};
     const newest = vi.fn(async () => null);
     newest.mockReturnValueOnce(
@@ -57,7 +47,7 @@ describe('a claim', () => {
     await world.end();
     world = createWorld({ disk });
     const { runtime, workers } = world;
-    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
+    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     const { toolRecords } = runtime.store;
     const read = toolRecords.read.bind(toolRecords);
     toolRecords.read = () => Promise.reject(new Error('the server fell silent'));

@@ -49,7 +49,7 @@ describe('a reload', () => {
       createTeam(config, { toolbox, models: await models(config), remote: model, newId: runtime.newId }),
     );
     return new Reloader({
-      ...{ runtime, workers, config, load, models, tools: { prepare }, onReplaced: () => undefined },
+      ...{ daemon: runtime, workers, config, load, models, tools: { prepare }, onReplaced: () => undefined },
     });
   }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
-import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
+import type { LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
 import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
-import { createWorld } from './world.ts';
+import { createWorld, leasedOwner } from './world.ts';
 
 const EFFECT = {
   type: 'run-tool',
@@ -127,7 +127,9 @@ describe('a call where several daemons share the work', () => {
       mayTakeOver: () => false,
       publishGivenUp: () => undefined,
     };
-    Object.assign(called.world.runtime, { ownership: leasedOwnership({ ...self, mayAct }) });
+    Object.assign(called.world.runtime, {
+      ownership: leasedOwner({ ...self, mayAct }, called.world.runtime.store),
+    });
     return called;
   };
 

@@ -32,7 +32,7 @@ function beside(owner: 'here' | 'there', heard: readonly ApiAnswer[], own: ApiAn
     handled.push(request);
     return own;
   };
-  const api = new SharedApi({ handle, room: 1_000, runtime: { newId: () => 'new' } } as never, parts);
+  const api = new SharedApi({ handle, room: 1_000, daemon: { newId: () => 'new' } } as never, parts);
   const ask = (endpoint: string, body: object) => api.handle({ endpoint, publisher: 'alice', body });
   return { ask, sent, handled, leaving };
 }

@@ -1,18 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import type { LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
-import { audited } from '../../../src/daemon/conversations/worker/worker-items.ts';
+import { audited } from '../../../src/daemon/conversations/worker/decider.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+import {
+  AMONG_OTHERS,
+  createWorld,
+  type Holder,
+  postCommand,
+  type World,
+  type WorldOptions,
+} from './world.ts';
 
-const SHARED: LeaseHolder = {
-  daemon: 'one',
-  ingressLife: () => undefined,
-  mayTakeOver: () => true,
-  mayAct: async () => true,
-  publishGivenUp: () => undefined,
-};
 const TOOLS = {
   judge: () => ({ kind: 'run', risk: 'safe' }) as const,
   fingerprint: (text: string) => text,
@@ -83,17 +82,17 @@ describe('the requests of tools in the audit log', () => {
   });
 
   it('follow the starts with shared logs, so that a refused append leaves none', async () => {
-    const happened = await calling({ self: SHARED });
+    const happened = await calling({ self: AMONG_OTHERS });
     expect(happened[0]).toMatch(/^appended/);
     expect(happened.filter((text) => isOf(text, 'ToolCallRequested', ENDED))).toHaveLength(4);
   });
 });
 
 describe('a request without a start', () => {
-  it.each<[string, LeaseHolder | null, readonly number[], (string | null)[]]>([
+  it.each<[string, Holder | null, readonly number[], (string | null)[]]>([
     ['proves that nothing ran, in an audit log of this daemon alone', null, [], [null]],
     ['proves nothing where a line cannot be read', null, [2], []],
-    ['proves nothing where logs are shared: the daemon before may still write', SHARED, [], []],
+    ['proves nothing where logs are shared: the daemon before may still write', AMONG_OTHERS, [], []],
   ])('%s', async (_, self, unreadable, expected) => {
     const world = createWorld({ disk: createMemoryDisk(), self: self ?? undefined });
     const call = { entry: 3, position: 0 };

@@ -3,7 +3,7 @@ import { EMPTY_STATE } from '../../../src/conversation/index.ts';
 import { rowOf } from '../../../src/daemon/conversations/projections.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { createWorld, postCommand, type World } from './world.ts';
+import { AMONG_OTHERS, createWorld, leasedOwner, postCommand, type World } from './world.ts';
 
 describe('the conversations in memory', () => {
   let disk: MemoryDisk;
@@ -75,7 +75,9 @@ describe('the conversations in memory', () => {
 
   it('are compared with a shared log when they were in memory before, since one that is opened reads its log', async () => {
     const newest = vi.fn(async () => null);
-    Object.defineProperty(world.runtime.store, 'shared', { value: { newest } });
+    const { runtime } = world;
+    Object.defineProperty(runtime.store, 'shared', { value: { newest } });
+    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     await world.workers.current('demo', true);
     expect(newest).not.toHaveBeenCalled();
     await world.workers.current('demo', true);

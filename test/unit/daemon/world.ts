@@ -27,15 +27,15 @@ import {
 import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
 import { Search } from '../../../src/daemon/api/search.ts';
-import { type LeaseHolder, leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
-import { SOLE_OWNER } from '../../../src/daemon/conversations/ownership.ts';
+import { LeasedOwner, type LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
+import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
+import type { Runtime } from '../../../src/daemon/create-runtime.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
-import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
@@ -72,7 +72,7 @@ export interface WorldOptions {
   /** Default: one in memory. */
   readonly store?: ConversationStore;
   /** Among others that share the work. */
-  readonly self?: LeaseHolder;
+  readonly self?: Holder;
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
@@ -95,6 +95,25 @@ export interface WorldOptions {
   readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
   readonly alice?: Partial<PublisherConfig>;
+}
+
+export type Holder = Omit<LeaseHolder, 'logs'>;
+
+/** A daemon beside others, of which none owns anything. */
+export const AMONG_OTHERS: Holder = {
+  daemon: 'one',
+  ingressLife: () => undefined,
+  mayTakeOver: () => true,
+  mayAct: async () => true,
+  publishGivenUp: () => undefined,
+};
+
+/** The logs are those of the store; one that is not shared has nothing from other daemons. */
+export function leasedOwner(holder: Holder, store: ConversationStore): LeasedOwner {
+  const newest = async (conversation: string) =>
+    store.shared ? store.shared.newest(conversation) : { sequence: 0, length: null, status: null };
+  const origin = async (conversation: string) => store.shared?.origin(conversation) ?? null;
+  return new LeasedOwner({ ...holder, logs: { newest, origin } });
 }
 
 const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
@@ -174,7 +193,7 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     progress: new IngressProgress(null),
     attempts: new Attempts(store, options.attempts ?? null),
-    ownership: options.self ? leasedOwnership(options.self) : SOLE_OWNER,
+    ownership: options.self ? leasedOwner(options.self, store) : new SoleOwner(),
     get team() {
       return current;
     },

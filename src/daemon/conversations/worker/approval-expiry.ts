@@ -1,6 +1,5 @@
 import type { PendingApproval } from '../../../conversation/index.ts';
 import type { Clock, Timers } from '../../../kernel/index.ts';
-
 /**
  * Expires the approvals of one conversation, if the configuration sets a limit.
  *

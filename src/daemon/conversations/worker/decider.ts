@@ -1,22 +1,76 @@
 import type { Requests } from '../../../agents/index.ts';
-import type { Decision, Effect, Entry } from '../../../conversation/index.ts';
-import type { Runtime } from '../../runtime.ts';
-import type { ConversationOwner } from '../ownership.ts';
-import type { Ledger } from './ledger.ts';
-import { type PrepareContext, type PreparedRequest, prepareCalls, TurnTimes } from './prepare.ts';
 import {
-  audited,
-  decisionFailure,
-  EMPTY_DECISION,
-  type Item,
-  isPost,
-  NO_SENDER,
-  sequencesOf,
-} from './worker-items.ts';
+  type AuditedOutcome,
+  auditedOutcomes,
+  type Command,
+  type Decision,
+  type Effect,
+  type Entry,
+  type Reply,
+} from '../../../conversation/index.ts';
+import { type Clock, messageOf, ParleyError } from '../../../kernel/index.ts';
+import type { ConversationStore } from '../../../persistence/index.ts';
+import type { ReachCrashPoint } from '../../observe/crash-points.ts';
+import type { Definitions } from '../../team/definitions.ts';
+import type { ConversationOwner, Ownership } from '../ownership.ts';
+import type { Ledger } from './ledger.ts';
+import {
+  type CallContext,
+  type PrepareContext,
+  type PreparedRequest,
+  prepareCalls,
+  TurnTimes,
+} from './prepare.ts';
+export interface Item {
+  readonly command: Command;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+  readonly onDurable: (() => void) | undefined;
+}
 
-export interface DeciderParts {
+/** For decisions without a sender. */
+const NO_SENDER: Item = {
+  command: { type: 'recover' },
+  resolve: () => undefined,
+  reject: () => undefined,
+  onDurable: undefined,
+};
+const EMPTY_DECISION: Decision = { entries: [], effects: [], reply: { kind: 'done' } };
+
+/** A bug, not retryable. */
+function decisionFailure(cause: unknown): ParleyError {
+  if (cause instanceof ParleyError) return cause;
+  return new ParleyError('DECISION_FAILED', `the daemon failed to decide on it: ${messageOf(cause)}`, {
+    hint: 'this is a bug in Parley: report it with the post and the log of the daemon',
+    cause,
+  });
+}
+
+export function isPost({ command }: Item): boolean {
+  return command.type === 'post';
+}
+
+/** The ingress sequences of the posts among them. */
+function sequencesOf(items: readonly Item[]): number[] {
+  return items.flatMap(({ command }) =>
+    command.type === 'post' && command.ingressSequence !== undefined ? [command.ingressSequence] : [],
+  );
+}
+
+/** What decisions need of the daemon. */
+export interface DeciderContext extends CallContext {
+  readonly store: Pick<ConversationStore, 'toolRecords'>;
+  readonly ownership: Pick<Ownership, 'recordsProve'>;
+  readonly definitions: Definitions;
+  /** Notes which posts are being decided, in case one crashes the daemon. */
+  readonly attempts: { deciding(sequences: readonly number[]): void; decided(): void };
+  readonly now: Clock;
+  readonly reach: ReachCrashPoint;
+}
+
+interface DeciderParts {
   readonly id: string;
-  readonly runtime: Runtime;
+  readonly daemon: DeciderContext;
   readonly ledger: Ledger;
   readonly owner: ConversationOwner;
   readonly reserved: PrepareContext['reserved'];
@@ -35,23 +89,22 @@ export class Decider {
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
-    this.#times = new TurnTimes(parts.runtime.elapsed);
+    this.#times = new TurnTimes(parts.daemon.elapsed);
     this.#requests = this.#newRequests();
   }
 
   /** WORKER-4: the claim is decided first. Null: none is needed. */
   async takeOver(items: readonly Item[], isLeaving: boolean): Promise<Decision | null> {
-    const { id, runtime, ledger, owner } = this.#parts;
-    if (!runtime.ownership.isShared) return null;
+    const { id, daemon, ledger, owner } = this.#parts;
     const command = await owner.claim({
       state: ledger.state,
       commands: items.map((item) => item.command),
-      audited: () => audited(id, runtime),
+      audited: () => audited(id, daemon),
       isLeaving,
-      reach: runtime.reach,
+      reach: daemon.reach,
     });
     if (command === null) return null;
-    return ledger.conversation.decide(command, runtime.now());
+    return ledger.conversation.decide(command, daemon.now());
   }
 
   /** `before`: the length of the log before `taking`, which is undone if nothing else needs it. */
@@ -65,16 +118,15 @@ export class Decider {
   }
 
   #decideEach(items: readonly Item[]): Decided[] {
-    const { id, runtime, ledger } = this.#parts;
-    runtime.attempts.deciding(sequencesOf(items));
+    const { id, daemon, ledger } = this.#parts;
+    daemon.attempts.deciding(sequencesOf(items));
     const { conversation } = ledger;
     return items.flatMap((item) => {
       const length = conversation.entries.length;
       try {
-        if (runtime.ownership.isShared && item.command.type === 'claim')
-          return [{ item, decision: EMPTY_DECISION }];
-        if (isPost(item)) runtime.reach('before-decision', id);
-        return [{ item, decision: conversation.decide(item.command, runtime.now()) }];
+        if (item.command.type === 'claim') return [{ item, decision: EMPTY_DECISION }]; // decided by `takeOver`
+        if (isPost(item)) daemon.reach('before-decision', id);
+        return [{ item, decision: conversation.decide(item.command, daemon.now()) }];
       } catch (error) {
         this.undo(length); // it may be applied in part
         item.reject(decisionFailure(error));
@@ -85,16 +137,16 @@ export class Decider {
 
   /** Names the definition of each new turn, and builds the requests of the decided model calls. */
   prepare(entries: readonly Entry[], effects: readonly Effect[]): Map<Effect, PreparedRequest> {
-    const { runtime, ledger, reserved } = this.#parts;
+    const { daemon, ledger, reserved } = this.#parts;
     const { conversation } = ledger;
     try {
-      runtime.definitions.name(entries, runtime.team.for(conversation.state));
-      const context = { conversation, requests: this.#requests, runtime, times: this.#times, reserved };
+      daemon.definitions.name(entries, daemon.team.for(conversation.state));
+      const context = { conversation, requests: this.#requests, daemon, times: this.#times, reserved };
       return prepareCalls(effects, context);
     } catch (error) {
       throw decisionFailure(error);
     } finally {
-      runtime.attempts.decided();
+      daemon.attempts.decided();
     }
   }
 
@@ -105,7 +157,19 @@ export class Decider {
   }
 
   #newRequests(): Requests {
-    const { id, runtime } = this.#parts;
-    return runtime.definitions.requestsOf(id, (state) => runtime.team.for(state));
+    const { id, daemon } = this.#parts;
+    return daemon.definitions.requestsOf(id, (state) => daemon.team.for(state));
   }
+}
+
+/**
+ * The audited outcomes of calls whose result may be missing in the log. A missing record
+ * proves nothing where a failed daemon may still write to the audit log.
+ */
+export async function audited(
+  id: string,
+  { store, ownership }: Pick<DeciderContext, 'store' | 'ownership'>,
+): Promise<AuditedOutcome[]> {
+  const { records, unreadable } = await store.toolRecords.read(id);
+  return auditedOutcomes(records, ownership.recordsProve && unreadable.length === 0);
 }

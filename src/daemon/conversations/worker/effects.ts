@@ -1,25 +1,30 @@
 import {
   callModel,
+  type LiveText,
   type ModelRequest,
   type Prose,
+  type Retry,
   reductionEntry,
   summarise,
 } from '../../../agents/index.ts';
+import type { LiveChunk } from '../../../bus/index.ts';
 import { type Command, type Effect, type Entry, wireCallId } from '../../../conversation/index.ts';
 import {
+  type Clock,
   type LinkedAbort,
   linkedAbort,
   MAX_TIMER_MS,
   messageOf,
+  type Timers,
   type TraceContext,
   traceparentOf,
 } from '../../../kernel/index.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
 import { hasNoCaller, Lineage } from '../../../traces/index.ts';
-import type { Runtime } from '../../runtime.ts';
-import type { RunningAgent } from '../../team/team.ts';
+import type { Telemetry } from '../../observe/telemetry.ts';
+import type { RunningAgent, Team } from '../../team/team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
-import { recordRequests, runTool } from '../../tools/run-tool.ts';
+import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
 import type {
   CallEffect,
   LimitReached,
@@ -39,25 +44,39 @@ import type {
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 
+/** What effects need of the daemon. */
+export interface EffectsContext extends ToolCallContext {
+  readonly team: Pick<Team, 'toolbox' | 'retry' | 'limits'>;
+  readonly elapsed: Clock;
+  readonly timers: Timers;
+  readonly telemetry: Pick<Telemetry, 'modelCalled'>;
+  /** Null: no traces are exported, and no context is passed on. */
+  readonly traces: object | null;
+  readonly liveText: LiveText;
+  publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  /** By turn: the repeated model calls of this daemon. `since`: milliseconds since the epoch. */
+  readonly retries: Map<string, Retry & { readonly since: number }>;
+}
+
 export class Effects {
   readonly #running = new Map<string, Set<LinkedAbort>>();
   readonly #reserved = new Map<string, ReservedCall>();
   readonly #settled = new Set<Promise<void>>();
   #requests = new Map<string, AuditRecord>();
   readonly #conversation: string;
-  readonly #runtime: Runtime;
+  readonly #daemon: EffectsContext;
   readonly #report: (command: Command) => void;
   /** The durable entries. */
   readonly #entries: () => readonly Entry[];
 
   constructor(
     conversation: string,
-    runtime: Runtime,
+    daemon: EffectsContext,
     report: (command: Command) => void,
     entries: () => readonly Entry[],
   ) {
     this.#conversation = conversation;
-    this.#runtime = runtime;
+    this.#daemon = daemon;
     this.#report = report;
     this.#entries = entries;
   }
@@ -74,7 +93,7 @@ export class Effects {
   /** Must be called before the entries that request these effects are appended. */
   async announce(effects: readonly Effect[]): Promise<void> {
     if (this.#requests.size === 0 && !effects.some(({ type }) => type === 'run-tool')) return;
-    this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#runtime);
+    this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#daemon);
   }
 
   start(effect: Effect, prepared: PreparedCall | undefined): void {
@@ -100,7 +119,7 @@ export class Effects {
   #track(work: Promise<void>): void {
     const tracked: Promise<void> = work
       .catch((error: unknown) => {
-        this.#runtime.log.error(
+        this.#daemon.log.error(
           { conversation: this.#conversation, error: messageOf(error) },
           'an effect failed',
         );
@@ -131,13 +150,13 @@ export class Effects {
     const abort = this.#begin(turnId);
     try {
       const prose = await this.#summarise(effect, call, abort);
-      if (this.#runtime.shutdown.aborted) return;
+      if (this.#daemon.shutdown.aborted) return;
       const { text = null, failure, ...written } = prose ?? {};
       if (failure !== undefined) this.#warnOfExtract(agent, setup, failure);
       const writtenBy = text === null ? 'extract' : 'model';
       const entryWith = (content: string) =>
         reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
-      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.#runtime));
+      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.#daemon));
       const entry = entryWith(content);
       this.#report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
     } finally {
@@ -146,7 +165,7 @@ export class Effects {
   }
 
   #warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
-    this.#runtime.log.warn(
+    this.#daemon.log.warn(
       { conversation: this.#conversation, agent, model: summariser?.profile.name, reason },
       'the summary model returned no summary; an extract replaces it',
     );
@@ -159,18 +178,18 @@ export class Effects {
     { signal }: LinkedAbort,
   ): Promise<Prose | null> {
     if (!summariser) return null;
-    const [runtime, conversation] = [this.#runtime, this.#conversation];
-    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), MAX_TIMER_MS));
+    const [daemon, conversation] = [this.#daemon, this.#conversation];
+    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - daemon.elapsed(), MAX_TIMER_MS));
     try {
       return await summarise(
         reduction,
         { ...summariser, timeoutMs: left },
         { conversation, agent, turnId },
         {
-          ...{ retry: runtime.team.retry, signal, random: Math.random },
-          ...{ elapsed: runtime.elapsed, timers: runtime.timers },
+          ...{ retry: daemon.team.retry, signal, random: Math.random },
+          ...{ elapsed: daemon.elapsed, timers: daemon.timers },
           onCallEnded: (outcome) =>
-            runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
+            daemon.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);
             if (isAllowed) this.#reserved.set(turnId, { agent, ...reservation });
@@ -186,46 +205,46 @@ export class Effects {
   /** One model call within the remaining time of its turn (L15). */
   async #callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
     const { setup, request, upTo, deadline, estimatedTokens } = prepared;
-    const runtime = this.#runtime;
+    const daemon = this.#daemon;
     const abort = this.#begin(request.turnId);
     this.#reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
     let limit: LimitReached | undefined;
-    const cancelLimit = runtime.timers.after(
-      Math.max(0, Math.min(deadline - runtime.elapsed(), MAX_TIMER_MS)),
+    const cancelLimit = daemon.timers.after(
+      Math.max(0, Math.min(deadline - daemon.elapsed(), MAX_TIMER_MS)),
       () => {
-        const seconds = runtime.team.limits.turnSeconds;
+        const seconds = daemon.team.limits.turnSeconds;
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
     );
     try {
-      runtime.reach('before-model-call');
-      const startedAt = runtime.elapsed();
+      daemon.reach('before-model-call');
+      const startedAt = daemon.elapsed();
       let firstTokenMs: number | undefined;
       const reported = await callModel(
         this.#traced(request),
         { upTo, estimatedTokens },
         {
           model: setup.model,
-          retry: runtime.team.retry,
+          retry: daemon.team.retry,
           signal: abort.signal,
-          elapsed: runtime.elapsed,
+          elapsed: daemon.elapsed,
           live: {
-            text: runtime.liveText,
+            text: daemon.liveText,
             publish: (chunk) => {
-              firstTokenMs ??= Math.round(runtime.elapsed() - startedAt);
-              runtime.publishLive(this.#conversation, request.agent, chunk);
+              firstTokenMs ??= Math.round(daemon.elapsed() - startedAt);
+              daemon.publishLive(this.#conversation, request.agent, chunk);
             },
           },
-          onRetry: (retry) => runtime.retries.set(request.turnId, { ...retry, since: runtime.now() }),
-          timers: runtime.timers,
+          onRetry: (retry) => daemon.retries.set(request.turnId, { ...retry, since: daemon.now() }),
+          timers: daemon.timers,
           random: Math.random,
           price: setup.profile.price,
         },
       );
-      runtime.reach('after-model-call');
-      const command = await keptReport(this.#conversation, reported, runtime);
-      runtime.telemetry.modelCalled(
+      daemon.reach('after-model-call');
+      const command = await keptReport(this.#conversation, reported, daemon);
+      daemon.telemetry.modelCalled(
         this.#conversation,
         setup.card.runtime === 'bus' ? null : setup.profile.name,
         prepared.number,
@@ -233,7 +252,7 @@ export class Effects {
         firstTokenMs,
       );
       const wasAborted = command.type === 'model-aborted';
-      if (wasAborted && !limit && runtime.shutdown.aborted) return;
+      if (wasAborted && !limit && daemon.shutdown.aborted) return;
       const isTooLong = command.type === 'model-failed' && wasTooLong(command, prepared);
       const shorter = isTooLong ? prepared.tooLong() : null;
       if (shorter) {
@@ -243,7 +262,7 @@ export class Effects {
       this.#report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       cancelLimit();
-      runtime.retries.delete(request.turnId);
+      daemon.retries.delete(request.turnId);
       this.#end(request.turnId, abort);
       this.#reserved.delete(request.turnId);
     }
@@ -255,18 +274,18 @@ export class Effects {
     const requested = this.#requests.get(wireCallId(call));
     this.#requests.delete(wireCallId(call));
     const abort = this.#begin(turnId);
-    const startedAt = this.#runtime.elapsed();
+    const startedAt = this.#daemon.elapsed();
     try {
       const traceparent = this.#traceparent(turnId, (lineage) => lineage.toolCall(turnId, call));
       const ran = await runTool(
         this.#conversation,
         { ...effect, ...traceparent },
-        this.#runtime,
+        this.#daemon,
         abort.signal,
         requested,
       );
       if (ran === null) return;
-      const duration = Math.round(this.#runtime.elapsed() - startedAt);
+      const duration = Math.round(this.#daemon.elapsed() - startedAt);
       this.#report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
       this.#end(turnId, abort);
@@ -287,7 +306,7 @@ export class Effects {
     spanIn: (lineage: Lineage) => TraceContext,
   ): { readonly traceparent?: string } {
     const entries = this.#entries();
-    const isTraced = this.#runtime.traces !== null;
+    const isTraced = this.#daemon.traces !== null;
     if (!isTraced && hasNoCaller(turnId, entries)) return {};
     const lineage = new Lineage(this.#conversation, entries);
     const traceparent = isTraced ? traceparentOf(spanIn(lineage)) : lineage.caller(turnId);
@@ -295,7 +314,7 @@ export class Effects {
   }
 
   #begin(turnId: string): LinkedAbort {
-    const abort = linkedAbort(this.#runtime.shutdown);
+    const abort = linkedAbort(this.#daemon.shutdown);
     this.#running.set(turnId, (this.#running.get(turnId) ?? new Set()).add(abort));
     return abort;
   }

@@ -4,10 +4,16 @@ import {
   type Entry,
   hasOutstandingWork,
 } from '../../../conversation/index.ts';
-import type { ConversationLog, OpenedLog, WorkStatus } from '../../../persistence/index.ts';
-import type { Runtime } from '../../runtime.ts';
+import type {
+  ConversationLog,
+  ConversationStore,
+  OpenedLog,
+  WorkStatus,
+} from '../../../persistence/index.ts';
+import type { ReachCrashPoint } from '../../observe/crash-points.ts';
+import type { Definitions } from '../../team/definitions.ts';
+import type { Team } from '../../team/team.ts';
 import { saveProjections } from '../projections.ts';
-
 /**
  * The log of one conversation in memory: the decided state and the durable state.
  *
@@ -15,23 +21,28 @@ import { saveProjections } from '../projections.ts';
  * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
  */
 
-type LedgerRuntime = Pick<Runtime, 'store' | 'team' | 'reach' | 'definitions'>;
+export interface LedgerContext {
+  readonly store: ConversationStore;
+  readonly team: Pick<Team, 'for'>;
+  readonly definitions: Pick<Definitions, 'store'>;
+  readonly reach: ReachCrashPoint;
+}
 
 export class Ledger {
   /** The decided state: ahead of the durable one while an append is in progress. */
   readonly conversation: Conversation;
   readonly #id: string;
-  readonly #runtime: LedgerRuntime;
+  readonly #daemon: LedgerContext;
   readonly #log: ConversationLog;
   #durable: ConversationState;
   #isMarked: boolean;
 
-  constructor(id: string, runtime: LedgerRuntime, isMarked: boolean, { log, entries }: OpenedLog) {
+  constructor(id: string, daemon: LedgerContext, isMarked: boolean, { log, entries }: OpenedLog) {
     this.#id = id;
-    this.#runtime = runtime;
+    this.#daemon = daemon;
     this.#isMarked = isMarked;
     this.#log = log;
-    this.conversation = new Conversation((state) => runtime.team.for(state).rules, entries, id);
+    this.conversation = new Conversation((state) => daemon.team.for(state).rules, entries, id);
     this.#durable = this.conversation.state;
   }
 
@@ -62,7 +73,7 @@ export class Ledger {
 
   /** Appends the entries decided since the log had length `before`. False: another process appended first. */
   async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
-    const { store, reach, definitions } = this.#runtime;
+    const { store, reach, definitions } = this.#daemon;
     await definitions.store(entries); // DEFINITIONS-1
     if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
       await store.markOpen(this.#id); // LEDGER-2
@@ -85,13 +96,13 @@ export class Ledger {
 
   async saveProjections(): Promise<void> {
     const entries = this.entries(0, this.#durable.length);
-    await saveProjections(this.#id, this.#durable, entries, this.#runtime.store);
+    await saveProjections(this.#id, this.#durable, entries, this.#daemon.store);
   }
 
   /** LEDGER-2: only without outstanding work. */
   async clearMark(): Promise<void> {
     if (!this.#isMarked || this.hasOutstandingWork) return;
-    await this.#runtime.store.clearOpen(this.#id);
+    await this.#daemon.store.clearOpen(this.#id);
     this.#isMarked = false;
   }
 

@@ -16,9 +16,8 @@ import {
   usedFor,
 } from '../../../conversation/index.ts';
 import type { Clock, Refusal } from '../../../kernel/index.ts';
-import type { Runtime } from '../../runtime.ts';
-import type { RunningAgent } from '../../team/team.ts';
-
+import type { Definitions } from '../../team/definitions.ts';
+import type { RunningAgent, Team } from '../../team/team.ts';
 /** Prepares a model call: a request, a reduction that must come first, or the reason why there is none. */
 
 export type PreparedCall =
@@ -78,10 +77,18 @@ export interface PreparedRequest {
 
 export type CallEffect = Extract<Effect, { type: 'call-model' }>;
 
+/** What a model call needs of the daemon. */
+export interface CallContext {
+  readonly team: Team;
+  readonly definitions: Pick<Definitions, 'agentOf'>;
+  /** The monotonic clock: for durations and deadlines. */
+  readonly elapsed: Clock;
+}
+
 export interface PrepareContext {
   readonly conversation: Conversation;
   readonly requests: Requests;
-  readonly runtime: Runtime;
+  readonly daemon: CallContext;
   readonly times: TurnTimes;
   /** What the running calls may use. */
   reserved(): readonly ReservedCall[];
@@ -106,10 +113,10 @@ export function prepareCalls(
 
 /** Null: a later command of the same batch ended the turn. */
 function prepareCall(effect: CallEffect, context: PrepareContext): PreparedRequest | null {
-  const { conversation, requests, runtime } = context;
+  const { conversation, requests, daemon } = context;
   const assembled = requests.next(conversation, effect.agent, effect.turnId);
   const turn = conversation.state.agents[effect.agent]?.turn;
-  const setup = turn && runtime.definitions.agentOf(conversation, turn, (state) => runtime.team.for(state));
+  const setup = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
   if (!assembled || !turn || !setup) return null;
   const call = callFor({ effect, setup, upTo: turn.askedAt, context }, assembled);
   return { assembled, call };
@@ -139,7 +146,7 @@ function limitReached(context: PrepareContext, call: ReservedCall): LimitReached
   const { state, roster } = context.conversation;
   const reserved = [...context.reserved(), call];
   const { tokens: usedTokens, usd: usedUsd } = usedFor(state, call.agent);
-  const budget = { ...context.runtime.team.limits, usedTokens, usedUsd };
+  const budget = { ...context.daemon.team.limits, usedTokens, usedUsd };
   const reached = overBudget(budget, reserved);
   if (reached) return reached;
   for (const { agent, budget: given, members, ...used } of accountsOf(state, roster, call.agent)) {
@@ -157,10 +164,10 @@ function limitReached(context: PrepareContext, call: ReservedCall): LimitReached
   return null;
 }
 
-function deadlineOf(effect: CallEffect, { conversation, runtime, times }: PrepareContext): number {
+function deadlineOf(effect: CallEffect, { conversation, daemon, times }: PrepareContext): number {
   const turn = conversation.state.agents[effect.agent]?.turn;
-  const limitMs = runtime.team.limits.turnSeconds * 1_000;
-  return turn ? times.deadline(turn, limitMs) : runtime.elapsed() + limitMs;
+  const limitMs = daemon.team.limits.turnSeconds * 1_000;
+  return turn ? times.deadline(turn, limitMs) : daemon.elapsed() + limitMs;
 }
 
 function reducing(

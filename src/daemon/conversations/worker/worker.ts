@@ -1,3 +1,4 @@
+import type { Model } from '../../../agents/index.ts';
 import {
   type Command,
   type ConversationState,
@@ -7,19 +8,38 @@ import {
   pendingApprovals,
   type Reply,
 } from '../../../conversation/index.ts';
-import { Mailbox, messageOf, type ParleyError } from '../../../kernel/index.ts';
-import { type IngressPosition, isCovered, type NewestAppend } from '../../../persistence/index.ts';
-import type { Runtime } from '../../runtime.ts';
+import { Mailbox, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
+import type { Telemetry } from '../../observe/telemetry.ts';
+import type { TraceExporter } from '../../observe/trace-exporter.ts';
+import type { Definitions } from '../../team/definitions.ts';
+import type { Team } from '../../team/team.ts';
 import { isVoidLog, openLog } from '../deletion.ts';
-import { type ConversationOwner, moved } from '../ownership.ts';
+import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
-import { Decider } from './decider.ts';
-import { Effects } from './effects.ts';
-import { Ledger } from './ledger.ts';
-import { audited, type Item, isPost, isTooLarge, observe, retryReport } from './worker-items.ts';
+import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
+import { Effects, type EffectsContext } from './effects.ts';
+import { Ledger, type LedgerContext } from './ledger.ts';
+import type { PreparedRequest } from './prepare.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
+
+/** What the conversations of a daemon share. */
+export interface WorkerContext extends DeciderContext, EffectsContext, LedgerContext {
+  readonly store: ConversationStore;
+  readonly ownership: Ownership;
+  /** The current one: read it for each decision, and do not keep it (TEAM-1). */
+  readonly team: Team;
+  readonly definitions: Definitions;
+  /** The model of all agents in other processes. */
+  readonly remote: Pick<Model, 'turnOver'>;
+  readonly telemetry: Telemetry;
+  readonly traces: Pick<TraceExporter, 'appended'> | null;
+  publishEntries(conversation: string, entries: readonly Entry[]): void;
+}
+
+const REPORT_RETRY_MS = 1_000;
 
 /**
  * One conversation in memory: decide, append, act, answer.
@@ -37,7 +57,7 @@ export class ConversationWorker {
   lastUsedAt: number;
   readonly #ledger: Ledger;
   readonly #decider: Decider;
-  readonly #runtime: Runtime;
+  readonly #daemon: WorkerContext;
   readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#handle(items)));
   readonly #effects: Effects;
   readonly #expiry: ApprovalExpiry;
@@ -50,45 +70,45 @@ export class ConversationWorker {
 
   private constructor(
     id: string,
-    runtime: Runtime,
+    daemon: WorkerContext,
     marked: boolean,
     onFenced: (worker: ConversationWorker) => void,
     opened: Awaited<ReturnType<typeof openLog>>,
   ) {
     this.id = id;
     this.#deletedUpTo = opened.deletedUpTo;
-    this.#runtime = runtime;
-    this.#owner = runtime.ownership.of(id);
+    this.#daemon = daemon;
+    this.#owner = daemon.ownership.of(id);
     this.#onFenced = () => onFenced(this);
-    this.#ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
-    this.lastUsedAt = runtime.elapsed();
+    this.#ledger = new Ledger(id, daemon, marked || !daemon.ownership.recoversOnOpen, opened);
+    this.lastUsedAt = daemon.elapsed();
     this.#effects = new Effects(
       id,
-      runtime,
+      daemon,
       (command) => this.#report(command),
       () => this.entries(),
     );
     const [ledger, owner] = [this.#ledger, this.#owner];
-    this.#decider = new Decider({ id, runtime, ledger, owner, reserved: () => this.#effects.reservations });
+    this.#decider = new Decider({ id, daemon, ledger, owner, reserved: () => this.#effects.reservations });
     const expire = (approvalId: string) => this.#report({ type: 'expire-approval', approvalId });
-    this.#expiry = new ApprovalExpiry(() => runtime.team.approvalExpiryMs, runtime, expire);
+    this.#expiry = new ApprovalExpiry(() => daemon.team.approvalExpiryMs, daemon, expire);
   }
 
   /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
   static async open(
     id: string,
-    runtime: Runtime,
+    daemon: WorkerContext,
     marked: boolean,
     onFenced: (worker: ConversationWorker) => void = () => undefined,
   ): Promise<ConversationWorker> {
-    const opened = await openLog(id, runtime);
+    const opened = await openLog(id, daemon);
     try {
-      const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      const { rules } = runtime.team.for(worker.state);
+      const worker = new ConversationWorker(id, daemon, marked, onFenced, opened);
+      const { rules } = daemon.team.for(worker.state);
       const isOutstanding = worker.hasOutstandingWork || missingForRun(worker.state, rules) !== null;
-      if (!runtime.ownership.isShared && isOutstanding) {
-        runtime.reach('before-recovery');
-        await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
+      if (daemon.ownership.recoversOnOpen && isOutstanding) {
+        daemon.reach('before-recovery');
+        await worker.submit({ type: 'recover', audited: await audited(id, daemon) });
       }
       return worker;
     } catch (error) {
@@ -123,12 +143,12 @@ export class ConversationWorker {
   }
 
   async readDeletion(): Promise<void> {
-    this.#deletedUpTo = await this.#runtime.store.deletedUpTo(this.id);
+    this.#deletedUpTo = await this.#daemon.store.deletedUpTo(this.id);
   }
 
   /** Delays its eviction. */
   touch(): void {
-    this.lastUsedAt = this.#runtime.elapsed();
+    this.lastUsedAt = this.#daemon.elapsed();
   }
 
   retire(): void {
@@ -180,8 +200,8 @@ export class ConversationWorker {
   }
 
   /** The log is newer than memory: another daemon has appended, or the log was deleted. */
-  isStale(newest: NewestAppend | null): boolean {
-    return this.#owner.isStale(this.state, this.#ledger.newestSequence, newest);
+  isStale(): Promise<boolean> {
+    return this.#owner.isStale(this);
   }
 
   /**
@@ -189,7 +209,7 @@ export class ConversationWorker {
    * else happens to the conversation.
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
-    if (this.#lifecycle === 'closed' && this.#isShared) return Promise.reject(moved(this.id));
+    if (this.#lifecycle === 'closed') return Promise.reject(moved(this.id));
     this.touch();
     return new Promise((resolve, reject) => this.#mailbox.send({ command, resolve, reject, onDurable }));
   }
@@ -207,10 +227,10 @@ export class ConversationWorker {
     await this.#mailbox.idle();
     try {
       if (this.isOurs) await this.saveProjections();
-      if (!this.#isShared) await this.#ledger.clearMark();
+      if (this.#daemon.ownership.recoversOnOpen) await this.#ledger.clearMark();
     } catch (error) {
       const fields = { conversation: this.id, error: messageOf(error) };
-      this.#runtime.log.warn(fields, 'a conversation list entry is stale; the log is intact');
+      this.#daemon.log.warn(fields, 'a conversation list entry is stale; the log is intact');
     }
     this.#enter('closed');
     await this.#ledger.close();
@@ -230,7 +250,7 @@ export class ConversationWorker {
     const before = this.#ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
-      if (this.#lifecycle === 'closed' && this.#isShared) throw moved(this.id);
+      if (this.#lifecycle === 'closed') throw moved(this.id);
       taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
       this.#decider.undo(before);
@@ -244,12 +264,12 @@ export class ConversationWorker {
       const prepared = this.#decider.prepare(entries, effects);
       await this.#effects.announce(effects);
       await this.#append(before, entries);
-      if (before === 0 && entries.length > 0 && this.#isShared) await this.#refuseDeleted();
+      if (before === 0 && entries.length > 0) await this.#refuseDeleted();
       if (entries.length > 0) this.#owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
-      if (entries.length > 0) this.#runtime.publishEntries(this.id, entries);
-      this.#runtime.traces?.appended(this.id, entries, () => this.entries());
-      observe(this.id, this.#runtime, { decided, prepared });
+      if (entries.length > 0) this.#daemon.publishEntries(this.id, entries);
+      this.#daemon.traces?.appended(this.id, entries, () => this.entries());
+      observe(this.id, this.#daemon, { decided, prepared });
       this.watchApprovals();
       if (this.#lifecycle === 'open')
         for (const effect of effects) this.#effects.start(effect, prepared.get(effect)?.call);
@@ -269,16 +289,13 @@ export class ConversationWorker {
 
   /** WORKER-4: another daemon has claimed the conversation, or deleted it. */
   #fence(): ParleyError {
-    if (this.#isShared) {
+    const { error, isLost } = this.#owner.conflict();
+    if (isLost) {
       this.#enter('closed');
       this.#effects.abortAll();
       this.#onFenced();
     }
-    return this.#owner.conflict();
-  }
-
-  get #isShared(): boolean {
-    return this.#runtime.ownership.isShared;
+    return error;
   }
 
   /** The lifecycle only moves forward. */
@@ -300,23 +317,76 @@ export class ConversationWorker {
   async #append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
     const status = this.#owner.workStatus(this.#ledger.conversation.state);
-    const startedAt = this.#runtime.elapsed();
+    const startedAt = this.#daemon.elapsed();
     if (!(await this.#ledger.append(before, entries, status))) throw this.#fence();
-    this.#runtime.telemetry.appended(this.#runtime.elapsed() - startedAt);
+    this.#daemon.telemetry.appended(this.#daemon.elapsed() - startedAt);
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
   async #refuseDeleted(): Promise<void> {
-    this.#deletedUpTo = await this.#runtime.store.deletedUpTo(this.id).catch(() => this.#deletedUpTo);
+    this.#deletedUpTo = await this.#daemon.store.deletedUpTo(this.id).catch(() => this.#deletedUpTo);
     if (isVoidLog(this.#ledger.entries(0, Number.POSITIVE_INFINITY), this.#deletedUpTo)) throw this.#fence();
   }
 
   #report(command: Command): void {
     const isOver = () => this.#lifecycle === 'closed';
-    retryReport(this.id, () => this.submit(command), isOver, this.#runtime);
+    retryReport(this.id, () => this.submit(command), isOver, this.#daemon);
   }
 
   saveProjections(): Promise<void> {
     return this.#ledger.saveProjections();
   }
+}
+
+/** The shared append is too large for the store (WORKER-1); single ones may fit. */
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
+}
+
+/** False for copies: their turns belong to another conversation, where they may still run. */
+function isOwn({ item: { command } }: Decided): boolean {
+  return command.type !== 'copy' && command.type !== 'fork';
+}
+
+/** An append, once it is durable. */
+interface Appended {
+  readonly decided: readonly Decided[];
+  readonly prepared: ReadonlyMap<unknown, PreparedRequest>;
+}
+
+/** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
+function observe(
+  conversation: string,
+  { remote, telemetry }: Pick<WorkerContext, 'remote' | 'telemetry'>,
+  { decided, prepared }: Appended,
+): void {
+  for (const { decision } of decided.filter(isOwn)) {
+    telemetry.applied(conversation, decision);
+    for (const entry of decision.entries) {
+      if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
+      remote.turnOver?.(entry.turnId);
+    }
+  }
+  for (const { assembled, call } of prepared.values())
+    telemetry.viewBuilt(assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
+}
+
+/** Retries a report whose append failed, for example on a full disk: its effect did happen. */
+function retryReport(
+  conversation: string,
+  submit: () => Promise<unknown>,
+  isOver: () => boolean,
+  { log, shutdown }: Pick<WorkerContext, 'log' | 'shutdown'>,
+): void {
+  const again = () => {
+    const timer = setTimeout(() => {
+      if (!isOver() && !shutdown.aborted) submit().catch(again);
+    }, REPORT_RETRY_MS);
+    timer.unref();
+  };
+  submit().catch((error: unknown) => {
+    if (isOver()) return; // the new owner repairs it
+    log.error({ conversation, error: messageOf(error) }, 'a report could not be appended; retrying');
+    again();
+  });
 }

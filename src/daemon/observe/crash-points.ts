@@ -1,0 +1,22 @@
+/** Places that work passes, in the order of their use. */
+export const CRASH_POINTS = [
+  'post-received',
+  'before-decision',
+  'marked',
+  'before-append',
+  'after-append',
+  'before-model-call',
+  'before-recovery',
+  'after-model-call',
+  'before-tool-record',
+  'before-tool',
+  'after-tool',
+  'after-tool-record',
+  'post-settled',
+  'position-saved',
+  'before-answer',
+  'conversation-removed',
+] as const;
+export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
