@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
+import type { User } from '../../src/bus/index.ts';
 import { type ParleyClient, connect as parleyClient } from '../../src/client/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject } from '../support/project.ts';
-import { createConnections, describeUsers } from '../support/server-users.ts';
+import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
 
 /**
  * A remote agent publishes live text. An attacker with its credentials publishes into conversations whose turns it
@@ -18,22 +18,8 @@ const USERS: readonly User[] = [
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
 
-/** All users in one account, as an operator may have written it from the table of permissions. */
-async function oneAccount(): Promise<string> {
-  const users = USERS.map((user) => {
-    const { publish, subscribe } = permissionsOf(createSubjects(), user);
-    const may = JSON.stringify([...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])]);
-    const answers = user.role === 'agent' ? ', allow_responses: { max: 1, expires: "1m" }' : '';
-    const permissions = `publish: { allow: ${may} }, subscribe: { allow: ${JSON.stringify(subscribe)} }${answers}`;
-    return `{ user: ${user.name}, password: ${user.name}-pw, permissions: { ${permissions} } }`;
-  });
-  return `accounts { acme { jetstream: enabled, users: [${users.join(', ')}] } }`;
-}
-
-async function accountEach(): Promise<string> {
-  const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
-  return (await describeUsers(project.root, 'password', { acme: Object.fromEntries(roles) })).config;
-}
+const oneAccount = () => inOneAccount(USERS);
+const accountEach = () => inOwnAccounts(project.root, USERS);
 
 interface Offer {
   readonly turnId: string;

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
+import type { User } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { ask } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
-import { createConnections, describeUsers } from '../support/server-users.ts';
+import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
 
 /**
  * A request names the subject of its answer, and the daemon answers with its own rights. A publisher or agent aims
@@ -21,22 +21,8 @@ const USERS: readonly User[] = [
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
 
-/** All users in one account, as an operator may have written it. The server compares only subjects. */
-function oneAccount(): string {
-  const users = USERS.map((user) => {
-    const { publish, subscribe } = permissionsOf(createSubjects(), user);
-    const may = { publish: [...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])], subscribe };
-    const allowed = `publish: { allow: ${JSON.stringify(may.publish)} }, subscribe: { allow: ${JSON.stringify(subscribe)} }`;
-    const answers = user.role === 'agent' ? ', allow_responses: { max: 1, expires: "1m" }' : '';
-    return `{ user: ${user.name}, password: ${user.name}-pw, permissions: { ${allowed}${answers} } }`;
-  });
-  return `accounts { acme { jetstream: enabled, users: [${users.join(', ')}] } }`;
-}
-
-async function accountEach(): Promise<string> {
-  const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
-  return (await describeUsers(project.root, 'password', { acme: Object.fromEntries(roles) })).config;
-}
+const oneAccount = () => inOneAccount(USERS);
+const accountEach = () => inOwnAccounts(project.root, USERS);
 
 let project: Project;
 let nats: TestNatsServer;

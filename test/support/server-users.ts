@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { permissionsOf } from '../../src/bus/index.ts';
+import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { type ClientOptions, connect, type ParleyClient } from '../../src/client/index.ts';
 import { loadNatsUsers } from '../../src/config/index.ts';
@@ -113,6 +113,24 @@ function mapValues<From, To>(
   map: (value: From, name: string) => To,
 ): Record<string, To> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
+}
+
+/** All users in one account, as an operator may have written it from the table of permissions. */
+export function inOneAccount(users: readonly User[]): string {
+  const described = users.map((user) => {
+    const { publish, subscribe } = permissionsOf(createSubjects(), user);
+    const may = JSON.stringify([...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])]);
+    const answers = user.role === 'agent' ? ', allow_responses: { max: 1, expires: "1m" }' : '';
+    const permissions = `publish: { allow: ${may} }, subscribe: { allow: ${JSON.stringify(subscribe)} }${answers}`;
+    return `{ user: ${user.name}, password: ${user.name}-pw, permissions: { ${permissions} } }`;
+  });
+  return `accounts { acme { jetstream: enabled, users: [${described.join(', ')}] } }`;
+}
+
+/** An account for each user, as `parley nats-config` writes it. */
+export async function inOwnAccounts(directory: string, users: readonly User[]): Promise<string> {
+  const roles = users.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
+  return (await describeUsers(directory, 'password', { acme: Object.fromEntries(roles) })).config;
 }
 
 /** Connections of one test. */
