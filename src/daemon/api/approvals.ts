@@ -1,6 +1,7 @@
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { sizeOf } from './paging.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -51,10 +52,6 @@ function listed({ conversation, pending }: ApprovalIn) {
   const { approvalId, turn, call, mayHaveRun } = pending;
   const { name: tool, arguments: text } = call;
   return { approvalId, conversation, agent: turn.agent, tool, arguments: text, risk: 'risky', mayHaveRun };
-}
-
-function sizeOf(value: object): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }
 
 export function unknownApproval(id: string): ParleyError {

@@ -3,6 +3,7 @@ import type { Author, Command, Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
+import { batchesOf } from './paging.ts';
 
 interface Parts {
   readonly workers: Pick<Workers, 'existing' | 'submit'>;
@@ -45,22 +46,6 @@ async function submit(workers: Parts['workers'], id: string, command: Command): 
   if (reply.kind !== 'refused') return;
   const { code, message, hint } = reply.refusal;
   throw new ParleyError(code, `${id}: ${message}`, { hint });
-}
-
-/** At least one entry each. */
-function batchesOf(entries: readonly Entry[], most: number): Entry[][] {
-  const batches: Entry[][] = [];
-  let size = Number.POSITIVE_INFINITY;
-  for (const entry of entries) {
-    const bytes = Buffer.byteLength(JSON.stringify(entry));
-    if (size + bytes > most) {
-      batches.push([]);
-      size = 0;
-    }
-    size += bytes;
-    batches.at(-1)?.push(entry);
-  }
-  return batches;
 }
 
 async function withOutput(

@@ -39,6 +39,22 @@ function cutTo(entry: Entry, shown: number): object {
   return { ...Object.fromEntries(cut), truncated: true };
 }
 
-function sizeOf(entry: object): number {
-  return Buffer.byteLength(JSON.stringify(entry));
+export function sizeOf(value: object | string): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** Items for one append each, of at most so many bytes; a larger item is a batch of its own. */
+export function batchesOf<T extends object | string>(items: readonly T[], most: number): T[][] {
+  const batches: T[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const item of items) {
+    const bytes = sizeOf(item);
+    if (size + bytes > most) {
+      batches.push([]);
+      size = 0;
+    }
+    size += bytes;
+    batches.at(-1)?.push(item);
+  }
+  return batches;
 }

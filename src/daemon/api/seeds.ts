@@ -1,6 +1,7 @@
 import { type Author, quotedHistory } from '../../conversation/index.ts';
 import { hasVisible, ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { PublisherLimits } from '../ingress/publisher-limits.ts';
+import { batchesOf, sizeOf } from './paging.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -22,20 +23,9 @@ export function refusalOfHistory(
 export function seedsOf(messages: readonly Message[], by: Author, most: number): string[][] {
   const made = quotedHistory(messages, by);
   if (!made.ok) throw invalid(`message ${made.at}: ${made.reason}`);
-  const batches: string[][] = [];
-  let size = Number.POSITIVE_INFINITY;
-  for (const [at, text] of made.texts.entries()) {
-    if (!hasVisible(text)) continue;
-    const bytes = Buffer.byteLength(JSON.stringify(text));
-    if (bytes > most) throw tooLarge(at, bytes, most);
-    if (size + bytes > most) {
-      batches.push([]);
-      size = 0;
-    }
-    size += bytes;
-    batches.at(-1)?.push(text);
-  }
-  return batches;
+  for (const [at, text] of made.texts.entries())
+    if (hasVisible(text) && sizeOf(text) > most) throw tooLarge(at, sizeOf(text), most);
+  return batchesOf(made.texts.filter(hasVisible), most);
 }
 
 function invalid(reason: string): ParleyError {
