@@ -118,6 +118,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await escapeTwice();
     await page.keyboard.press('n');
     await expect.poll(() => page.url()).toMatch(/#\/new$/);
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
     await page.evaluate('document.activeElement.blur()');
     await page.keyboard.press('Escape');
     await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);

@@ -141,7 +141,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       cable.cut();
       await page.locator('.away').waitFor();
       await write(page, 'A plan for\nthe garden');
-      expect(await textOf(page.locator('.head h2'))).toBe('A plan for the garden');
+      await expect.poll(() => textOf(page.locator('.head h2'))).toBe('A plan for the garden');
       const row = page.locator('.rows li', { hasText: 'A plan for the garden' });
       expect(await textOf(row)).toContain('waits to be sent');
       expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
