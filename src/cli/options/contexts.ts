@@ -19,7 +19,7 @@ interface Contexts {
   readonly contexts: Readonly<Record<string, GlobalOptions>>;
 }
 
-/** Of the user; null: there is none. */
+/** The configuration folder of the user; null: there is none. */
 function folderOf({ env }: Place): string | null {
   if (env.XDG_CONFIG_HOME) return join(env.XDG_CONFIG_HOME, 'parley');
   return env.HOME ? join(env.HOME, '.config', 'parley') : null;

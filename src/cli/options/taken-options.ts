@@ -69,7 +69,7 @@ function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io)
   throw noEffect('data', `leave it out: ${by}`);
 }
 
-/** Of `dead show`, what `dead` takes. */
+/** `dead show` takes what `dead` takes. */
 function takenBy(command: Command): Taken {
   return command.parent?.parent ? takenBy(command.parent) : (TAKEN.get(command.name()) ?? NONE);
 }

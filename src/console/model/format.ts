@@ -31,7 +31,7 @@ export function money(usd: number, unpricedCalls = 0): string {
 
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
 
-/** Of no time: empty. */
+/** Empty without a valid time. */
 const timeText = (iso: string, write: (date: Date) => string): string =>
   Number.isNaN(Date.parse(iso)) ? '' : write(new Date(iso));
 

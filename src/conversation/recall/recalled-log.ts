@@ -62,7 +62,7 @@ export class RecalledLog {
     if (!entry) return null;
     if (entry.type === 'message' && entry.role === 'tool') return this.#readResult(entry);
     if (!this.#view.knowledge.knows(entry)) return null;
-    const words = this.#view.wordsOf(index);
+    const words = this.#view.renderEntry(index);
     if (!words) return null;
     if (words.role === 'assistant') return this.#readOwn(entry, true);
     const name = attribution(entry.author, this.#policy.otherAgentsAs);

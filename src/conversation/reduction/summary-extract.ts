@@ -88,7 +88,7 @@ export function extractItems(
     const isOwn = isBy(entry, agent) && entry.includeInContext !== false;
     if (entry.type === 'message' && (entry.author.kind === 'person' || entry.role === 'tool')) continue;
     if (!isShown(entry) || (!isOwn && !mayContain(entry))) continue;
-    const what = wordsOf(entry);
+    const what = textOfEntry(entry);
     if (!what) continue;
     const isLast = entry.type === 'message' && !lastHeard.has(entry.author.id);
     if (isLast) lastHeard.add(entry.author.id);
@@ -135,7 +135,7 @@ function extractLine({ entry, name, what, weight }: ExtractItem): string {
 }
 
 /** The text of an entry. */
-export function wordsOf(entry: ShownEntry): string {
+export function textOfEntry(entry: ShownEntry): string {
   switch (entry.type) {
     case 'message':
       return entry.content ?? '';

@@ -2,7 +2,7 @@ import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isShown } from '../log/entry-traits.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
-import { shortName, wordsOf } from './summary-extract.ts';
+import { shortName, textOfEntry } from './summary-extract.ts';
 
 /**
  * The input of a summarising model: the entries to sum up, in words, and the summary that covers earlier ones.
@@ -51,7 +51,7 @@ function line(entry: Entry, { agent, mayContain }: TranscriptInput, length: numb
     return `[${entry.index}] ${agent}: ${cut([entry.content ?? '', ...calls(entry)].join(' '))}`;
   }
   if (!isShown(entry) || !mayContain(entry)) return '';
-  return `[${entry.index}] ${shortName(entry)}: ${cut(wordsOf(entry))}`;
+  return `[${entry.index}] ${shortName(entry)}: ${cut(textOfEntry(entry))}`;
 }
 
 /** Puts `> ` before each line but the first. */

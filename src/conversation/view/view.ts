@@ -42,7 +42,7 @@ export class AgentView {
   readonly #policy: ViewPolicy;
   #history: ViewPart[] = [];
   /** Number of indexes of `knowledge.history` that `history` contains in words. */
-  #worded = 0;
+  #rendered = 0;
   #version = 0;
   #secondPersonAt = Number.POSITIVE_INFINITY;
   #firstPerson: string | null = null;
@@ -69,8 +69,8 @@ export class AgentView {
     const tail: ViewPart[] = [];
     if (turn) {
       if (turn.block.length > 0) tail.push(...this.#awayBlock(turn.block)); // V10
-      for (const index of turn.trigger) this.#word(index, 'trigger', tail);
-      for (const index of turn.steps) this.#word(index, 'turn', tail);
+      for (const index of turn.trigger) this.#render(index, 'trigger', tail);
+      for (const index of turn.steps) this.#render(index, 'turn', tail);
     }
     return {
       history: this.#history,
@@ -80,16 +80,16 @@ export class AgentView {
     };
   }
 
-  /** Folds the log's first `to` entries without wording them: enough for `wordsOf`. */
+  /** Folds the log's first `to` entries without rendering them: enough for `renderEntry`. */
   catchUp(to: number): void {
     this.knowledge.catchUp(this.#entries, to);
     this.#countPeople(to);
   }
 
   /** The message of one entry, independent of its position. Results have none: they belong to their calls. */
-  wordsOf(index: number): ViewMessage | undefined {
+  renderEntry(index: number): ViewMessage | undefined {
     const parts: ViewPart[] = [];
-    this.#word(index, 'history', parts);
+    this.#render(index, 'history', parts);
     return parts[0]?.message;
   }
 
@@ -97,11 +97,11 @@ export class AgentView {
     if (this.#version !== this.knowledge.version) {
       this.#version = this.knowledge.version;
       this.#history = [];
-      this.#worded = 0;
+      this.#rendered = 0;
     }
     const known = this.knowledge.history;
-    for (; this.#worded < known.length; this.#worded++)
-      this.#word(known[this.#worded], 'history', this.#history);
+    for (; this.#rendered < known.length; this.#rendered++)
+      this.#render(known[this.#rendered], 'history', this.#history);
   }
 
   /** V15: in log order, the same for all agents. A collapsed message counts, since some policy shows it. */
@@ -116,7 +116,7 @@ export class AgentView {
     }
   }
 
-  #word(index: number | undefined, kind: PartKind, into: ViewPart[]): void {
+  #render(index: number | undefined, kind: PartKind, into: ViewPart[]): void {
     const entry = index === undefined ? undefined : this.#entries[index];
     if (!entry) return;
     const own = entry.author.kind === 'agent' && entry.author.id === this.knowledge.agent;

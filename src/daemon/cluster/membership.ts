@@ -90,7 +90,7 @@ export class Membership {
   readonly textsOf: Elsewhere['textsOf'] = async (conversation) => {
     const router = required(this.#router);
     const location = await router.locate(conversation);
-    if (location.kind !== 'there') return [];
+    if (location.kind !== 'elsewhere') return [];
     const response = await router.ask(location.claim.daemon, 'texts', { conversation });
     return response.kind === 'answered' ? response.body.texts.map((one) => ({ kind: 'live', ...one })) : [];
   };

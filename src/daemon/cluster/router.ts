@@ -12,7 +12,9 @@ import type { Workers } from '../conversations/workers.ts';
 import type { Claimant } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 /** Which daemon works on a conversation: this one, or the claimant. */
-export type OwnerLocation = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
+export type OwnerLocation =
+  | { readonly kind: 'here' }
+  | { readonly kind: 'elsewhere'; readonly claim: Claimant };
 
 /** `invalid`: the peer answered, but one of the two daemons cannot read the message of the other. */
 export type Answered<V extends PeerVerb> =
@@ -69,7 +71,7 @@ export class Router {
     const claim = newest?.status?.claim ?? null;
     this.noteNewest(conversation, newest);
     if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
-    return { kind: 'there', claim };
+    return { kind: 'elsewhere', claim };
   }
 
   noteNewest(conversation: string, newest: NewestAppend | null): void {

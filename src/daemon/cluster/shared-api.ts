@@ -133,7 +133,7 @@ export class SharedApi {
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
       const location = await this.#router.locate(conversation);
-      if (location.kind === 'there') {
+      if (location.kind === 'elsewhere') {
         const response = await this.#router.ask(location.claim.daemon, 'api', { conversation, request });
         if (response.kind === 'answered' && response.body.answer) return response.body.answer;
         if (response.kind === 'answered') this.#router.noteReleased(conversation, location.claim);

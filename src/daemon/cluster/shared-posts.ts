@@ -112,7 +112,7 @@ export class SharedPosts {
     const offered = workers.holds(conversation)
       ? daemon
       : firstChoice(conversation, [daemon, ...monitor.responsive]);
-    const to = location.kind === 'there' ? location.claim.daemon : offered;
+    const to = location.kind === 'elsewhere' ? location.claim.daemon : offered;
     if (to !== daemon) {
       const { publisher, position, command } = handed;
       const message: PeerRequestOf<'post'> = { conversation, publisher, position, post: command.post };
@@ -125,7 +125,7 @@ export class SharedPosts {
       const { outcome } = answer.body;
       if (outcome?.kind === 'done') this.#noteWork(conversation, outcome.isAtWork ?? false);
       if (outcome) return outcome;
-      if (location.kind === 'there') {
+      if (location.kind === 'elsewhere') {
         router.noteReleased(conversation, location.claim);
         return null;
       }
@@ -143,7 +143,7 @@ export class SharedPosts {
     const { workers, router, runtime } = this.#parts;
     runtime.reach('post-received');
     const command = { type: 'post', post, ingressSequence: position.sequence } as const;
-    if (!(await workers.willHold(conversation)) && (await router.locate(conversation)).kind === 'there')
+    if (!(await workers.willHold(conversation)) && (await router.locate(conversation)).kind === 'elsewhere')
       return { outcome: null };
     try {
       return { outcome: await this.#decide({ conversation, publisher, position, command }) };

@@ -41,7 +41,7 @@ const CREDENTIALS = ['connection.json', 'http-token', 'nats/user.nk'];
 
 /** What tools need while calls run. */
 export interface ToolContext extends Conversations {
-  /** Of stored outputs; absent: there are none. */
+  /** Has the stored outputs; absent: there are none. */
   readonly store?: ConversationStore;
   readonly enclose?: Enclose;
 }

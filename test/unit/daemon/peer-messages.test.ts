@@ -141,7 +141,7 @@ describe('the answer of another daemon', () => {
     const released: string[] = [];
     const router = {
       ask: async () => heard,
-      locate: async () => ({ kind: 'there', claim: { daemon: 'b', epoch: 1 } }),
+      locate: async () => ({ kind: 'elsewhere', claim: { daemon: 'b', epoch: 1 } }),
       noteReleased: (conversation: string) => void released.push(conversation),
     };
     const parts = { router, monitor: { others: ['b'], suspected: [] }, log } as unknown as SharedApiParts;

@@ -27,7 +27,7 @@ it('an answer to an approval goes to the owner of the conversation that its id n
   const asked: unknown[] = [];
   const router = {
     locate: async (conversation: string) => ({
-      kind: 'there',
+      kind: 'elsewhere',
       claim: { daemon: `owner of ${conversation}` },
     }),
     ask: async (daemon: string, verb: string) => {

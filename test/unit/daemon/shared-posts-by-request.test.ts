@@ -6,7 +6,7 @@ const MOVED: ApiAnswer = { ok: false, refusal: { code: 'CONVERSATION_MOVED', mes
 const POSTED: ApiAnswer = { ok: true, body: { index: 0 } };
 
 /** A daemon beside `b`. `heard`: the answers of `b`, in order; then it is silent, and this daemon may take over. */
-function beside(owner: 'here' | 'there', heard: readonly ApiAnswer[], own: ApiAnswer) {
+function beside(owner: 'here' | 'elsewhere', heard: readonly ApiAnswer[], own: ApiAnswer) {
   const sent: { conversation: string | null; request: ApiRequest }[] = [];
   const handled: ApiRequest[] = [];
   const leaving = new AbortController();
@@ -15,7 +15,7 @@ function beside(owner: 'here' | 'there', heard: readonly ApiAnswer[], own: ApiAn
   const parts = {
     router: {
       locate: async () =>
-        owner === 'there' && sent.length === 0 ? { kind: 'there', claim } : { kind: 'here' },
+        owner === 'elsewhere' && sent.length === 0 ? { kind: 'elsewhere', claim } : { kind: 'here' },
       async ask(_: string, __: string, body: (typeof sent)[number]) {
         sent.push(body);
         const [answer, ...rest] = left;
@@ -41,26 +41,26 @@ const post = { conversation: 'demo', content: 'hello' };
 
 describe('a post by request, where several daemons share the work', () => {
   it('goes to the owner with an id, and is repeated with that id when the owner does not answer (SHARED-API-5)', async () => {
-    const { ask, sent, handled } = beside('there', [], POSTED);
+    const { ask, sent, handled } = beside('elsewhere', [], POSTED);
     expect(await ask('post', post)).toEqual(POSTED);
     expect(sent.map(({ request }) => request.body)).toEqual([{ ...post, id: 'new' }]);
     expect(handled.map(({ body }) => body)).toEqual([{ ...post, id: 'new' }]);
   });
 
   it('keeps the id that it has', async () => {
-    const { ask, sent } = beside('there', [POSTED], MOVED);
+    const { ask, sent } = beside('elsewhere', [POSTED], MOVED);
     expect(await ask('post', { ...post, id: 'mine' })).toEqual(POSTED);
     expect(sent.map(({ request }) => request.body)).toEqual([{ ...post, id: 'mine' }]);
   });
 
   it('that fits no message is refused here, and the owner does not count as silent', async () => {
-    const { ask, sent } = beside('there', [], POSTED);
+    const { ask, sent } = beside('elsewhere', [], POSTED);
     await ask('post', { ...post, content: 'x'.repeat(2_000) });
     expect(sent).toEqual([]);
   });
 
   it('of a dead letter goes to the owner of its conversation', async () => {
-    const { ask, sent } = beside('there', [POSTED], MOVED);
+    const { ask, sent } = beside('elsewhere', [POSTED], MOVED);
     expect(await ask('dead-retry', { sequence: 7 })).toEqual(POSTED);
     expect(sent).toMatchObject([{ conversation: 'demo', request: { endpoint: 'dead-retry' } }]);
   });

@@ -15,7 +15,7 @@ describe('a post that is handed over', () => {
   afterEach(() => void vi.useRealTimers());
 
   const HERE: OwnerLocation = { kind: 'here' };
-  const THERE: OwnerLocation = { kind: 'there', claim: { daemon: 'b', epoch: 1 } };
+  const THERE: OwnerLocation = { kind: 'elsewhere', claim: { daemon: 'b', epoch: 1 } };
   const DONE: Answered<'post'> = { kind: 'answered', body: { outcome: { kind: 'done' } } };
   const NOT_HERE: Answered<'post'> = { kind: 'answered', body: { outcome: null } };
   const SILENT: Answered<'post'> = { kind: 'silent' };
