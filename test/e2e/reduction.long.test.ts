@@ -77,12 +77,13 @@ describe('a conversation that exceeds the window of its model', () => {
   }
 
   it('the view is reduced within a first turn of three hundred calls, and every request fits and can be explained', async () => {
-    // In turns, since the same call again and again ends the turn.
+    // A loop of calls ends the turn (REPEATED-CALLS-2). The Thue-Morse sequence repeats nothing three times in a row.
+    const parity = (count: number) => count.toString(2).replaceAll('0', '').length % 2;
     const call = (entry: number): FakeReply => ({
       text: 'I go on looking.',
       toolCalls: [{ name: 'recall', arguments: JSON.stringify({ from: entry, to: entry }) }],
     });
-    await stage((_, count) => (count < 300 ? call(count % 2) : { text: 'done' }), {
+    await stage((_, count) => (count < 300 ? call(parity(count)) : { text: 'done' }), {
       limits: { modelCallsPerTurn: 400 },
     });
     const daemon = await project.up();
