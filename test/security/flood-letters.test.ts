@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createSubjects, type RefusedRuns } from '../../src/bus/index.ts';
 import { ensureStreams, openNats } from '../../src/bus/nats/index.ts';
-import { refusedRunsAfter } from '../../src/bus/nats/ingress/refused-posts.ts';
+import { refusedAfter } from '../../src/bus/nats/ingress/refused-posts.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 
 /** Two publishers flood in turn, so that each of their posts is a run of its own. */
@@ -27,10 +27,7 @@ it('after a crash, 120,000 runs in the letters of a flood do not make each later
     const refused: RefusedRuns = { stream: created, count: RUNS, bytes: 1, from: 1, to: 2, runs };
     await stream.publish('parley.dead.mallory._several', JSON.stringify({ original: '', refused }));
   }
-  const wasRefused = await refusedRunsAfter(
-    { connection, manager, subjects },
-    { stream: created, sequence: 0 },
-  );
+  const wasRefused = await refusedAfter({ connection, manager, subjects }, { stream: created, sequence: 0 });
   const last = 2 * LETTERS * RUNS - 1;
   const named = [1, 3, 4_001, last].map((sequence) => wasRefused('mallory', sequence, before));
   expect(named).toEqual([true, true, true, true]);

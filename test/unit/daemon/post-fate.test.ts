@@ -41,7 +41,7 @@ class Fate {
     this.dismiss();
   }
 
-  /** As the reader of the stream: what another store settled is not delivered, except by a replay. */
+  /** As the reader of the stream: what another store settled, or a letter names, is not delivered, except by a replay. */
   async deliver(isReplay = false): Promise<void> {
     const { stream, sequence } = this.post.position;
     const settled = { upTo: this.#isElsewhere ? sequence : 0, open: [] };
@@ -56,7 +56,7 @@ class Fate {
     });
     const isSkipped =
       sequence <= (start.position?.sequence ?? 0) || (start.skip && covers(start.skip)(sequence));
-    if (isSkipped) return;
+    if (isSkipped || (!isReplay && (await this.state()) === 'refused')) return;
     this.#isElsewhere = false;
     await this.world.posts.deliver(this.post);
   }

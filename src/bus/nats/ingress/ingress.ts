@@ -7,7 +7,7 @@ import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { refusedRunsAfter, type WasRefused } from './refused-posts.ts';
+import { refusedAfter, type WasRefused } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
 import { StoredPosts, timeOf } from './stored-posts.ts';
@@ -111,7 +111,7 @@ export class Ingress {
       const cursor = await this.#locate();
       const position = { stream: cursor.life, sequence: cursor.last };
       const { onRead, isReplay } = this.#options;
-      if (onRead) cursor.wasRefused ??= await refusedRunsAfter(this.#sources, position, isReplay);
+      if (onRead) cursor.wasRefused ??= await refusedAfter(this.#sources, position, isReplay);
       const { connection, manager, subjects } = this.#sources;
       const { ingressStream: stream } = subjects;
       const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);

@@ -1,5 +1,6 @@
 import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
 import { decodeDeadLetter, SKIPPED } from '../../dead-letter.ts';
+import type { RefusedRuns } from '../../deliveries.ts';
 import type { DeadLetter, Delivery, StreamPosition } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
@@ -155,11 +156,14 @@ async function readSince(
   }
 }
 
-/** Whether a dead letter of many posts includes this post. */
+/** Whether a dead letter names this post, alone or among many. */
 export type WasRefused = (publisher: string, sequence: number, takenAt: number) => boolean;
 
-/** Reads the dead letters of many posts, for the posts after this position. A replay answers posts that were skipped. */
-export async function refusedRunsAfter(
+/**
+ * Reads which posts after this position were refused: they stay refused, whatever would be decided now. A replay decides on
+ * those with a letter of their own again, and answers posts that were skipped.
+ */
+export async function refusedAfter(
   sources: Sources,
   { stream, sequence }: StreamPosition,
   isReplay = false,
@@ -172,12 +176,12 @@ export async function refusedRunsAfter(
   };
   try {
     const { time } = await manager.streams.getMessage(subjects.ingressStream, query);
-    const filter = subjects.dead(ANY, SEVERAL);
+    const filter = subjects.dead(ANY, isReplay ? SEVERAL : ANY);
     await manager.streams.getMessage(subjects.deadStream, { last_by_subj: filter }); // usually throws: no such letter
     await readSince(sources, filter, time.getTime(), (subject, position, at, data) => {
       const names = subjects.parseDead(subject);
       const found = names && decodeDeadLetter({ sequence: position, at: at.toISOString(), ...names }, data);
-      const letter = found?.refused;
+      const letter = found?.refused ?? alone(found?.ingress);
       if (letter?.stream !== stream || (isReplay && found?.code === SKIPPED)) return;
       const runs = known.get(names?.publisher ?? '') ?? [];
       known.set(names?.publisher ?? '', runs);
@@ -194,6 +198,10 @@ export async function refusedRunsAfter(
     const run = runBefore(sorted.get(publisher) ?? [], place);
     return run !== undefined && place <= run.last && run.at >= takenAt;
   };
+}
+
+function alone(position: StreamPosition | undefined): Pick<RefusedRuns, 'stream' | 'runs'> | undefined {
+  return position && { stream: position.stream, runs: [[position.sequence, position.sequence]] };
 }
 
 interface NamedRun {
