@@ -41,3 +41,28 @@ it('after a crash, 120,000 runs in the letters of a flood do not make each later
   await connection.close();
   await nats.stop();
 }, 120_000);
+
+it('a post with a dead letter is not decided on again when it is read again, except by a replay', async () => {
+  const nats = await startNatsServer();
+  const connection = await openNats({ url: nats.url });
+  const manager = await connection.jetstreamManager();
+  const subjects = createSubjects();
+  await ensureStreams(manager, subjects, {});
+  const stream = connection.jetstream();
+  const before = Date.now();
+  const { seq: sequence } = await stream.publish('parley.in.bob.demo', 'x');
+  const { created } = await manager.streams.info('PARLEY_IN');
+  const ingress = { stream: created, sequence };
+  await stream.publish('parley.dead.bob.demo', JSON.stringify({ original: 'x', ingress }));
+  const start = { stream: created, sequence: 0 };
+  const isRefused = async (publisher: string, isReplay: boolean) =>
+    (await refusedAfter({ connection, manager, subjects }, start, isReplay))(publisher, sequence, before);
+  const answers = [
+    await isRefused('bob', false),
+    await isRefused('carol', false),
+    await isRefused('bob', true),
+  ];
+  expect(answers).toEqual([true, false, false]);
+  await connection.close();
+  await nats.stop();
+});
