@@ -284,11 +284,13 @@ export function firstChoice(conversation: string, daemons: readonly string[]): s
   return daemons[weights.indexOf(Math.max(...weights))] ?? '';
 }
 
-/** FNV-1a. */
+/** FNV-1a, then the mixing of MurmurHash3: without it names that differ in their last characters have similar hashes. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
-  return value >>> 0;
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
 }
 
 /**
