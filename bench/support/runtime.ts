@@ -11,7 +11,7 @@ import type { Team } from '../../src/daemon/team/team.ts';
 import { conversationRules, requestSources } from '../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../src/daemon/what-if/what-ifs.ts';
 import { createIdSource, monotonicClock, systemClock, systemTimers } from '../../src/kernel/index.ts';
-import type { ConversationStore, WhatIfTexts } from '../../src/persistence/index.ts';
+import type { ConversationStore } from '../../src/persistence/index.ts';
 
 /**
  * What a conversation's worker needs, as the daemon composes it from the configuration that ships, but for three
@@ -75,7 +75,7 @@ export function createRuntime(
     definitions,
     remote: instantModel,
     whatIfs: new WhatIfs({
-      ...{ definitions, log, texts: noTexts, team: () => team },
+      ...{ definitions, log, team: () => team },
       ...{ elapsed: monotonicClock, now: systemClock },
     }),
     maxPayload: 1_048_576,
@@ -98,15 +98,6 @@ export function createRuntime(
     retries: new Map(),
   };
 }
-
-/** The benchmarks of turns make no what-if. */
-const noTexts: WhatIfTexts = {
-  put: async () => undefined,
-  get: async () => null,
-  list: async () => [],
-  conversations: async () => [],
-  remove: async () => undefined,
-};
 
 function noTools(): Toolbox {
   const none = new Map();

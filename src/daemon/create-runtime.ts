@@ -5,7 +5,7 @@ import type { Entry } from '../conversation/index.ts';
 import { createIdSource, type Log } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';
-import { type Given, timeOf, whatIfTextsOf } from './compose/given.ts';
+import { type Given, timeOf } from './compose/given.ts';
 import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { Attempts } from './ingress/attempts.ts';
@@ -64,11 +64,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     },
     definitions,
     believesNames: config.daemon.nats.kind === 'managed',
-    whatIfs: new WhatIfs({
-      ...{ definitions, log, elapsed, now },
-      team: () => team,
-      texts: whatIfTextsOf(given, config),
-    }),
+    whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
     maxPayload: bus.maxPayload,
     ...{ now, elapsed, timers, newId },
     telemetry: createTelemetry(telemetry, now, onAppended),

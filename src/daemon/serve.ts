@@ -76,7 +76,6 @@ export async function serve({
   });
   releasers.add('erasure', () => erasure.stop());
   releasers.add('what-ifs', () => runtime.whatIfs.close());
-  runtime.whatIfs.sweep((conversation) => runtime.store.exists(conversation));
   const after = await runtime.store.ingressPosition();
   const ingress: IngressOptions = {
     ...reading,

@@ -9,6 +9,7 @@
  *   package                   the folder and the version of this package
  *   hide-values               secret values in what is shown
  *   abort, mailbox            cancellation, release order, batching
+ *   paging                    lists in messages of a limited size
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
  *   one-time-code             proof of knowledge of a key, accepted once
@@ -28,6 +29,7 @@ export * from './nats-names.ts';
 export * from './one-time-code.ts';
 export * from './open-to-others.ts';
 export * from './package.ts';
+export * from './paging.ts';
 export * from './schema-fault.ts';
 export * from './text.ts';
 export * from './time.ts';

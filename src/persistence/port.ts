@@ -293,19 +293,6 @@ export interface ConversationStore {
   close(): Promise<void>;
 }
 
-/** The results of what-ifs: one JSON text each, which is replaced as a whole. */
-export interface WhatIfTexts {
-  put(conversation: string, id: string, text: string, options: { readonly durable: boolean }): Promise<void>;
-  /** Null: not stored. Rejects with `WHAT_IF_UNREADABLE`. */
-  get(conversation: string, id: string): Promise<string | null>;
-  /** The ids of one conversation, in order. */
-  list(conversation: string): Promise<string[]>;
-  /** The conversations that have a result, in order. */
-  conversations(): Promise<string[]>;
-  /** Resolves when nothing of the conversation is left. */
-  remove(conversation: string): Promise<void>;
-}
-
 /** What commands without a daemon need of a store: to inspect it, and to migrate it. */
 
 /** What is stored of one conversation, read without the lock. */

@@ -49,7 +49,7 @@ export interface StoredContent {
 
 /**
  * What a store keeps besides its logs: small values by key. A key is a kind and names with dots between them, such as
- * `row.demo` and `output.demo.e1`. The kinds `output`, `definition` and `what-if` hold texts, the others any JSON.
+ * `row.demo` and `output.demo.e1`. The kinds `output` and `definition` hold texts, the others any JSON.
  *
  * DOCUMENTS-1 A document is there as a whole or not at all.
  * DOCUMENTS-2 Changes of one key take effect in the order of the calls.

@@ -17,7 +17,17 @@ import {
   isApprover,
   refusalOfApproval,
 } from '../../conversation/index.ts';
-import { asError, type Clock, type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import {
+  asError,
+  type Clock,
+  cut,
+  type Log,
+  messageOf,
+  ParleyError,
+  pageOf,
+  refusal,
+  sizeOf,
+} from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
@@ -34,7 +44,6 @@ import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
-import { pageOf } from './paging.ts';
 import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
@@ -180,7 +189,7 @@ export class Api {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? PAGE_LIMIT, PAGE_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
-    const entries = pageOf(found, this.room);
+    const entries = pageOf(found, this.room, cutEntry);
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
@@ -390,6 +399,11 @@ function within({ messages, report }: Explanation, room: number): Explanation {
   };
 }
 
-function sizeOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
+/** An entry with its long texts cut, and `truncated`: the log has it complete. */
+function cutEntry(entry: Entry, most: number): Entry {
+  const shown = Object.entries(entry).map(([key, value]) => {
+    if (typeof value === 'string') return [key, cut(value, most)];
+    return [key, JSON.stringify(value ?? null).length > most ? undefined : value];
+  });
+  return { ...Object.fromEntries(shown), truncated: true };
 }

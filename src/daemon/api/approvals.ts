@@ -1,7 +1,6 @@
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
-import { sizeOf } from './paging.ts';
+import { ParleyError, sizeOf } from '../../kernel/index.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 

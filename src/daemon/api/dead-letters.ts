@@ -7,7 +7,7 @@ import {
   type RequestOf,
   repostOf,
 } from '../../bus/index.ts';
-import { asError, ParleyError } from '../../kernel/index.ts';
+import { asError, ParleyError, pageOf } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 
 /**
@@ -43,14 +43,9 @@ export class DeadLetterOffice {
   async list(request: RequestOf<'dead'>): Promise<AnswerOf<'dead'>> {
     const limit = Math.min(request.limit ?? PAGE, PAGE);
     const { letters, next } = await this.#bus.deadLetters.page({ ...request, limit });
-    let left = this.#room;
     const rows = letters.map(({ original: _, refused: __, ...row }) => row);
-    const beyond = rows.findIndex((row) => {
-      left -= Buffer.byteLength(JSON.stringify(row)) + 1;
-      return left < 0;
-    });
-    if (beyond < 1) return { letters: rows, next };
-    return { letters: rows.slice(0, beyond), next: rows[beyond - 1]?.sequence ?? null };
+    const shown = pageOf(rows, this.#room);
+    return { letters: shown, next: shown.length < rows.length ? (shown.at(-1)?.sequence ?? null) : next };
   }
 
   async show(sequence: number): Promise<DeadLetter> {

@@ -1,9 +1,8 @@
 import type { RequestOf } from '../../bus/index.ts';
 import type { Author, Command, Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { batchesOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import { batchesOf } from './paging.ts';
 
 interface Parts {
   readonly workers: Pick<Workers, 'existing' | 'submit'>;

@@ -1,7 +1,6 @@
 import { type Author, quotedHistory } from '../../conversation/index.ts';
-import { hasVisible, ParleyError, type Refusal } from '../../kernel/index.ts';
+import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../kernel/index.ts';
 import type { PublisherLimits } from '../ingress/publisher-limits.ts';
-import { batchesOf, sizeOf } from './paging.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -14,7 +13,7 @@ export function refusalOfHistory(
   limits: PublisherLimits,
   { publisher, now }: { readonly publisher: string; readonly now: number },
 ): Refusal | null {
-  const bytes = Buffer.byteLength(JSON.stringify(messages)) - FREE_BYTES;
+  const bytes = sizeOf(messages) - FREE_BYTES;
   const waitMs = bytes > 0 ? limits.count({ publisher, bytes, takenAt: now }) : 0;
   return waitMs > 0 ? limits.tooFast(publisher, waitMs) : null;
 }

@@ -39,7 +39,7 @@ export function whatIfHandlers(
     'what-if': (request, { isBound }) =>
       startWhatIf(request, operatorOf(request, parts.daemon.team.rules.roster, isBound), parts),
     'what-ifs': async ({ conversation }) => ({
-      whatIfs: await parts.daemon.whatIfs.list(await keyOf(conversation, parts)),
+      whatIfs: parts.daemon.whatIfs.list(await keyOf(conversation, parts)),
     }),
     async 'what-if-result'({ conversation, id, from = 0, limit = Number.POSITIVE_INFINITY }) {
       const key = await keyOf(conversation, parts);
@@ -60,7 +60,7 @@ async function startWhatIf(
   const entries = (await workers.existing(conversation)).entries();
   const id = request.id ?? newId().toLowerCase();
   const origin = entries[0]?.id ?? '';
-  const known = await whatIfs.summary({ conversation, origin }, id);
+  const known = whatIfs.summary({ conversation, origin }, id);
   if (known) return known;
   const agent = request.agent ?? agentAt(entries, request.at);
   const change = changeOf(request, agent, daemon);

@@ -1,6 +1,6 @@
 import { type Bus, handlePeerMessage, invalidAnswer, type PeerHandlers } from '../../bus/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
-import { type Log, ParleyError } from '../../kernel/index.ts';
+import { type Log, ParleyError, sizeOf } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Watchers } from '../feed/watchers.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -51,7 +51,7 @@ export function peerHandlers({
 
 /** None, if they do not fit a message: the log has them soon. */
 function fitting(texts: readonly LiveArrival[], mostBytes: number) {
-  const size = texts.reduce((sum, { chunk }) => sum + Buffer.byteLength(JSON.stringify(chunk)), 0);
+  const size = texts.reduce((sum, { chunk }) => sum + sizeOf(chunk), 0);
   return size > mostBytes ? [] : texts.map(({ agent, chunk }) => ({ agent, chunk }));
 }
 

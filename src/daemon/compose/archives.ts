@@ -23,7 +23,6 @@ import type {
   MigrationTarget,
   StoreArchive,
   StoreInspector,
-  WhatIfTexts,
 } from '../../persistence/index.ts';
 import { openStreamSource, openStreamTarget } from '../../persistence/jetstream/index.ts';
 import {
@@ -34,7 +33,6 @@ import {
   openFileSource,
   openFileStore,
   openFileTarget,
-  openWhatIfFiles,
   readLogFile,
   readOwnText,
   refuseFile,
@@ -69,11 +67,6 @@ export async function composeQuarantine(
   return keepAside(join(dataDirectory, 'quarantine'), name, content);
 }
 
-/** The results of what-ifs, which are files with every store. */
-export function composeWhatIfTexts(dataDirectory: string): WhatIfTexts {
-  return openWhatIfFiles(dataDirectory);
-}
-
 /** Opens the store of a data directory that no daemon uses. */
 export function composeOwnStore(dataDirectory: string): Promise<ConversationStore> {
   return openFileStore(dataDirectory).catch((error: unknown) => {
@@ -88,7 +81,7 @@ export function composeOwnStore(dataDirectory: string): Promise<ConversationStor
 export { publishBackup } from '../../persistence/jsonl/index.ts';
 
 export interface ArchiveOptions {
-  /** The data directory: with streams, only for results of what-ifs and accepted tools. */
+  /** The data directory: with streams, only for accepted tools. */
   readonly data: string;
   /** The server of the jetstream store; null: the conversations are in `data`. */
   readonly streams: { readonly nats: NatsOptions; readonly prefix?: string } | null;

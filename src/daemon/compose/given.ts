@@ -12,10 +12,8 @@ import {
   type Timers,
 } from '../../kernel/index.ts';
 import { createFunctionModel, type ModelFunction } from '../../models/index.ts';
-import type { ConversationStore, WhatIfTexts } from '../../persistence/index.ts';
-import { createMemoryWhatIfs } from '../../persistence/memory/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
 import type { InProcessTool } from '../../tools/index.ts';
-import { composeWhatIfTexts } from './archives.ts';
 /** What a program gives the daemon that it contains, instead of the configured adapters or besides them. */
 
 export interface Given {
@@ -60,10 +58,6 @@ const SYSTEM_TIME: Time = { now: systemClock, elapsed: monotonicClock, timers: s
 
 export function timeOf({ simulation }: Given): Time {
   return simulation?.time ?? SYSTEM_TIME;
-}
-
-export function whatIfTextsOf({ simulation }: Given, config: Config): WhatIfTexts {
-  return simulation ? createMemoryWhatIfs() : composeWhatIfTexts(config.daemon.data);
 }
 
 /** The file of the search index; null: it is kept in memory. */

@@ -34,7 +34,7 @@ export interface DeletionContext {
     isElsewhere(position: StreamPosition): boolean;
     reached(conversation: string, inLog?: ConversationState['ingress']): StreamPosition | null;
   };
-  readonly whatIfs: { remove(conversation: string): Promise<void> };
+  readonly whatIfs: { remove(conversation: string): void };
   readonly reach: ReachCrashPoint;
   /** The newest post of a conversation in the ingress stream now; sequence 0: none. */
   lastPost(conversation: string): Promise<StreamPosition>;
@@ -108,7 +108,7 @@ export async function deleteConversation(
   const hasPosts = isThere || isWaiting;
   if (!hasPosts && !ownership.removesRest) return nothingDeleted(asked);
   const entries = worker?.state.length ?? (await storedLength(id, store));
-  await whatIfs.remove(id);
+  whatIfs.remove(id);
   const removed = await store.delete(id, hasPosts ? upTo : null, worker?.newestSequence); // DELETE-1
   if (await store.exists(id)) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);

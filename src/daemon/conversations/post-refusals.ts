@@ -1,4 +1,4 @@
-import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { ParleyError, type Refusal, refusal, sizeOf } from '../../kernel/index.ts';
 
 /** What the publisher gets for a post that is not in the log. See also `attempts.ts`. */
 
@@ -7,7 +7,7 @@ const ENVELOPE_BYTES = 4_096;
 
 /** Null: it fits. */
 export function tooLarge(post: object, room: number): Refusal | null {
-  const size = Buffer.byteLength(JSON.stringify(post)) + ENVELOPE_BYTES;
+  const size = sizeOf(post) + ENVELOPE_BYTES;
   if (size <= room) return null;
   return refusal(
     'TOO_LARGE',

@@ -2,18 +2,11 @@ import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { recordsOfBackup } from '../../conversation/index.ts';
 import { messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
-import type {
-  ConversationStore,
-  Deletion,
-  MigrationTarget,
-  StoreArchive,
-  WhatIfTexts,
-} from '../../persistence/index.ts';
+import type { ConversationStore, Deletion, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import {
   type ArchiveOptions,
   composeArchive,
   composeBackupTarget,
-  composeWhatIfTexts,
   copyAcceptedTools,
   publishBackup,
 } from '../compose/archives.ts';
@@ -89,8 +82,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
     const source = await composeArchive(options, releasers);
     await refuseLink(partial);
     target = await composeBackupTarget(partial, log);
-    const whatIfs = { from: composeWhatIfTexts(data), to: composeWhatIfTexts(partial) };
-    const report = await backUpStore(source, target, whatIfs);
+    const report = await backUpStore(source, target);
     await copyAcceptedTools(data, partial);
     const bytes = await bytesIn(partial);
     await publishBackup(partial, to);
@@ -107,7 +99,6 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
 export async function backUpStore(
   source: StoreArchive,
   target: MigrationTarget,
-  whatIfs: { readonly from: WhatIfTexts; readonly to: WhatIfTexts },
 ): Promise<Omit<BackupReport, 'to' | 'bytes'>> {
   const { store, archive } = target;
   const madeAt = new Date().toISOString();
@@ -125,7 +116,6 @@ export async function backUpStore(
   const definitions = await copyDefinitions(source, target, (hash) =>
     copying.missing.push({ id: hash, reason: 'this text of a definition is damaged' }),
   );
-  for (const id of copying.copied.keys()) await copyWhatIfs(id, whatIfs);
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
   await store.backupMark.put({ from: source.name, madeAt });
@@ -197,16 +187,6 @@ class Copying {
       await this.#store.delete(id);
       this.copied.delete(id);
     }
-  }
-}
-
-async function copyWhatIfs(
-  conversation: string,
-  { from, to }: { readonly from: WhatIfTexts; readonly to: WhatIfTexts },
-): Promise<void> {
-  for (const id of await from.list(conversation)) {
-    const text = await from.get(conversation, id);
-    if (text !== null) await to.put(conversation, id, text, { durable: true });
   }
 }
 

@@ -1,6 +1,6 @@
 import { hashOf } from '../../agents/index.ts';
 import { type ConversationState, type Entry, hasOutstandingWork } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { batchesOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   AuditRecord,
   Deletion,
@@ -14,7 +14,7 @@ import { rowOf, stateOf } from '../conversations/projections.ts';
 
 /** Conversations copied at once: the server answers one while it reads another. */
 const CONCURRENCY = 4;
-/** Bytes of one append or group of records; with its envelope less than the smallest broker payload. */
+/** Bytes of one append or batch of records; with its envelope less than the smallest broker payload. */
 const GROUP_BYTES = 32 * 1_024;
 /** Texts of definitions that are read at once. */
 const TEXTS_AT_ONCE = 100;
@@ -63,10 +63,12 @@ async function write(
   divides: boolean,
 ): Promise<void> {
   for (const [entryId, output] of content.outputs) await store.toolRecords.saveOutput(id, entryId, output);
-  for (const records of groups(content.audit)) await store.toolRecords.append(id, records);
+  for (const records of batchesOf(content.audit, GROUP_BYTES)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
   try {
-    const batches = appendsOf(content).flatMap((entries) => (divides ? [...groups(entries)] : [entries]));
+    const batches = appendsOf(content).flatMap((entries) =>
+      divides ? batchesOf(entries, GROUP_BYTES) : [entries],
+    );
     await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
@@ -80,25 +82,9 @@ async function write(
 
 /** A cut of the copy loses what a cut of the source would lose: its last append. */
 function appendsOf({ entries, ends = [] }: Content): Entry[][] {
-  if (ends.length === 0) return [...groups(entries)];
+  if (ends.length === 0) return batchesOf(entries, GROUP_BYTES);
   const within = ends.filter((end) => end < entries.length);
   return [...within, entries.length].map((end, at) => entries.slice(within[at - 1] ?? 0, end));
-}
-
-/** A large item is a group of its own: an append must fit one message. */
-function* groups<T>(items: readonly T[]): Generator<T[]> {
-  let group: T[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const size = Buffer.byteLength(JSON.stringify(item));
-    if (group.length > 0 && bytes + size > GROUP_BYTES) {
-      yield group;
-      [group, bytes] = [[], 0];
-    }
-    group.push(item);
-    bytes += size;
-  }
-  if (group.length > 0) yield group;
 }
 
 async function verify(archive: StoreArchive, id: string, wanted: Content): Promise<void> {

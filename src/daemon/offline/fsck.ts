@@ -18,7 +18,7 @@ import type {
   Leftover,
   StoreInspector,
 } from '../../persistence/index.ts';
-import { composeInspector, composeOwnStore, composeWhatIfTexts } from '../compose/archives.ts';
+import { composeInspector, composeOwnStore } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
 /**
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
@@ -64,9 +64,7 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
       if (!findings.some((finding) => finding.repair !== null)) continue;
       const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
       if (!isDeleted && !found.withLog.has(conversation)) continue; // opening the store removed it
-      const repairing = isDeleted
-        ? removeRest(store, conversation, dataDirectory)
-        : repairConversation(store, conversation);
+      const repairing = isDeleted ? store.delete(conversation) : repairConversation(store, conversation);
       await repairing.catch((error: unknown) => void failures.push(messageOf(error)));
     }
   } finally {
@@ -79,11 +77,6 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   }
   const left = await leftoversIn(inspector);
   return withOutcome(before, await inspectAll(inspector, { ...found, left }, checks));
-}
-
-async function removeRest(store: ConversationStore, conversation: string, dataDirectory: string) {
-  await composeWhatIfTexts(dataDirectory).remove(conversation);
-  await store.delete(conversation);
 }
 
 /** What is checked. */

@@ -1,5 +1,5 @@
 import { type Answer, type CallOutcome, firstCodePoints, PREVIEW_LENGTH } from '../../conversation/index.ts';
-import { messageOf, type NewId } from '../../kernel/index.ts';
+import { messageOf, type NewId, sizeOf } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 /**
  * Stores a text that is too large for an entry as a file; the entry gets a preview that names the file. An entry larger
@@ -154,9 +154,4 @@ function preview(content: string): string {
 
 function roomOf({ maxPayload }: Pick<OutputContext, 'maxPayload'>): number {
   return maxPayload * PAYLOAD_SHARE;
-}
-
-/** Bytes as JSON. */
-function sizeOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }

@@ -29,6 +29,7 @@ import {
 } from '../../conversation/index.ts';
 import {
   type Clock,
+  cut,
   linkedAbort,
   MAX_TIMER_MS,
   messageOf,
@@ -78,8 +79,6 @@ export interface JobContext {
   /** What earlier what-ifs of the conversation used (WHAT-IF-JOB-2). */
   readonly usedBefore: { readonly tokens: number; readonly usd: number };
   read(definition: string): Promise<Definition>;
-  /** Called after each run. */
-  onProgress(): void;
 }
 
 type Side = 'control' | 'changed';
@@ -149,7 +148,6 @@ export class Job {
       for (const run of work) {
         if (this.isOver) return;
         await run();
-        context.onProgress();
         await timeout(0);
       }
     });
@@ -351,37 +349,18 @@ function verdictOn(run: Run, { content, toolCalls }: WhatIfTurn['recorded']): Wh
   return hasSameCalls && (run.content ?? '').trim() === (content ?? '').trim() ? 'same' : 'different';
 }
 
-/** The turns from `from` on that fit into `room` bytes. One that fits no answer is cut (`truncated`). */
-export function pageOfTurns(turns: readonly WhatIfTurn[], room: number): readonly WhatIfTurn[] {
-  let left = room;
-  const over = turns.findIndex((turn) => {
-    left -= sizeOf(turn) + 1;
-    return left < 0;
-  });
-  const [first] = turns;
-  if (over !== 0 || !first) return over < 0 ? turns : turns.slice(0, over);
-  for (let most = 32_768; ; most /= 2) {
-    const short = cutTo(first, most);
-    if (most <= 64 || sizeOf(short) < room) return [short];
-  }
-}
-
-function cutTo(turn: WhatIfTurn, most: number): WhatIfTurn {
-  const shorter = (text: string) => text.slice(0, most).replace(/\p{Surrogate}$/u, '');
-  const cut = <T extends WhatIfRun | WhatIfTurn['recorded']>(one: T): T => ({
+/** With `truncated`, if it fits no answer. */
+export function cutTurn(turn: WhatIfTurn, most: number): WhatIfTurn {
+  const short = <T extends WhatIfRun | WhatIfTurn['recorded']>(one: T): T => ({
     ...one,
-    content: one.content === null ? null : shorter(one.content),
-    toolCalls: one.toolCalls.map((call) => ({ ...call, arguments: shorter(call.arguments) })),
+    content: one.content === null ? null : cut(one.content, most),
+    toolCalls: one.toolCalls.map((call) => ({ ...call, arguments: cut(call.arguments, most) })),
   });
   return {
     ...turn,
-    recorded: cut(turn.recorded),
-    control: turn.control.map(cut),
-    changed: turn.changed.map(cut),
+    recorded: short(turn.recorded),
+    control: turn.control.map(short),
+    changed: turn.changed.map(short),
     truncated: true,
   };
-}
-
-function sizeOf(value: object): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }

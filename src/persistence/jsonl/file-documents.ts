@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { lstat, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   coalesce,
@@ -14,10 +14,9 @@ import {
   UNLINKED,
 } from '../../kernel/index.ts';
 import { refuseUnfinishedMigration } from '../archive.ts';
-import type { AuditRecord, WhatIfTexts } from '../port.ts';
+import type { AuditRecord } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
 import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
-import { createWhatIfTexts, WHAT_IF_ID } from '../store.ts';
 import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { openLazyDocument } from './lazy-document.ts';
@@ -85,8 +84,6 @@ export class FileDocuments implements Documents {
   async #write({ path, form, mayCreate }: Place, value: unknown, durability: Durability): Promise<void> {
     const folder = dirname(path);
     if (mayCreate) await makeDirectory(folder);
-    if (mayCreate === 'but no link' && (await lstat(folder)).isSymbolicLink())
-      throw new ParleyError('WHAT_IF_UNWRITABLE', `${folder} is a link`, { hint: 'remove it' });
     if (form === 'flag') {
       await (await open(path, 'w', 0o600)).close();
       return this.#sync(folder);
@@ -119,12 +116,6 @@ export class FileDocuments implements Documents {
   async keys(start: string): Promise<string[]> {
     const kind = collectionKindOf(start);
     if (kind !== null) return [...(await this.#members(kind)).keys()].sort();
-    if (start === 'what-if.') {
-      const found: string[] = [];
-      for (const id of await namesIn(this.#paths.whatIfs(), idOf))
-        for (const name of await this.keys(`what-if.${id}.`)) found.push(`${id}.${name}`);
-      return found;
-    }
     const { path, form, decode } = placeOf(this.#paths, `${start}any`);
     const names = namesIn(dirname(path), decode);
     return form === 'flag' ? names.catch((cause) => unreadableMarks(path, cause)) : names;
@@ -177,11 +168,6 @@ export class FileDocuments implements Documents {
 export async function refuseUnfinished(directory: string): Promise<void> {
   await refuseFile(directory);
   await refuseUnfinishedMigration(directory, new FileDocuments(storePaths(directory)));
-}
-
-/** The results of what-ifs, which are files with every store. */
-export function openWhatIfFiles(directory: string): WhatIfTexts {
-  return createWhatIfTexts(new FileDocuments(storePaths(directory)));
 }
 
 /** A member of a collection that is one document has the name ''. */
@@ -239,7 +225,7 @@ interface Place {
   readonly decode: (file: string) => string | null;
   readonly unreadable?: { readonly code: string; readonly hint: string };
   /** Whether its folder is made. */
-  readonly mayCreate: boolean | 'but no link';
+  readonly mayCreate: boolean;
 }
 
 const RESTORE = 'restore the file from a backup, with the owner and the permissions of the data directory';
@@ -260,11 +246,6 @@ function placeOf(paths: StorePaths, key: string): Place {
       const decode = (file: string) => (TEXT_HASH.test(file) ? file : null);
       const unreadable = { code: 'DEFINITION_UNREADABLE', hint: RESTORE };
       return { path: join(paths.definitions, name), form: 'text', decode, unreadable, mayCreate: true };
-    }
-    case 'what-if': {
-      const decode = (file: string) => [withoutJson(file)].find((one) => WHAT_IF_ID.test(one ?? '')) ?? null;
-      const unreadable = { code: 'WHAT_IF_UNREADABLE', hint: 'remove the file, and start the what-if again' };
-      return { path: paths.whatIf(name, id), form: 'text', decode, unreadable, mayCreate: 'but no link' };
     }
     case 'open':
       return { path: join(paths.marks, folderOf(name)), form: 'flag', decode: idOf, mayCreate: true };

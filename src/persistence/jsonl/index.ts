@@ -20,7 +20,7 @@ export {
   publishBackup,
 } from './directory/migration.ts';
 export { storePaths } from './directory/paths.ts';
-export { openWhatIfFiles, refuseUnfinished } from './file-documents.ts';
+export { refuseUnfinished } from './file-documents.ts';
 export { openFileStore } from './file-store.ts';
 export { openLazyDocument } from './lazy-document.ts';
 export {

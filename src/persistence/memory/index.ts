@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
-import type { ConversationLog, ConversationStore, IngressPosts, WhatIfTexts } from '../port.ts';
+import type { ConversationLog, ConversationStore, IngressPosts } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
 import type { Documents, Storage } from '../storage.ts';
-import { createStore, createWhatIfTexts } from '../store.ts';
+import { createStore } from '../store.ts';
 
 /**
  * The store in memory: for tests and for programs that keep nothing. It passes the contract suite of the other stores, and
@@ -37,10 +37,6 @@ export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): Conver
   if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
   disk.inUse = true;
   return createStore(storageOn(disk));
-}
-
-export function createMemoryWhatIfs(): WhatIfTexts {
-  return createWhatIfTexts(documentsOn(new Map()));
 }
 
 function storageOn(disk: MemoryDisk): Storage {

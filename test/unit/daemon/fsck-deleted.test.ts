@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
-import { openFileStore, openWhatIfFiles } from '../../../src/persistence/jsonl/index.ts';
+import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { Log } from '../agents/support.ts';
 
 const MOVED = '.deleted-cix+7-20260101T000000000Z';
@@ -79,15 +79,6 @@ describe('fsck of the remains of deleted conversations', () => {
     expect(await readFile(place('index.json'), 'utf8')).not.toContain('gone');
     expect(JSON.parse(await readFile(join(data, 'deleted.json'), 'utf8')).deleted).toHaveLength(2);
     expect(await run()).toEqual([{ conversation: 'kept', findings: [] }]);
-  });
-
-  it('finds results of what-ifs of a deleted conversation; a repair removes them', async () => {
-    const texts = openWhatIfFiles(data);
-    for (const id of ['Gone', 'kept']) await texts.put(id, 'w1', '{}', { durable: true });
-    await tombstones('Gone');
-    expect(found(await run())).toEqual([`Gone deleted false: ${left('what-if/gone+1/')}`]);
-    expect(found(await run(true))).toEqual([`Gone deleted true: ${left('what-if/gone+1/')}`]);
-    expect(await texts.conversations()).toEqual(['kept']);
   });
 
   it('does not touch a conversation that began again after its deletion', async () => {

@@ -110,7 +110,7 @@ describe('what-ifs of a daemon', () => {
     expect(state.agents.pm?.status).toBe('idle');
   });
 
-  it('end with the daemon, and keep the runs that ended', async () => {
+  it('end with the daemon', async () => {
     await begin();
     const { id } = await ask('what-if', { agent: 'pm', at: 'all', model: 'endless' });
     await expect.poll(async () => (await ask('what-if-result', { id })).control.same).toBeGreaterThan(0);
@@ -167,7 +167,7 @@ describe('what-ifs of a daemon', () => {
     ['an entry of no turn', { at: 0, model: 'm2' }, 'NO_SUCH_TURN'],
     ['no agent for all turns', { agent: undefined, model: 'm2' }, 'BAD_REQUEST'],
     ['too many runs', { runs: 21, model: 'm2' }, 'BAD_REQUEST'],
-    ['an id that is no file name', { id: 'A/b', model: 'm2' }, 'BAD_REQUEST'],
+    ['an id that is no name', { id: 'A/b', model: 'm2' }, 'BAD_REQUEST'],
   ])('are refused: %s', async (_, body, code) => {
     await begin();
     await expect(ask('what-if', { agent: 'pm', at: 'all', ...body })).rejects.toThrow(`${code}: `);

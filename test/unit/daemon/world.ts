@@ -41,11 +41,7 @@ import type { Team } from '../../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
-import {
-  createMemoryStore,
-  createMemoryWhatIfs,
-  type MemoryDisk,
-} from '../../../src/persistence/memory/index.ts';
+import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
 import { type Fault, faultyStore } from './faulty-store.ts';
@@ -188,7 +184,7 @@ export function createWorld(options: WorldOptions = {}) {
     for: () => team,
   };
   let current = team;
-  const forWhatIfs = { definitions, log, elapsed, now, texts: createMemoryWhatIfs() };
+  const forWhatIfs = { definitions, log, elapsed, now };
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),

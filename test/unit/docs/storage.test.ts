@@ -95,7 +95,7 @@ describe('docs/spec/storage.md', () => {
     const functions = [paths.log, paths.audit, paths.state].map((path) => path(''));
     const { root: _, conversations: __, marks, definitions, lock, ...rest } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
-    const expected = [...functions, ...files, lock, paths.output('', '<entry>'), paths.whatIf('', '<id>')];
+    const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
     const marked = [`${marks}/<folder>`, `${marks}/.complete`, `${definitions}/<hash>`];
     expect(firstColumn('Files').sort()).toEqual([...expected, ...marked].sort());
   });

@@ -1,5 +1,5 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
@@ -127,8 +127,6 @@ async function leftoversOf(
   const folder = paths.conversation(conversation);
   const files = (await readdir(folder).catch(() => [])).filter((name) => name !== basename(paths.log('')));
   const found = files.map((name) => relative(paths.root, join(folder, name)));
-  const results = relative(paths.root, dirname(paths.whatIf(conversation, '')));
-  if (await orNullIfMissing(lstat(join(paths.root, results)))) found.push(`${results}/`);
   if (listed.has(conversation)) found.push('its row in conversations/index.json');
   return found.map((path) => ({ conversation, path, isSwept: false }));
 }

@@ -29,9 +29,6 @@ export interface StorePaths {
   outputs(id: string): string;
   /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
   output(id: string, entryId: string): string;
-  /** The folder with a folder for each conversation that has results of what-ifs. */
-  whatIfs(): string;
-  whatIf(conversation: string, id: string): string;
 }
 
 /** `folder`: the folder of a conversation, if it may be in the old layout. */
@@ -57,8 +54,6 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     state: (id) => join(conversations, folder(id), 'state.json'),
     audit: (id) => join(conversations, folder(id), 'audit.jsonl'),
     outputs: (id) => join(conversations, folder(id), 'outputs'),
-    whatIfs: () => join(root, 'what-if'),
-    whatIf: (conversation, id) => join(root, 'what-if', folder(conversation), `${id}.json`),
     output: (id, entryId) => join(conversations, folder(id), 'outputs', `${entryId}.json`),
   };
 }
