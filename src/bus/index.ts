@@ -9,7 +9,7 @@
  * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
  * subjects.ts      every subject; permissions.ts: who may use them, and the accounts that hold them
  * follower.ts      follows a conversation: the feed, with its gaps filled from the log
- * deliveries.ts, settled.ts  posts of the ingress stream, and which of them are settled
+ * deliveries.ts, fate.ts, settled.ts  posts of the ingress stream, and which of them are settled
  *
  * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts`, `port.ts`,
  * `follower.ts` alone.
@@ -30,6 +30,7 @@ export {
 export * from './contract.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf, SKIPPED } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
+export type { Fate } from './fate.ts';
 export { type Arrival, Follower } from './follower.ts';
 export * from './peer-contract.ts';
 export * from './permissions.ts';

@@ -315,10 +315,10 @@ export interface Bus {
   /** `parley.audit.<conversation>`: best effort (BUS-PORT-3). A record that does not fit loses fields and is marked `truncated`. */
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
-   * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one.
-   * Resolves with undefined if this delivery already has a dead letter.
+   * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one. Not
+   * for a delivery that has a letter (`hasLetter`).
    */
-  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number | undefined>;
+  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number>;
   /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
   publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void>;
   readonly deadLetters: DeadLetters;

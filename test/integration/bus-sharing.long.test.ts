@@ -156,6 +156,26 @@ describe('a daemon among others', () => {
     await Promise.all([a.ingress.stop(), b.ingress.stop()]);
   });
 
+  it('a post stays refused, with one letter, when its reader is killed between the letter and the settlement', async () => {
+    const { dead, start } = await two();
+    const refuse = (n: number) =>
+      post(n).then(() => until('its letter is stored', async () => (await letters()) === n));
+    const letters = async () =>
+      (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_DEAD')).state.messages;
+    const a: Awaited<ReturnType<typeof start>> = await start('a', async (delivery) => {
+      if (!dead.has('a')) await a.bus.publishDead(delivery, { code: 'X', message: 'x' }, '');
+      await new Promise(() => undefined); // killed
+    });
+    await refuse(1);
+    await refuse(2);
+    dead.add('a');
+    const b = await start('b');
+    await post(3);
+    await until('all are settled', async () => (await record())?.settled.upTo === 3);
+    expect([b.seen.contents(), b.claims, await letters()]).toEqual([['3'], ['a'], 2]);
+    await b.ingress.stop();
+  });
+
   it('of daemons that find a dead reader at once, one reads; and they read on when the record was deleted', async () => {
     const { dead, start } = await two();
     const a = await start('a');

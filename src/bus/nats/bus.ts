@@ -23,14 +23,13 @@ import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
 import {
   createDeadLetters,
   type DeadLetterOptions,
+  DeadLetterShare,
   publishDead,
   publishRefusedRuns,
 } from './ingress/dead-letters.ts';
-import { DeadShare } from './ingress/dead-share.ts';
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';
 import { Purger } from './ingress/purger.ts';
-import { RefusedPosts } from './ingress/refused-posts.ts';
 import { lastSequence } from './ingress/stored-posts.ts';
 import type { StoreKind } from './serving/claim.ts';
 import { createFeeds, type RunningService, startService } from './serving/service.ts';
@@ -88,7 +87,6 @@ class NatsBus implements Bus {
   readonly #watch: ConnectionWatch;
   readonly #options: NatsBusOptions;
   readonly #closing = new AbortController();
-  readonly #refused: RefusedPosts;
   readonly #letters: DeadLetterOptions;
   readonly #flushFeeds: () => void;
   #service: Promise<RunningService> | null = null;
@@ -104,7 +102,6 @@ class NatsBus implements Bus {
     const { subjects, log } = options;
     this.deadLetters = createDeadLetters(manager, subjects);
     this.eraser = new NatsEraser(manager, subjects);
-    this.#refused = new RefusedPosts({ connection, manager, subjects });
     this.url = `nats://${connection.getServer()}`;
     const feeds = createFeeds(options.feedConnection ?? connection, subjects, () => this.maxPayload);
     this.publishEntries = feeds.publishEntries;
@@ -117,7 +114,7 @@ class NatsBus implements Bus {
     });
     this.#letters = {
       ...{ jetstream: this.#jetstream, subjects, log, watch: this.#watch, closing: this.#closing.signal },
-      share: new DeadShare({ manager, stream: subjects.deadStream, log }),
+      share: new DeadLetterShare({ manager, stream: subjects.deadStream, log }),
       maxPayload: () => this.maxPayload - LETTER_ROOM,
       ensureStreams: () => this.#ensureStreams(),
     };
@@ -198,11 +195,8 @@ class NatsBus implements Bus {
     }
   }
 
-  async publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number | undefined> {
-    if (await this.#refused.has(delivery).catch(() => false)) return undefined; // without an answer, a second letter is better than none
-    const letter = await publishDead(this.#letters, delivery, refused, id);
-    this.#refused.add(delivery);
-    return letter;
+  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number> {
+    return publishDead(this.#letters, delivery, refused, id);
   }
 
   async publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void> {

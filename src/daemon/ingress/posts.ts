@@ -369,6 +369,6 @@ export class Posts {
       'a post was refused',
     );
     await this.#others?.mayRefuse();
-    await this.#bus.publishDead(delivery, refusal, id);
+    if (!delivery.hasLetter) await this.#bus.publishDead(delivery, refusal, id);
   }
 }

@@ -1,6 +1,6 @@
 import type { JetStreamManager } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { DeadShare } from '../../../src/bus/nats/ingress/dead-share.ts';
+import { DeadLetterShare } from '../../../src/bus/nats/ingress/dead-letters.ts';
 import { recordingLog } from './support.ts';
 
 function share(maxBytes: number) {
@@ -11,7 +11,7 @@ function share(maxBytes: number) {
       purge: async (_: string, options: unknown) => ({ purged: purges.push(options) }),
     },
   } as unknown as JetStreamManager;
-  return { of: new DeadShare({ manager, stream: 'DEAD', log: recordingLog().log }), purges };
+  return { of: new DeadLetterShare({ manager, stream: 'DEAD', log: recordingLog().log }), purges };
 }
 
 describe('the share of a publisher in the dead-letter stream', () => {

@@ -56,9 +56,10 @@ class Fate {
     });
     const isSkipped =
       sequence <= (start.position?.sequence ?? 0) || (start.skip && covers(start.skip)(sequence));
-    if (isSkipped || (!isReplay && (await this.state()) === 'refused')) return;
+    const hasLetter = (await this.state()) === 'refused';
+    if (isSkipped || (!isReplay && hasLetter)) return;
     this.#isElsewhere = false;
-    await this.world.posts.deliver(this.post);
+    await this.world.posts.deliver({ ...this.post, hasLetter });
   }
 
   async postAgain(): Promise<void> {
@@ -104,6 +105,7 @@ const EVENTS: Readonly<Record<string, (fate: Fate) => Promise<void>>> = {
     fate.hire();
     return fate.deliver(true);
   },
+  'delivered by `--replay`, and refused': (fate) => fate.deliver(true),
   'posted again, and accepted': (fate) => {
     fate.hire();
     return fate.postAgain();
@@ -149,5 +151,6 @@ describe('the fate of a post', () => {
     expect(`\`${await fate.state()}\``).toBe(after);
     const entries = await fate.world.entries();
     expect(entries.filter(({ id }) => id === 'm1').length).toBeLessThanOrEqual(1);
+    expect(fate.world.bus.letters.size).toBeLessThanOrEqual(1);
   });
 });

@@ -9,12 +9,11 @@ import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { findStream } from '../streams/streams.ts';
-import type { DeadShare } from './dead-share.ts';
 
 /** Replaces a name that cannot be a subject token. */
 const INVALID_TOKEN = '_invalid';
 /** Replaces the conversation in the subject of a dead letter of many posts. */
-export const SEVERAL = '_several';
+const SEVERAL = '_several';
 const PUBLISH_TIMEOUT_MS = 5_000;
 const SHORTEST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
@@ -27,15 +26,14 @@ export interface DeadLetterOptions {
   readonly watch: ConnectionWatch;
   /** Creates the streams that are missing. */
   readonly ensureStreams: () => Promise<unknown>;
-  readonly share: DeadShare;
+  readonly share: DeadLetterShare;
   /** Aborted when the bus closes. */
   readonly closing: AbortSignal;
 }
 
-/** The subject of a dead letter, also for a refused post with invalid names. */
-export function deadSubject(subjects: Subjects, publisher: string, conversation: string): string {
-  const token = (name: string) => (NAME_PATTERN.test(name) ? name : INVALID_TOKEN);
-  return subjects.dead(token(publisher), token(conversation));
+/** A name in the subject of a dead letter, also of a refused post with invalid names. */
+export function tokenOf(name: string): string {
+  return NAME_PATTERN.test(name) ? name : INVALID_TOKEN;
 }
 
 /**
@@ -53,10 +51,10 @@ export async function publishDead(
   const msgID = [publisher, conversation, ingress.stream, ingress.sequence, delivery.takenAt]
     .map((part) => encodeURIComponent(part))
     .join(' ');
-  const subject = deadSubject(options.subjects, publisher, conversation);
+  const names = [tokenOf(publisher), tokenOf(conversation)] as const;
   const origin = { id: id || legalId(messageId) || fallbackId, ingress };
   const encode = () => encodeDeadLetter(refused, body, origin, options.maxPayload());
-  return keepLetter(options, subject, encode, { msgID });
+  return keepLetter(options, names, encode, { msgID });
 }
 
 /** As `publishDead`, for many posts of one publisher. */
@@ -66,23 +64,22 @@ export function publishRefusedRuns(
   posts: RefusedRuns,
   refused: Refusal,
 ): Promise<number> {
-  const subject = deadSubject(options.subjects, publisher, SEVERAL);
-  return keepLetter(options, subject, () => encodeRefusedRuns(refused, posts));
+  return keepLetter(options, [tokenOf(publisher), SEVERAL], () => encodeRefusedRuns(refused, posts));
 }
 
 async function keepLetter(
   { jetstream, subjects, log, closing, watch, ensureStreams, share }: DeadLetterOptions,
-  subject: string,
+  [publisher, conversation]: readonly [string, string],
   encode: () => Uint8Array,
   once: { readonly msgID?: string } = {},
 ): Promise<number> {
+  const subject = subjects.dead(publisher, conversation);
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     await watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
     try {
       const letter = encode();
       const { seq } = await jetstream.publish(subject, letter, { ...once, timeout: PUBLISH_TIMEOUT_MS });
-      const publisher = subjects.parseDead(subject)?.publisher ?? INVALID_TOKEN;
       void share.stored(subjects.dead(publisher, ANY), letter.length);
       return seq;
     } catch (error) {
@@ -103,6 +100,52 @@ function busClosed(subject: string): ParleyError {
   return new ParleyError('BUS_CLOSED', `the bus closed before a dead letter for ${subject} was stored`, {
     hint: 'nothing to do: the post is read and refused again at the next start',
   });
+}
+
+/** The part of the stream that the letters of one publisher may fill. */
+const SHARE = 1 / 4;
+const STEP_BYTES = 4 * 1_024 ** 2;
+const MANY = 10_000;
+
+/**
+ * Limits the dead letters of one publisher to a quarter of the stream, so that they do not displace those of others. Only its
+ * own oldest letters are removed. The share is enforced each time that they have grown by `STEP_BYTES`, and is approximate: the
+ * number of letters to keep is computed from their mean size.
+ */
+export class DeadLetterShare {
+  readonly #options: { readonly manager: JetStreamManager; readonly stream: string; readonly log: BusLog };
+  /** Letters stored since the share was last enforced, by the subject filter of their publisher. */
+  readonly #stored = new Map<string, { letters: number; bytes: number }>();
+
+  constructor(options: {
+    readonly manager: JetStreamManager;
+    readonly stream: string;
+    readonly log: BusLog;
+  }) {
+    this.#options = options;
+  }
+
+  /** Counts a stored letter and enforces the share. `filter` matches all letters of its publisher. Does not reject. */
+  async stored(filter: string, size: number): Promise<void> {
+    const { letters, bytes } = this.#stored.get(filter) ?? { letters: 0, bytes: 0 };
+    const stored = { letters: letters + 1, bytes: bytes + size };
+    const [oldest] = this.#stored.keys();
+    if (this.#stored.size >= MANY && oldest !== undefined) this.#stored.delete(oldest);
+    this.#stored.set(filter, stored);
+    if (stored.bytes < STEP_BYTES) return;
+    this.#stored.delete(filter);
+    const { manager, stream, log } = this.#options;
+    try {
+      const most = (await findStream(manager, stream))?.config.max_bytes ?? 0;
+      if (most <= 0) return;
+      const mean = stored.bytes / stored.letters;
+      const keep = Math.max(1, Math.floor(Math.max(0, most * SHARE - STEP_BYTES) / mean));
+      const { purged } = await manager.streams.purge(stream, { filter, keep });
+      if (purged > 0) log.info({ filter, purged }, 'the oldest dead letters of a publisher were removed');
+    } catch (error) {
+      log.warn({ filter, reason: messageOf(error) }, 'the dead letters of a publisher could not be limited');
+    }
+  }
 }
 
 /** Concurrent requests. Streams cannot be read backwards, so each letter is requested by its sequence. */

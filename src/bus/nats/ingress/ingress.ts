@@ -2,12 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
-import type { IngressLag, IngressOptions } from '../../port.ts';
+import type { Fate } from '../../fate.ts';
+import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
 import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { refusedAfter, type WasRefused } from './refused-posts.ts';
+import { type LetterOf, refusedAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
 import { StoredPosts, timeOf } from './stored-posts.ts';
@@ -23,7 +24,8 @@ import { deliveryOf, type StreamMessage, senderOf } from './stream-message.ts';
  * INGRESS-3 After any break a new consumer is opened after the last post that was read; it retries until it succeeds.
  * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message.
  * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a restart.
- * INGRESS-6 Posts that another store settled are read and not delivered (`../settled.ts`). The server keeps what is settled here.
+ * INGRESS-6 Posts that another store settled, or that were refused, are read and not delivered (`../../fate.ts`). The server keeps
+ *    what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
  * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over
  *    its rate are refused without reading them (`skip-ahead.ts`). The posts of all other publishers are read.
@@ -110,8 +112,7 @@ export class Ingress {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
       const position = { stream: cursor.life, sequence: cursor.last };
-      const { onRead, isReplay } = this.#options;
-      if (onRead) cursor.wasRefused ??= await refusedAfter(this.#sources, position, isReplay);
+      cursor.letterOf ??= await refusedAfter(this.#sources, position, this.#options.isReplay);
       const { connection, manager, subjects } = this.#sources;
       const { ingressStream: stream } = subjects;
       const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);
@@ -150,8 +151,11 @@ export class Ingress {
     cursor.mark.open(sequence);
     this.#sources.purger.noteRead(message.size);
     this.#sources.capacityGuard.noteRead();
-    if (cursor.isSettledElsewhere(sequence)) this.#settled(cursor, [sequence]);
-    else this.#decide(cursor, message);
+    const delivery = deliveryOf(cursor.life, senderOf(this.#sources.subjects, message), message);
+    const fate = fateOf(cursor, delivery);
+    const isDecidedAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
+    if (fate.kind === 'new' || isDecidedAgain) this.#decide(cursor, message, delivery);
+    else this.#settled(cursor, [sequence]);
   }
 
   /** INGRESS-8. True: the cursor is after the posts that were skipped. */
@@ -175,18 +179,14 @@ export class Ingress {
   }
 
   /** Refuses the delivery or offers it to the queue, without its message if the body was not read (INGRESS-7). */
-  #decide(cursor: Cursor, message: StreamMessage): void {
+  #decide(cursor: Cursor, message: StreamMessage, delivery: Delivery): void {
     const queued = this.#queuedOf(message);
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
-      const delivery = deliveryOf(cursor.life, queued, message);
       const { sequence, size: bytes, data } = message;
-      if (cursor.wasRefused?.(delivery.publisher, sequence, delivery.takenAt)) {
-        this.#settled(cursor, [sequence]);
-        return;
-      }
-      const reading = onRead({ ...delivery, bytes, body: isBodiless ? null : data });
+      const body = isBodiless ? null : data;
+      const reading = onRead({ ...delivery, bytes, body });
       this.#watch.read(reading.kind === 'refused');
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
@@ -228,8 +228,10 @@ export class Ingress {
     const { sequence, message: stored } = queued;
     const waitMs = cursor.waits.get(sequence) ?? (this.#options.onRead && 0);
     const delivery = deliveryOf(cursor.life, queued, stored);
+    const wait = waitMs !== undefined && { waitMs };
+    const letter = fateOf(cursor, delivery).kind === 'refused' && { hasLetter: true };
     try {
-      await this.#options.onDelivery({ ...delivery, ...(waitMs !== undefined && { waitMs }) });
+      await this.#options.onDelivery({ ...delivery, ...wait, ...letter });
       return true;
     } catch (error) {
       const message = 'a post could not be processed; it is read again after a restart'; // INGRESS-5
@@ -303,8 +305,8 @@ interface Cursor {
   readonly queue: FairQueue<StreamMessage>;
   readonly skip: Settled | null;
   readonly isSettledElsewhere: (sequence: number) => boolean;
-  /** Whether a post was refused in a batch before this process read it. */
-  wasRefused: WasRefused | null;
+  /** Of the posts that were refused before this process read them; null: not read yet. */
+  letterOf: LetterOf | null;
   /** Skipped parts whose letters are not stored: the mark has only the ends of each. */
   unsettledSkips: number;
   /** The `waitMs` from `onRead`, by sequence, of posts in flight that exceed the rate. */
@@ -313,7 +315,7 @@ interface Cursor {
 
 function cursorAt(life: string, last: number, skip: Settled | null, queue: Cursor['queue']): Cursor {
   const isSettledElsewhere = skip ? covers(skip) : () => false;
-  const unread = { lastTime: null, wasRefused: null, unsettledSkips: 0 };
+  const unread = { lastTime: null, letterOf: null, unsettledSkips: 0 };
   return {
     life,
     last,
@@ -324,6 +326,13 @@ function cursorAt(life: string, last: number, skip: Settled | null, queue: Curso
     isSettledElsewhere,
     waits: new Map(),
   };
+}
+
+/** As far as it is known when a post is read. */
+function fateOf(cursor: Cursor, { position: { sequence }, publisher, takenAt }: Delivery): Fate {
+  if (cursor.isSettledElsewhere(sequence)) return { kind: 'elsewhere' };
+  const letter = cursor.letterOf?.(publisher, sequence, takenAt) ?? null;
+  return letter === null ? { kind: 'new' } : { kind: 'refused', letter };
 }
 
 /** INGRESS-6: what the server records. */
