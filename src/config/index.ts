@@ -19,7 +19,6 @@ import type { Config } from './schema/config.ts';
 export { splitFrontMatter } from './files/read-file.ts';
 export { didYouMean, Problems, show } from './problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
-export { OPENAI_URL } from './resolve/models.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {

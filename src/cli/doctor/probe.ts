@@ -10,7 +10,7 @@ import { placeOf } from './tool-servers.ts';
 /** `doctor --probe`: one line for each model and MCP server that was called, and one for the functions that were loaded. */
 export async function probeChecks({ dependencies, io }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
-  const offline = await modelChecks({ ...config, models: Object.fromEntries(scripted) }, {});
+  const offline = modelChecks({ models: Object.fromEntries(scripted) });
   const probed = await (await dependencies.daemon()).probe(config);
   return [...offline, ...probed.map((one) => checkOf(one, config, io.env))];
 }

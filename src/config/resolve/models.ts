@@ -30,7 +30,7 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
  * MODELS-3 A model with a script and without a provider is scripted as long as the key for OpenAI's endpoint is missing.
  */
 
-export const OPENAI_URL = 'https://api.openai.com/v1';
+const OPENAI_URL = 'https://api.openai.com/v1';
 const DEFAULT_NAME = 'default';
 
 interface ModelsInput {

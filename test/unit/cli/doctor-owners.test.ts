@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
-import { reachable } from './doctor-support.ts';
+import { OPENAI } from './doctor-support.ts';
 import { parley } from './support.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -31,7 +31,7 @@ async function doctor(name: 'configuration' | 'data directory') {
       variables: [],
       agents: [{ slug: 'pm', runtime: 'local' }],
     },
-    ...{ models: { default: await reachable() }, daemon: { nats: { kind: 'managed' } } },
+    ...{ models: { default: OPENAI }, daemon: { nats: { kind: 'managed' } } },
     tools: { project: root, mcpServers: {} },
   } as unknown as Config;
   const dependencies = { loadConfig: async () => config };

@@ -67,7 +67,7 @@ async function* checks(
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
     yield open ? { ...other, fail }[open.status](message, `run: ${open.command}`) : ok(message);
     yield* config.environmentFiles.map(environmentCheck);
-    yield* await (probe ? probeChecks(context, config) : modelChecks(config, io.env));
+    yield* probe ? await probeChecks(context, config) : modelChecks(config);
   }
   const servers = await serversOf(context, config);
   yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
