@@ -70,9 +70,10 @@ export class WhatIfs {
       });
     }
     const job = new Job(plan, this.#parts.now());
+    const { summary } = job;
     this.#open.push({ job, origin });
     this.#running ??= this.#runAll();
-    return job.summary;
+    return summary;
   }
 
   /** Newest first. */
