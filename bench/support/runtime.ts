@@ -1,10 +1,10 @@
 import { LiveText, type Model, type Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
+import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import type { Runtime } from '../../src/daemon/create-runtime.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
-import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
 import type { Team } from '../../src/daemon/team/team.ts';

@@ -1,6 +1,7 @@
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import {
+  type Clock,
   messageOf,
   monotonicClock,
   type ParleyError,
@@ -18,7 +19,6 @@ import type { Membership } from './cluster/membership.ts';
 import type { Workers } from './conversations/workers.ts';
 import type { Runtime } from './create-runtime.ts';
 import type { Watchers } from './feed/watchers.ts';
-import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
@@ -177,6 +177,22 @@ export function gaugesOf(
     deadLetters: await letters(),
     spans: traces?.counts ?? null,
   });
+}
+
+/** Shortest time between two requests to the broker. */
+const FRESH_MS = 1_000;
+
+/** The posts that are not in a log yet; null while the broker does not answer. Never rejects. */
+export function createLagMeter<Value>(
+  read: () => Promise<Value | null>,
+  elapsed: Clock,
+): () => Promise<Value | null> {
+  let asked: { readonly at: number; readonly lag: Promise<Value | null> } | null = null;
+  return () => {
+    if (asked === null || elapsed() - asked.at >= FRESH_MS)
+      asked = { at: elapsed(), lag: read().catch(() => null) };
+    return asked.lag;
+  };
 }
 
 /** The grace period of a stop: one for all waits, starting with the first. */

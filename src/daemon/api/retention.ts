@@ -2,9 +2,8 @@ import type { ApiAnswer, ApiRequest, Eraser } from '../../bus/index.ts';
 import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
 import { isOverdue, type Log, messageOf } from '../../kernel/index.ts';
-import type { KeepCheck } from '../conversations/deletion.ts';
+import type { IngressProgress, KeepCheck } from '../conversations/deletion.ts';
 import type { ListedRow } from '../conversations/projections.ts';
-import type { IngressProgress } from '../ingress/ingress-progress.ts';
 
 /**
  * Deletes what is older than `retention` of parley.yaml says.

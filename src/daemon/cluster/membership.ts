@@ -2,6 +2,7 @@ import type { Bus, IngressOptions, PeerRequestOf, SharedIngress } from '../../bu
 import { type Log, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
+import type { IngressProgress } from '../conversations/deletion.ts';
 import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
@@ -44,7 +45,7 @@ export interface MemberWork {
   readonly workers: Workers;
   readonly api: Api;
   readonly watchers: Watchers;
-  readonly runtime: SharedPostsParts['runtime'];
+  readonly runtime: SharedPostsParts['runtime'] & { readonly progress: Pick<IngressProgress, 'settledUpTo'> };
   /** For the daemon that reads the posts. */
   readonly ingress: IngressOptions;
   /** Aborted when this daemon leaves. */

@@ -5,7 +5,6 @@ import type { SharedLogs } from '../../persistence/index.ts';
 import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/attempts.ts';
-import type { IngressProgress } from '../ingress/ingress-progress.ts';
 import type { HandedPost } from '../ingress/posts.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -41,7 +40,7 @@ export interface SharedPostsParts {
   readonly router: Router;
   readonly monitor: Pick<PeerMonitor, 'responsive'>;
   readonly logs: Pick<SharedLogs, 'attempts' | 'saveAttempts' | 'newest'>;
-  readonly runtime: { readonly progress: IngressProgress; readonly reach: ReachCrashPoint };
+  readonly runtime: { readonly reach: ReachCrashPoint };
   /** Aborted when this daemon leaves: then it takes over nothing. */
   readonly leaving: AbortSignal;
 }
@@ -74,8 +73,8 @@ export class SharedPosts {
     let isSuspect = this.#suspects.has(position.sequence) || this.#first-- > 0;
     for (let tries = 1; ; tries++) {
       const before = isSuspect ? ((await logs.attempts(position)) ?? 1) : 0;
-      const name = { publisher, conversation, id: command.post.id };
-      if (before >= MOST_ATTEMPTS && !(await workers.knows(name))) {
+      const post = { publisher, conversation, id: command.post.id, position };
+      if (before >= MOST_ATTEMPTS && (await workers.fateOf(post)) === 'new') {
         this.#survived(position);
         return { kind: 'refused', refusal: fatal(before) };
       }
@@ -154,10 +153,9 @@ export class SharedPosts {
   }
 
   async #decide({ conversation, position, command }: HandedPost): Promise<Outcome> {
-    const { workers, runtime } = this.#parts;
-    const onDurable = () => runtime.progress.took(conversation, position);
+    const { workers } = this.#parts;
     try {
-      const reply = await workers.submit(conversation, command, onDurable, position);
+      const reply = await workers.submit(conversation, command, position);
       return reply.kind === 'refused' ? reply : { kind: 'done', isAtWork: workers.isBusy(conversation) };
     } catch (error) {
       if (isMoved(error)) return null;

@@ -1,5 +1,5 @@
 import type { Model } from '../../agents/index.ts';
-import type { StreamPosition } from '../../bus/index.ts';
+import type { Fate, StreamPosition } from '../../bus/index.ts';
 import {
   type Claim,
   type Command,
@@ -10,7 +10,7 @@ import {
   type Reply,
 } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { ConversationRow } from '../../persistence/index.ts';
+import { type ConversationRow, isCovered } from '../../persistence/index.ts';
 import { runningActivity } from './activity.ts';
 import {
   type Asked,
@@ -26,7 +26,7 @@ import {
 import { OpenWorkers } from './open-workers.ts';
 import { noConversation } from './post-refusals.ts';
 import { type ListedRow, listedRow, rowOf } from './projections.ts';
-import { ConversationWorker, type WorkerContext } from './worker/worker.ts';
+import { ConversationWorker, type PostName, type WorkerContext } from './worker/worker.ts';
 
 /**
  * The conversations in memory.
@@ -43,13 +43,6 @@ export interface WorkersContext extends WorkerContext, DeletionContext {
   readonly store: WorkerContext['store'];
   readonly ownership: WorkerContext['ownership'];
   readonly remote: Pick<Model, 'turnOver' | 'isAbsent'>;
-}
-
-/** L4: an id is unique for its publisher. */
-export interface PostName {
-  readonly publisher: string;
-  readonly conversation: string;
-  readonly id: string;
 }
 
 export class Workers {
@@ -115,16 +108,10 @@ export class Workers {
   }
 
   /** `post`: the position of the command's post in the ingress stream; a void post has no effect. */
-  async submit(
-    conversation: string,
-    command: Command,
-    onDurable?: () => void,
-    post?: StreamPosition,
-  ): Promise<Reply> {
+  async submit(conversation: string, command: Command, position?: StreamPosition): Promise<Reply> {
     let worker = await this.current(conversation);
     while (worker.isRetired) worker = await this.use(conversation);
-    if (post && worker.voids(post)) return { kind: 'done' };
-    return worker.submit(command, onDurable);
+    return worker.submit(command, position);
   }
 
   /** Opens the conversation if needed. Use the worker at once: an idle one may be closed. */
@@ -202,17 +189,20 @@ export class Workers {
     return this.#open.opening(id) !== undefined && !this.#open.worker(id)?.isIdle;
   }
 
-  /** As `knows`, but false if the conversation is not in memory. */
-  knowsInMemory({ conversation, publisher, id }: PostName): boolean {
-    return this.#open.worker(conversation)?.knows(publisher, id) === true;
+  /** As far as a conversation in memory knows. */
+  fateInMemory(post: PostName): Fate['kind'] {
+    return this.#open.worker(post.conversation)?.fateOf(post) ?? 'new';
   }
 
-  /** The log has this post. False if the log cannot be read. */
-  async knows({ conversation, publisher, id }: PostName): Promise<boolean> {
+  /** As far as its conversation decides it (`bus/fate.ts`). `new` also if the log cannot be read. */
+  async fateOf(post: PostName): Promise<Fate['kind']> {
+    const { conversation, position } = post;
     try {
-      return (await this.existing(conversation)).knows(publisher, id);
+      if (await this.isThere(conversation)) return (await this.current(conversation, true)).fateOf(post);
+      const isDeleted = position && isCovered(position, await this.#daemon.store.deletedUpTo(conversation));
+      return isDeleted ? 'deleted' : 'new';
     } catch {
-      return false;
+      return 'new';
     }
   }
 

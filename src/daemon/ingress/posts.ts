@@ -22,7 +22,8 @@ import {
 import type { ConversationStore } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
-import type { PostName, Workers } from '../conversations/workers.ts';
+import type { PostName } from '../conversations/worker/worker.ts';
+import type { Workers } from '../conversations/workers.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Team } from '../team/team.ts';
 import {
@@ -35,7 +36,6 @@ import {
   undecidable,
 } from './attempts.ts';
 import { Flood } from './flood.ts';
-import type { IngressProgress } from './ingress-progress.ts';
 import { PostLanes } from './post-lanes.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
@@ -93,7 +93,6 @@ export interface OtherDaemons {
 
 interface PostsContext {
   readonly store: ConversationStore;
-  readonly progress: IngressProgress;
   readonly attempts: Attempts;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
@@ -111,7 +110,6 @@ export class Posts {
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
   readonly #store: ConversationStore;
-  readonly #progress: IngressProgress;
   readonly #attempts: Attempts;
   readonly #log: Log;
   readonly #reach: ReachCrashPoint;
@@ -131,11 +129,10 @@ export class Posts {
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {
-    const { store, progress, attempts, log, reach, believesNames } = runtime;
+    const { store, attempts, log, reach, believesNames } = runtime;
     this.#bus = bus;
     this.#workers = workers;
     this.#store = store;
-    this.#progress = progress;
     this.#attempts = attempts;
     this.#log = log;
     this.#reach = reach;
@@ -162,7 +159,7 @@ export class Posts {
 
   #isKnown(head: DeliveryHead): boolean {
     const id = quickIdOf(head, QUICK_BYTES);
-    return id !== null && this.#workers.knowsInMemory({ ...head, id });
+    return id !== null && this.#workers.fateInMemory({ ...head, id }) !== 'new';
   }
 
   /** A post waits until its log can be written (POSTS-2). */
@@ -195,9 +192,8 @@ export class Posts {
     const { publisher, conversation, id } = decoded.post;
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
-    const refused = await this.#admit(decoded.post, this.#believesNames, { ...size, waitMs }, (name) =>
-      this.#workers.knows(name),
-    );
+    const isKnown = async (name: PostName) => (await this.#workers.fateOf({ ...name, position })) !== 'new';
+    const refused = await this.#admit(decoded.post, this.#believesNames, { ...size, waitMs }, isKnown);
     if (refused) return this.#refuse(delivery, refused, id);
     try {
       await this.#take(delivery, decoded.post);
@@ -241,7 +237,8 @@ export class Posts {
     const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
     const handed = { conversation, publisher: post.publisher, position, command };
     const attempt = async (): Promise<void> => {
-      const reply = await (this.#others?.handOver(handed) ?? this.#decide(handed));
+      const decided = this.#others?.handOver(handed) ?? this.#workers.submit(conversation, command, position);
+      const reply = await decided;
       this.#attempts.survived(position);
       if (reply.kind === 'refused') await this.#refuse(delivery, reply.refusal, post.id);
     };
@@ -254,11 +251,6 @@ export class Posts {
     });
   }
 
-  #decide({ conversation, command, position }: HandedPost): Promise<Reply> {
-    const onDurable = () => this.#progress.took(conversation, position);
-    return this.#workers.submit(conversation, command, onDurable, position);
-  }
-
   /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
   async #trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
     const before = suspect.before();
@@ -266,12 +258,11 @@ export class Posts {
       await suspect.again(attempt, this.#shutdown);
   }
 
-  /** POSTS-7. False: the log contains it. */
+  /** POSTS-7. False: the log contains it, or it is void. */
   async #giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
     const decoded = decodePost(delivery);
     const id = decoded.ok ? decoded.post.id : '';
-    const { publisher, conversation } = delivery;
-    if (await this.#workers.knows({ publisher, conversation, id })) return false;
+    if ((await this.#workers.fateOf({ ...delivery, id })) !== 'new') return false;
     await this.#refuse(delivery, why, id);
     return true;
   }
@@ -329,9 +320,9 @@ export class Posts {
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
   async #isRepeated(name: PostName): Promise<boolean> {
-    if (this.#workers.knowsInMemory(name)) return true;
+    if (this.#workers.fateInMemory(name) !== 'new') return true;
     const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#now() };
-    return this.#lookUps.count(lookUp) === 0 && this.#workers.knows(name);
+    return this.#lookUps.count(lookUp) === 0 && (await this.#workers.fateOf(name)) !== 'new';
   }
 
   /** POSTS-3. `bytes`: the size of its body. Throws the refusal. */

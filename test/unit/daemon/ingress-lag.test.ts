@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createLagMeter } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
+import { createLagMeter } from '../../../src/daemon/serve.ts';
 
 describe('the lag of the ingress', () => {
   it('the lag of the ingress is requested at most once per second, and a failure is ignored', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
+import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
 
 const at = (sequence: number, stream = 's1') => ({ stream, sequence });
 

@@ -82,7 +82,8 @@ class Fate {
     const { store, workers, bus } = this.world;
     if (this.#isElsewhere && !(await this.#isDeleted())) return 'elsewhere';
     if (await this.#isDeleted()) return 'deleted';
-    if (await workers.knows({ publisher: 'alice', conversation: 'demo', id: 'm1' })) return 'inLog';
+    const fate = await workers.fateOf({ publisher: 'alice', conversation: 'demo', id: 'm1' });
+    if (fate !== 'new') return fate;
     const { sequence } = this.post.position;
     expect(await store.exists('demo')).toBe(false);
     return [...bus.letters.values()].some(({ ingress }) => ingress?.sequence === sequence)

@@ -54,7 +54,7 @@ describe('a post that is handed over', () => {
         holds: () => holds,
         willHold: async () => holds,
         isBusy: () => true,
-        knows: async () => given.knows ?? false,
+        fateOf: async () => (given.knows ? 'inLog' : 'new'),
         async submit() {
           happened.push('decided');
           return given.submit?.() ?? { kind: 'done' };
@@ -77,7 +77,7 @@ describe('a post that is handed over', () => {
         },
         newest: async () => null,
       },
-      runtime: { progress: { took: () => undefined }, reach: () => undefined },
+      runtime: { reach: () => undefined },
       leaving: leaving.signal,
     };
     const shared = new SharedPosts(parts as unknown as SharedPostsParts);

@@ -1,4 +1,5 @@
 import type { Requests } from '../../../agents/index.ts';
+import type { StreamPosition } from '../../../bus/index.ts';
 import {
   type AuditedOutcome,
   auditedOutcomes,
@@ -25,7 +26,8 @@ export interface Item {
   readonly command: Command;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
-  readonly onDurable: (() => void) | undefined;
+  /** The place of the post that it is in the ingress stream. */
+  readonly position: StreamPosition | undefined;
 }
 
 /** For decisions without a sender. */
@@ -33,7 +35,7 @@ const NO_SENDER: Item = {
   command: { type: 'recover' },
   resolve: () => undefined,
   reject: () => undefined,
-  onDurable: undefined,
+  position: undefined,
 };
 const EMPTY_DECISION: Decision = { entries: [], effects: [], reply: { kind: 'done' } };
 

@@ -1,4 +1,5 @@
 import type { Model } from '../../../agents/index.ts';
+import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
   type Command,
   type ConversationState,
@@ -14,7 +15,7 @@ import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
-import { isVoidLog, openLog } from '../deletion.ts';
+import { type IngressProgress, isVoidLog, openLog } from '../deletion.ts';
 import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
@@ -25,10 +26,19 @@ import type { PreparedRequest } from './prepare.ts';
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
 
+/** A post by its id, and its place if it is of the ingress stream. */
+export interface PostName {
+  readonly conversation: string;
+  readonly publisher: string;
+  readonly id: string;
+  readonly position?: StreamPosition;
+}
+
 /** What the conversations of a daemon share. */
 export interface WorkerContext extends DeciderContext, EffectsContext, LedgerContext {
   readonly store: ConversationStore;
   readonly ownership: Ownership;
+  readonly progress: IngressProgress;
   /** The current one: read it for each decision, and do not keep it (TEAM-1). */
   readonly team: Team;
   readonly definitions: Definitions;
@@ -127,19 +137,15 @@ export class ConversationWorker {
     return this.#ledger.entries(from, limit);
   }
 
-  /** The log has a post of this publisher with this id. */
-  knows(publisher: string, id: string): boolean {
-    return this.#ledger.conversation.hasPost(publisher, id);
+  /** As far as it is known here (`bus/fate.ts`). */
+  fateOf({ publisher, id, position }: PostName): Fate['kind'] {
+    if (position && isCovered(position, this.#deletedUpTo)) return 'deleted';
+    return this.#ledger.conversation.hasPost(publisher, id) ? 'inLog' : 'new';
   }
 
   /** With shared logs: the sequence of the newest append known here. */
   get newestSequence(): number {
     return this.#ledger.newestSequence;
-  }
-
-  /** A deletion has made that post void (`deletion.ts`). */
-  voids(post: IngressPosition): boolean {
-    return isCovered(post, this.#deletedUpTo);
   }
 
   async readDeletion(): Promise<void> {
@@ -205,13 +211,14 @@ export class ConversationWorker {
   }
 
   /**
-   * Resolves when the decision is durable; rejects if it could not be appended. `onDurable` is called before anything
-   * else happens to the conversation.
+   * Resolves when the decision is durable; rejects if it could not be appended. `position`: of a post of the ingress stream,
+   * which is void if it was deleted.
    */
-  submit(command: Command, onDurable?: () => void): Promise<Reply> {
+  submit(command: Command, position?: StreamPosition): Promise<Reply> {
+    if (position && isCovered(position, this.#deletedUpTo)) return Promise.resolve({ kind: 'done' });
     if (this.#lifecycle === 'closed') return Promise.reject(moved(this.id));
     this.touch();
-    return new Promise((resolve, reject) => this.#mailbox.send({ command, resolve, reject, onDurable }));
+    return new Promise((resolve, reject) => this.#mailbox.send({ command, resolve, reject, position }));
   }
 
   /** Starts no further effects; resolves when those that run have reported. */
@@ -266,7 +273,7 @@ export class ConversationWorker {
       await this.#append(before, entries);
       if (before === 0 && entries.length > 0) await this.#refuseDeleted();
       if (entries.length > 0) this.#owner.appended(taking);
-      for (const { item } of decided) item.onDurable?.();
+      for (const { item } of decided) if (item.position) this.#daemon.progress.took(this.id, item.position); // before anything else happens to it
       if (entries.length > 0) this.#daemon.publishEntries(this.id, entries);
       this.#daemon.traces?.appended(this.id, entries, () => this.entries());
       observe(this.id, this.#daemon, { decided, prepared });
