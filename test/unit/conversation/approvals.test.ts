@@ -12,8 +12,7 @@ function expectRefused(decision: ReturnType<ToolTeam['do']>, code: string): void
 
 describe('a call that needs an approval', () => {
   it('L11: the approval is requested in the append that contains the call, and nothing runs', () => {
-    const team = new ToolTeam();
-    team.post('go');
+    const team = new ToolTeam().posted('go');
     const { entries, effects } = team.act('pm', 'working', ['gated', { path: 'a' }]);
     expect(kinds(entries)).toEqual(['assistant pm', 'approval-requested', 'turn-ended pm waiting']);
     expect(effects).toEqual([]);

@@ -24,8 +24,7 @@ function under(entries: readonly Entry[], slugs: string[]): Conversation {
 
 describe('a change of the team', () => {
   it('TEAM-CHANGE-1: a change is one entry that names the agents of the conversation, and their turns continue', () => {
-    const world = new World();
-    world.post('Hello');
+    const world = new World().posted('Hello');
     const { entries, effects } = world.do({
       type: 'change-team',
       changes: [changed('dev'), changed('pm')],
@@ -38,15 +37,13 @@ describe('a change of the team', () => {
   });
 
   it('a change of agents outside the conversation appends no entry', () => {
-    const world = new World();
-    world.post('Hello');
+    const world = new World().posted('Hello');
     expect(world.do({ type: 'change-team', changes: [changed('dev')], by }).entries).toEqual([]);
     expect(new World().do({ type: 'change-team', changes: [changed('pm')], by }).entries).toEqual([]);
   });
 
   it('TEAM-CHANGE-2: the removal of an agent ends its running turn and aborts its work, once', () => {
-    const world = new World();
-    world.post('@dev Hello');
+    const world = new World().posted('@dev Hello');
     const turnId = world.calls[0]?.turnId;
     const later = under(world.entries, ['pm']);
     const command: Command = { type: 'change-team', changes: [REMOVED], by };
@@ -65,8 +62,7 @@ describe('a change of the team', () => {
   });
 
   it('an agent that asked a removed agent gets an answer', () => {
-    const team = new Team();
-    team.post('Hello');
+    const team = new Team().posted('Hello');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
     expect(team.conversation.state.agents.pm?.turn?.status).toBe('waiting');
     const later = under(team.entries, ['pm', 'qa']);
@@ -84,8 +80,7 @@ describe('a change of the team', () => {
   ])(
     'TURNS-8: after %s the posts that wait for a removed agent end with an error that names the agent',
     (_when, command) => {
-      const world = new World();
-      world.post('@dev one');
+      const world = new World().posted('@dev one');
       world.post('@dev two', { delivery: 'queue' });
       world.post('@dev three', { delivery: 'queue' });
       const later = under(world.entries, ['pm']);
@@ -104,8 +99,7 @@ describe('a change of the team', () => {
   );
 
   it('20,000 posts that wait for a removed agent end in one turn', () => {
-    const world = new World();
-    world.post('@dev one');
+    const world = new World().posted('@dev one');
     const later = under(world.entries, ['pm', 'dev']);
     for (let n = 0; n < 20_000; n++) {
       const post = { id: `p${n}`, author: { id: 'alice', name: 'Alice' }, content: '@dev more' };

@@ -27,8 +27,7 @@ describe('a claim', () => {
   });
 
   it('a claim resumes running turns with the same request, and is shown to no agent', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     const before = JSON.stringify(messagesOf(world.view('pm')));
     takeOver(world, 'second');
     expect(world.entries.slice(-2)).toMatchObject([
@@ -40,8 +39,7 @@ describe('a claim', () => {
   });
 
   it('L15: a turn that was resumed five times without progress is aborted, and the conversation continues', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     for (let n = 1; n <= 5; n++) takeOver(world, `daemon-${n}`);
     world.post('meanwhile');
     expect(claimsOf(world.entries).map((entry) => entry.type === 'claim' && entry.attempt)).toEqual([
@@ -58,8 +56,7 @@ describe('a claim', () => {
   });
 
   it('the resume count excludes daemons that handed over, and restarts at one after progress', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     for (let n = 0; n < 9; n++) takeOver(world, `leaving-${n}`, { handedOver: true });
     expect(world.conversation.state.claim).toMatchObject({ attempt: 1 });
     world.answer(world.callOf('pm'), null, ['a']);

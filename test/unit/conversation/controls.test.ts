@@ -1,17 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, evolve, isStopped } from '../../../src/conversation/index.ts';
+import { evolve, isStopped } from '../../../src/conversation/index.ts';
 import { OPERATOR } from './random-steps.ts';
-import { World } from './world.ts';
-
-function typesOf(entries: readonly Entry[]): string[] {
-  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
-}
-
-function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { type: T }> {
-  const found = world.entries.findLast((entry) => entry.type === type);
-  if (!found) throw new Error(`no ${type}`);
-  return found as Extract<Entry, { type: T }>;
-}
+import { typesOf, World } from './world.ts';
 
 describe('stop and resume', () => {
   it('a resume makes all posts during a stop one trigger', () => {
@@ -20,12 +10,11 @@ describe('stop and resume', () => {
     expect(world.post('one').effects).toEqual([]);
     expect(world.post('two').effects).toEqual([]);
     world.do({ type: 'resume', agent: null, by: OPERATOR });
-    expect(last(world, 'turn-started').trigger).toEqual([1, 2]);
+    expect(world.last('turn-started').trigger).toEqual([1, 2]);
   });
 
   it('a stop aborts running turns, keeps their text, and starts nothing', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     const call = world.callOf('pm');
     expect(world.do({ type: 'stop', agent: 'pm', by: OPERATOR }).effects).toMatchObject([
       { type: 'abort-turn' },
@@ -38,11 +27,10 @@ describe('stop and resume', () => {
   });
 
   it('recovery aborts the turn and does not resume it after a crash between the stop and its effect', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     world.do({ type: 'stop', agent: null, by: OPERATOR });
     world.crash();
-    expect(last(world, 'turn-ended').outcome).toBe('aborted');
+    expect(world.last('turn-ended').outcome).toBe('aborted');
     expect(world.calls).toEqual([]);
   });
 
@@ -80,8 +68,7 @@ describe('stop and resume', () => {
   });
 
   it('a resume of all agents also ends the stop of a single agent', () => {
-    const world = new World();
-    world.post('one', { to: ['dev'] });
+    const world = new World().posted('one', { to: ['dev'] });
     world.drain();
     world.do({ type: 'stop', agent: 'dev', by: OPERATOR });
     world.do({ type: 'resume', agent: null, by: OPERATOR });
@@ -97,7 +84,7 @@ describe('phases, modes, sessions', () => {
   ])("a person's change from phase %s to %s is marked as forced: %s", (_, phase, forced) => {
     const world = new World();
     world.do({ type: 'set-phase', phase, by: OPERATOR, reason: 'so' });
-    expect(last(world, 'phase-entered').forced).toBe(forced);
+    expect(world.last('phase-entered').forced).toBe(forced);
     expect(world.conversation.state.phase).toBe(phase);
   });
 
@@ -166,8 +153,7 @@ describe('the session of an agent', () => {
   });
 
   it('it is kept for later turns, also after a crash, until a later message names another', () => {
-    const world = new World();
-    world.post('one', { to: ['dev'], ...granted('s1') });
+    const world = new World().posted('one', { to: ['dev'], ...granted('s1') });
     world.drain();
     world.post('two', { to: ['dev'] });
     world.crash();
@@ -183,8 +169,7 @@ describe('the session of an agent', () => {
   });
 
   it('a message that waits for its turn sets the session when that begins, not earlier', () => {
-    const world = new World();
-    world.post('one', { to: ['dev'], ...granted('s1') });
+    const world = new World().posted('one', { to: ['dev'], ...granted('s1') });
     world.post('two', { to: ['dev'], delivery: 'queue', ...granted('s2') });
     expect(sessions(world)).toEqual([['dev', 's1', 's1']]);
     const { entries } = world.answer(world.callOf('dev'));
@@ -201,13 +186,12 @@ describe('the session of an agent', () => {
     world.post('three');
     world.post('four', { sessionId: 'forged' });
     world.do({ type: 'resume', agent: null, by: OPERATOR });
-    expect(last(world, 'session-set')).toMatchObject({ agent: 'pm', sessionId: 's2', from: 2 });
+    expect(world.last('session-set')).toMatchObject({ agent: 'pm', sessionId: 's2', from: 2 });
     expect(world.entries.filter(({ type }) => type === 'session-set')).toHaveLength(1);
   });
 
   it('a message that reaches a running turn sets the session of its next request, in the append of the delivery', () => {
-    const world = new World();
-    world.post('one', { to: ['dev'] });
+    const world = new World().posted('one', { to: ['dev'] });
     world.answer(world.callOf('dev'), null, ['look']);
     world.post('two', { to: ['dev'], ...granted('s2') });
     expect(sessions(world)).toEqual([]);
@@ -248,13 +232,12 @@ describe('titles and the archive', () => {
   const state = (world: World) => world.conversation.state;
 
   it('a person renames and archives a conversation, and each keeps the other', () => {
-    const world = new World();
-    world.post('Rename photos by date');
+    const world = new World().posted('Rename photos by date');
     world.do({ type: 'label', archived: true, by: OPERATOR });
     expect(state(world)).toMatchObject({ title: 'Rename photos by date', archived: true });
     world.do({ type: 'label', title: ' Photos\n again ', by: OPERATOR });
     expect(state(world)).toMatchObject({ title: 'Photos again', archived: true });
-    expect(last(world, 'title-set')).toMatchObject({
+    expect(world.last('title-set')).toMatchObject({
       author: OPERATOR,
       title: 'Photos again',
       archived: true,
@@ -265,8 +248,7 @@ describe('titles and the archive', () => {
   });
 
   it('a fork of an archived conversation is not archived, and keeps the title', () => {
-    const world = new World();
-    world.post('Rename photos');
+    const world = new World().posted('Rename photos');
     world.do({ type: 'label', archived: true, by: OPERATOR });
     const index = world.entries.length;
     const common = { id: 'f', index, createdAt: '', author: OPERATOR };

@@ -37,8 +37,7 @@ describe('a lone surrogate in any text of an entry', () => {
   });
 
   it("lone surrogates in the names and arguments of a model's calls are replaced", () => {
-    const world = new World();
-    world.post('hello', { to: ['dev'] });
+    const world = new World().posted('hello', { to: ['dev'] });
     const { agent, turnId } = world.callOf('dev');
     const called = { name: 'write\ud83d', arguments: '{"text":"a\udc18"}' };
     const answer = {
@@ -62,8 +61,7 @@ describe('a lone surrogate in any text of an entry', () => {
   });
 
   it('whole characters stay unchanged', () => {
-    const world = new World();
-    world.post('🐘 ü 𝕏');
+    const world = new World().posted('🐘 ü 𝕏');
     expect(world.entries[0]).toMatchObject({ content: '🐘 ü 𝕏' });
   });
 });

@@ -47,8 +47,7 @@ describe('why a model ended its answer', () => {
 
   it('V16: the view of an answer is the same with and without a reason', () => {
     const viewWith = (finishReason?: string) => {
-      const world = new World();
-      world.post('hello');
+      const world = new World().posted('hello');
       answer(world, 'pm', 'cut off', finishReason);
       world.post('and now?');
       return JSON.stringify(messagesOf(world.view('pm')));
@@ -58,8 +57,7 @@ describe('why a model ended its answer', () => {
   });
 
   it('the asker of a delegation sees that the answer was cut', () => {
-    const team = new Team();
-    team.post('hello');
+    const team = new Team().posted('hello');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'build' }]);
     answer(team, 'dev', 'Half of', 'length');
     const result = team.entries.findLast((entry) => entry.type === 'message' && entry.role === 'tool');
@@ -78,8 +76,7 @@ describe('why a model ended its answer', () => {
   )(
     'L16: an answer %j that ends with %s before any visible character is the failure %s',
     (content, reason, code) => {
-      const world = new World();
-      world.post('hello');
+      const world = new World().posted('hello');
       answer(world, 'pm', content, reason);
       expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
       expect(world.entries.at(-2)).toMatchObject({ content: expect.stringContaining(`"code":"${code}"`) });

@@ -40,8 +40,7 @@ function forked(
 }
 
 function answeredWorld(): World {
-  const world = new World();
-  world.post('Hello', { id: 'first' });
+  const world = new World().posted('Hello', { id: 'first' });
   return world;
 }
 
@@ -181,8 +180,7 @@ describe('an import', () => {
     [
       'routed message',
       () => {
-        const team = new ToolTeam();
-        team.post('run it');
+        const team = new ToolTeam().posted('run it');
         team.post('and this');
         return team;
       },

@@ -81,8 +81,7 @@ describe('any life of a team that hires', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), (steps) => {
         const cards = [card('pm', { tools: OWN, model: 'm' })];
-        const team = new Team({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS });
-        team.post('begin');
+        const team = new Team({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS }).posted('begin');
         for (const one of steps) live(team, one); // `expectSound` checks each append.
         expect(checkLaws(team.entries)).toEqual([]);
         expectBounds(team);

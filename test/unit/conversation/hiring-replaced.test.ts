@@ -9,8 +9,7 @@ const OWN: string[] = ['hire', 'dismiss', 'look'];
 /** pm has hired scout, and its turn has ended. */
 function hiring(request: Partial<HireRequest>): Team {
   const cards = [card('pm', { tools: OWN, model: 'large' }), card('dev', { model: 'large' })];
-  const team = new Team({ cards, models: ['large'], hiring: {} });
-  team.post('Hire somebody', { to: ['pm'] });
+  const team = new Team({ cards, models: ['large'], hiring: {} }).posted('Hire somebody', { to: ['pm'] });
   team.act('pm', null, ['hire', { slug: 'scout', persona: 'Look around.', ...request }]);
   team.act('pm', 'done');
   return team;

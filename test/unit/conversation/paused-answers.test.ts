@@ -5,8 +5,7 @@ import { messagesOf, World } from './world.ts';
 const NOTICE = '=== CONTINUE YOUR ANSWER ===';
 
 function paused(content: string | null = 'A beginning'): World {
-  const world = new World();
-  world.post('go');
+  const world = new World().posted('go');
   world.answer(world.callOf('pm'), content, [], 'pause');
   return world;
 }
@@ -48,8 +47,7 @@ describe('a paused answer', () => {
   });
 
   it('a repeated report of a paused answer changes nothing', () => {
-    const world = new World();
-    world.post('go');
+    const world = new World().posted('go');
     const { agent, turnId } = world.callOf('pm');
     const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
     const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
@@ -60,8 +58,7 @@ describe('a paused answer', () => {
   });
 
   it('a steered message is delivered before the paused turn continues', () => {
-    const world = new World();
-    world.post('go');
+    const world = new World().posted('go');
     world.post('and quickly');
     const { entries } = world.answer(world.callOf('pm'), 'A beginning', [], 'pause');
     expect(entries.map(({ type }) => type)).toEqual(['message', 'message-delivered']);
@@ -69,8 +66,7 @@ describe('a paused answer', () => {
   });
 
   it('a paused answer of a stopped agent ends its turn', () => {
-    const world = new World();
-    world.post('go');
+    const world = new World().posted('go');
     const call = world.callOf('pm');
     world.post('stop that', { delivery: 'interrupt' });
     world.answer(call, 'A beginning', [], 'pause');

@@ -24,8 +24,7 @@ describe('L4: an id is appended once', () => {
     ['another name', { id: 'same', author: { id: 'alice/Al', name: 'Al' } }, 'hello', 'another author'],
     ['the id of what is no message', { id: 'made-1' }, 'hello', 'send the same content'],
   ])('the same id with %s is refused with the difference', (_, fields, content, hint) => {
-    const world = new World();
-    world.post('hello', { id: 'same' });
+    const world = new World().posted('hello', { id: 'same' });
     expect(world.post(content, fields)).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringMatching(/a new id/) } },
@@ -53,8 +52,7 @@ describe('L4: an id is appended once', () => {
   });
 
   it('the same id again is a duplicate if it names the same recipients in any order, or none', () => {
-    const world = new World();
-    world.post('hello', { id: 'same', to: ['dev', 'pm'] });
+    const world = new World().posted('hello', { id: 'same', to: ['dev', 'pm'] });
     for (const fields of [{ to: ['pm', 'dev', 'pm'] }, {}]) {
       expect(world.post('hello', { id: 'same', ...fields }).reply).toMatchObject({ duplicate: true });
     }
@@ -67,8 +65,7 @@ describe('L4: an id is appended once', () => {
     ['includeInContext', { includeInContext: false }, {}],
     ['isCollapsed', {}, { isCollapsed: true }],
   ])('the same id with another %s is refused, and nothing is appended', (field, first, again) => {
-    const world = new World();
-    world.post('hello', { id: 'same', ...first });
+    const world = new World().posted('hello', { id: 'same', ...first });
     expect(world.post('hello', { id: 'same', ...again })).toMatchObject({
       entries: [],
       reply: {
@@ -82,8 +79,7 @@ describe('L4: an id is appended once', () => {
   });
 
   it('an id that a log contains twice belongs to its first entry', () => {
-    const world = new World();
-    world.post('hello', { id: 'same' });
+    const world = new World().posted('hello', { id: 'same' });
     const [first] = world.entries;
     if (!first) throw new Error('nothing was posted');
     const log = [first, { ...first, index: 1 }];
@@ -98,8 +94,7 @@ describe('L4: an id is appended once', () => {
   });
 
   it('an id whose append failed is free again', () => {
-    const world = new World();
-    world.post('hello', { id: 'same' });
+    const world = new World().posted('hello', { id: 'same' });
     world.conversation.truncate(0);
     world.calls = [];
     world.requests = [];

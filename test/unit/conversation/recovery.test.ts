@@ -1,39 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../../src/conversation/index.ts';
 import { OPERATOR } from './random-steps.ts';
-import { expectAsRuled, messagesOf, rulesFor, World } from './world.ts';
-
-function typesOf(entries: readonly Entry[]): string[] {
-  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
-}
-
-function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { type: T }> {
-  const found = world.entries.findLast((entry) => entry.type === type);
-  if (!found) throw new Error(`no ${type}`);
-  return found as Extract<Entry, { type: T }>;
-}
+import { expectAsRuled, messagesOf, rulesFor, typesOf, World } from './world.ts';
 
 describe('a crash', () => {
   it('L6: after a crash during a model call the repeated request contains nothing that was posted since', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     world.post('two', { by: 'bob' });
     world.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
     const before = messagesOf(world.view('pm'));
     world.crash();
     expect(world.calls).toMatchObject([{ agent: 'pm' }]);
     expect(messagesOf(world.view('pm'))).toEqual(before);
-    expect(last(world, 'turn-started')).toMatchObject({ resumed: true, trigger: [0] });
+    expect(world.last('turn-started')).toMatchObject({ resumed: true, trigger: [0] });
   });
 
   it('L12: after a crash each running safe tool runs once more, with a mark, then steered messages are delivered', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     world.answer(world.callOf('pm'), null, ['a', 'b']);
     world.finish(world.tools[0] ?? expect.unreachable(), 'fine');
     world.post('two');
     world.crash();
-    expect(last(world, 'tool-started')).toMatchObject({ toolName: 'b', rerun: true });
+    expect(world.last('tool-started')).toMatchObject({ toolName: 'b', rerun: true });
     world.crash();
     expect(typesOf(world.entries).slice(-3)).toEqual(['turn-started', 'tool', 'message-delivered']);
     expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
@@ -47,8 +34,7 @@ describe('a crash', () => {
   });
 
   it('L9: recovery starts a call that was not started before the crash, with a start entry before it runs', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     world.answer(world.callOf('pm'), null, ['a']);
     const log = world.entries.filter((entry) => entry.type !== 'tool-started');
     world.conversation.truncate(0);
@@ -60,21 +46,19 @@ describe('a crash', () => {
   });
 
   it('recovery aborts a turn whose agent was removed from the configuration', () => {
-    const world = new World();
-    world.post('one', { to: ['dev'] });
+    const world = new World().posted('one', { to: ['dev'] });
     const later = new World(rulesFor(['pm']));
     later.conversation.entries.push(...world.entries);
     later.boundaries = [world.entries.length];
     later.crash();
-    expect(last(later, 'turn-ended')).toMatchObject({ agent: 'dev', outcome: 'aborted' });
+    expect(later.last('turn-ended')).toMatchObject({ agent: 'dev', outcome: 'aborted' });
     expect(later.calls).toEqual([]);
   });
 });
 
 describe('the view of a live conversation', () => {
   it('L3: the view contains nothing of a failed append', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     const before = messagesOf(world.view('pm'));
     const length = world.entries.length;
     const call = world.callOf('pm');

@@ -6,8 +6,7 @@ import type { Called } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
 const started = () => {
-  const team = new ToolTeam();
-  team.post('go');
+  const team = new ToolTeam().posted('go');
   return team;
 };
 

@@ -106,8 +106,7 @@ describe('the first routing rule that applies', () => {
   });
 
   it("L14: a mention in an agent's text starts no turn", () => {
-    const world = new World();
-    world.post('hello', { to: ['pm'] });
+    const world = new World().posted('hello', { to: ['pm'] });
     const { effects } = world.answer(world.callOf('pm'), 'I think @dev should do this');
     expect(effects).toEqual([]);
     expect(world.calls).toEqual([]);

@@ -86,8 +86,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
   });
 
   it('a seed is refused after any other message, and for a message that is too large or not understood', () => {
-    const world = new World();
-    world.post('first');
+    const world = new World().posted('first');
     const [texts = []] = batches([user('Hi')]);
     expect(seed(world, texts).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
     expect(() => batches([user(''), user('x'.repeat(20_000))])).toThrow(

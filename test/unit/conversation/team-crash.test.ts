@@ -130,8 +130,7 @@ function contentAt(team: Team, at: number): string {
 
 function runPlan(plan: Plan, crashAt: number): { team: Team; appends: number } {
   const tasks = tasksOf(plan);
-  const team = new Team({ slugs: SLUGS }, false);
-  team.post('task 0', { to: [SLUGS[plan.first.agent] ?? 'a'] });
+  const team = new Team({ slugs: SLUGS }, false).posted('task 0', { to: [SLUGS[plan.first.agent] ?? 'a'] });
   let crashed = false;
   for (let steps = 0; ; steps++) {
     if (steps > 500) throw new Error('this team never comes to rest');

@@ -6,8 +6,7 @@ const to = (agent: string, request = 'please') => ['delegate', { to: agent, requ
 
 describe('a delegation', () => {
   it('a delegation is durable before the other agent starts, in one append, and the asker waits', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries, effects } = team.act('pm', 'I ask dev.', to('dev', 'build it'));
     expect(kinds(entries)).toEqual([
       'assistant pm',
@@ -31,8 +30,7 @@ describe('a delegation', () => {
   });
 
   it("a delegation returns the delegate's last message, which appears after its call and nowhere else", () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.act('dev', 'let me look', ['look']);
     team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
@@ -66,8 +64,7 @@ describe('a delegation', () => {
   it.each([[['dev', 'qa']], [['qa', 'dev']]])(
     'several delegations run at the same time, and with answers in the order %j the results are in call order',
     (order) => {
-      const team = new Team();
-      team.post('go');
+      const team = new Team().posted('go');
       const { entries } = team.act('pm', null, to('dev'), to('qa'));
       expect(team.calls.map((call) => call.agent).sort()).toEqual(['dev', 'qa']);
       const call = entries[0]?.index ?? -1;
@@ -86,8 +83,7 @@ describe('a delegation', () => {
   );
 
   it('two delegations to one agent in one answer start two turns of it, one after the other', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, to('dev', 'a'), to('dev', 'b'));
     team.act('dev', 'did a');
     expect(team.request('dev').at(-1)).toEqual(['system', '[Pm]: b']);
@@ -96,8 +92,7 @@ describe('a delegation', () => {
   });
 
   it('a delegation starts at once, though another tool of the same answer still runs', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { effects } = team.act('pm', null, to('dev'), ['look']);
     expect(effects.map((effect) => [effect.type, effect.agent])).toEqual([
       ['run-tool', 'pm'],
@@ -116,8 +111,7 @@ describe('a delegation', () => {
     ['to an agent that does not exist', 'nobody', 'UNKNOWN_AGENT', 'there are dev, qa'],
     ['to a name that every object has', 'constructor', 'UNKNOWN_AGENT', 'there are dev, qa'],
   ])('a delegation %s is refused, and the model is called again', (_, slug, code, words) => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries, effects } = team.act('pm', null, to(slug));
     expect(kinds(entries)).toEqual(['assistant pm', 'tool pm']);
     expect(JSON.parse(team.result('delegate'))).toMatchObject({
@@ -127,22 +121,19 @@ describe('a delegation', () => {
   });
 
   it.each(['dev', '@dev', 'Dev', '@DEV', ' Dev '])('a delegation to %j reaches dev', (named) => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, to(named));
     expect(entries[1]).toMatchObject({ type: 'delegation-requested', to: 'dev' });
   });
 
   it('a handoff to a name of an agent reaches it', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, ['handoff', { to: '@Dev', summary: 'build it' }]);
     expect(entries).toContainEqual(expect.objectContaining({ type: 'handoff', to: 'dev' }));
   });
 
   it('a refused delegation says which agent was probably meant', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('devv'));
     expect(team.result('delegate')).toContain('did you mean dev?');
   });
@@ -155,8 +146,7 @@ describe('a delegation', () => {
     ['{"to":"dev","request":"x","extra":1}', 'extra'],
     ['{"to":1,"request":"x"}', 'to: '],
   ])('a delegation with the arguments %s is refused with the reason', (given, words) => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['delegate', given]);
     expect(JSON.parse(team.result('delegate'))).toMatchObject({
       error: { code: 'INVALID_ARGUMENTS', message: expect.stringContaining(words) },
@@ -165,15 +155,13 @@ describe('a delegation', () => {
   });
 
   it('a call of a tool that the agent does not have is refused', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['complete_node', { outcome: 'x', summary: 'y' }]);
     expect(team.result('complete_node')).toContain('TOOL_NOT_AVAILABLE');
   });
 
   it('V13: a delegation to any agent of its own chain is a cycle and is refused', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.act('dev', null, to('qa'));
     for (const slug of ['pm', 'dev']) {
@@ -186,8 +174,7 @@ describe('a delegation', () => {
   });
 
   it('V13: two agents with turns of their own cannot wait for each other', () => {
-    const team = new Team();
-    team.post('@pm @dev: go');
+    const team = new Team().posted('@pm @dev: go');
     team.act('pm', null, to('dev'));
     expect(team.turn('pm')?.status).toBe('waiting');
     team.act('dev', null, to('pm'));
@@ -198,8 +185,7 @@ describe('a delegation', () => {
   });
 
   it('V13: three agents with turns of their own cannot wait for each other', () => {
-    const team = new Team();
-    team.post('@pm @dev @qa: go');
+    const team = new Team().posted('@pm @dev @qa: go');
     team.act('pm', null, to('dev'));
     team.act('dev', null, to('qa'));
     team.act('qa', null, to('pm'));
@@ -209,8 +195,7 @@ describe('a delegation', () => {
   });
 
   it('a delegation inherits the hops of its asker, and the limit is an entry that people see', () => {
-    const team = new Team({ hopsPerTrigger: 2 });
-    team.post('go');
+    const team = new Team({ hopsPerTrigger: 2 }).posted('go');
     team.act('pm', null, to('dev'));
     team.act('dev', null, to('qa'));
     const { entries } = team.act('qa', null, to('other'), ['handoff', { to: 'pm', summary: 'x' }]);

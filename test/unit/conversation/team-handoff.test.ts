@@ -47,8 +47,7 @@ describe('phases', () => {
   it('the phases of a configured table replace rows and add phases', () => {
     const review = { description: 'look again', next: ['chat'] };
     const chat = { ...BUILT_IN_PHASES.chat, next: ['review'] };
-    const team = new Team({ phases: { ...BUILT_IN_PHASES, chat, review } });
-    team.post('go');
+    const team = new Team({ phases: { ...BUILT_IN_PHASES, chat, review } }).posted('go');
     team.act('pm', null, phase('plan'));
     expect(team.result('set_phase')).toContain('you may enter review, chat');
     team.act('pm', null, phase('review'));
@@ -56,8 +55,7 @@ describe('phases', () => {
   });
 
   it.each(['constructor', '__proto__', 'nonsense'])('the unknown phase %s is illegal', (name) => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, phase(name));
     expect(team.result('set_phase')).toContain('ILLEGAL_PHASE');
   });
@@ -67,8 +65,7 @@ describe('phases', () => {
       card('pm', { phases: ['chat'], tools: ['set_phase'] }),
       card('dev', { phases: ['execute'] }),
     ];
-    const team = new Team({ cards, slugs: ['pm', 'dev'] });
-    team.post('go');
+    const team = new Team({ cards, slugs: ['pm', 'dev'] }).posted('go');
     team.do({ type: 'set-mode', mode: 'agent', agent: 'pm', by: PERSON }); // The phase clears the active agent.
     team.act('pm', null, phase('execute'));
     team.act('pm', 'now dev');
@@ -76,8 +73,7 @@ describe('phases', () => {
   });
 
   it('an answer that enters two phases enters them in order, the second from the first', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, phase('plan'), phase('chat'), phase('execute'));
     expect(kinds(entries)).toEqual([
       'assistant pm',
@@ -93,8 +89,7 @@ describe('phases', () => {
 
 describe('a handoff', () => {
   it("a handoff is appended with its result and the end of the turn, and is the receiver's trigger", () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries, effects } = team.act('pm', 'Dev does it.', over('dev'));
     expect(kinds(entries)).toEqual([
       'assistant pm',
@@ -118,8 +113,7 @@ describe('a handoff', () => {
   });
 
   it('a handoff with a phase enters it first, in the same append, and the receiver becomes the active agent', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, over('dev', 'execute'));
     expect(kinds(entries).slice(0, 3)).toEqual(['assistant pm', 'phase-entered', 'handoff']);
     expect(entries[2]).toMatchObject({ phase: 'execute' });
@@ -134,8 +128,7 @@ describe('a handoff', () => {
   ] as const)(
     'a handoff %s is refused: the active agent stays, and the model is called again',
     (_, call, code) => {
-      const team = new Team();
-      team.post('go');
+      const team = new Team().posted('go');
       const { entries, effects } = team.act('pm', null, call);
       expect(kinds(entries)).toEqual(['assistant pm', 'tool pm']);
       expect(team.result('handoff')).toContain(code);
@@ -145,8 +138,7 @@ describe('a handoff', () => {
   );
 
   it('V13: a handoff in a delegated turn is refused, and the turn can still answer', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'x' }]);
     team.act('dev', null, over('qa'));
     expect(team.result('handoff')).toContain('DELEGATED');
@@ -155,8 +147,7 @@ describe('a handoff', () => {
   });
 
   it('handoffs may repeat up to the limit, and then people see that it was reached', () => {
-    const team = new Team({ hopsPerTrigger: 3 });
-    team.post('go');
+    const team = new Team({ hopsPerTrigger: 3 }).posted('go');
     for (const [from, to] of [
       ['pm', 'dev'],
       ['dev', 'pm'],
@@ -176,8 +167,7 @@ describe('a handoff', () => {
   });
 
   it('a handoff waits for the other calls of its answer, and their results come before it', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, over('dev'), ['look'], ['ask', { question: 'sure?' }]);
     team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
     expect(team.outcomes('pm')).toEqual(['waiting']);
@@ -196,8 +186,7 @@ describe('a handoff', () => {
   });
 
   it('of two handoffs in one answer the first is carried out, and the second gets an error that the turn has ended', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, over('nobody'), over('dev'), over('qa'));
     expect(team.resultsAt(entries[0]?.index ?? -1)).toEqual([
       expect.stringContaining('UNKNOWN_AGENT'),
@@ -208,8 +197,7 @@ describe('a handoff', () => {
   });
 
   it('a handoff to a busy agent is queued: it starts a turn of its own and is not delivered into the running one', () => {
-    const team = new Team();
-    team.post('@pm @dev: go');
+    const team = new Team().posted('@pm @dev: go');
     team.act('pm', null, over('dev'));
     team.act('dev', null, ['look']);
     team.finish(team.tools[0] ?? expect.unreachable());

@@ -42,8 +42,7 @@ describe('a delegate that gives no answer', () => {
     ],
     ['answers without text', (team: Team) => team.act('dev', null), 'LLM_ERROR {"code":"EMPTY_ANSWER"'],
   ])('the asker of a delegate that %s gets a result and continues', (_, happen, result) => {
-    const team = new Team({ modelCallsPerTurn: 1 });
-    team.post('go');
+    const team = new Team({ modelCallsPerTurn: 1 }).posted('go');
     team.act('pm', null, to('dev'));
     happen(team);
     expect(team.result('delegate')).toContain(result);
@@ -52,8 +51,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('a delegate that answers after its asker was stopped adds its answer as a message', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     const dev = team.callOf('dev');
     const { effects } = team.do({ type: 'stop', agent: 'pm', by: PERSON });
@@ -76,8 +74,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('TURNS-4: a delegate whose asker was stopped starts no tool and makes no further model call', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.do({ type: 'stop', agent: 'pm', by: PERSON });
     const { effects } = team.act('dev', 'I write', ['write']);
@@ -86,8 +83,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('TURNS-4: recovery aborts a delegate whose asker was stopped, and does not resume it', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.do({ type: 'stop', agent: 'pm', by: PERSON });
     team.crash();
@@ -118,8 +114,7 @@ describe('a delegate that gives no answer', () => {
   );
 
   it('a delegate ends with its asker when a limit ends the asker while a tool runs', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'), ['look']);
     const turnId = team.turn('pm')?.turnId ?? '';
     const report = { agent: 'pm', turnId, duration: 1, requestHash: '', upTo: team.entries.length };
@@ -130,8 +125,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('a queued delegation starts and ends without a model call when its asker has ended', () => {
-    const team = new Team();
-    team.post('@dev first');
+    const team = new Team().posted('@dev first');
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
     team.do({ type: 'stop', agent: 'pm', by: PERSON });
@@ -164,8 +158,7 @@ describe('a delegate that gives no answer', () => {
   );
 
   it('the asker of an agent that is stopped with a queued request continues, and a resume starts nothing', () => {
-    const team = new Team();
-    team.post('@dev first');
+    const team = new Team().posted('@dev first');
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
     team.do({ type: 'stop', agent: 'dev', by: PERSON });
@@ -180,8 +173,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('no asker continues when every agent is stopped', () => {
-    const team = new Team();
-    team.post('@dev first');
+    const team = new Team().posted('@dev first');
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'), ['look']);
     team.do({ type: 'stop', agent: null, by: PERSON });
@@ -191,8 +183,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('the asker of an agent that was removed from the configuration gets a result', () => {
-    const team = new Team();
-    team.post('@dev first');
+    const team = new Team().posted('@dev first');
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
     const later = without('dev', team);
@@ -201,8 +192,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('the next message ends the turn of an agent that was removed while it waited for a person', () => {
-    const team = new Team();
-    team.post('go', { to: ['pm'] });
+    const team = new Team().posted('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
     team.act('dev', null, ['ask', { question: 'which one?' }]);
     const later = new Team({ slugs: ['pm', 'qa'] }, false);
@@ -214,8 +204,7 @@ describe('a delegate that gives no answer', () => {
   });
 
   it('the removal of an agent that waits for another agent ends both turns', () => {
-    const team = new Team();
-    team.post('@dev first');
+    const team = new Team().posted('@dev first');
     team.act('dev', null, ['delegate', { to: 'qa', request: 'try it' }]);
     const later = without('dev', team);
     expect(later.outcomes('dev')).toEqual(['waiting', 'aborted']);

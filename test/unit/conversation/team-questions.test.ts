@@ -9,8 +9,7 @@ const to = (agent: string) => ['delegate', { to: agent, request: 'please' }] as 
 
 describe('a question to a person', () => {
   it('a question ends the turn as waiting; the next message is its result, appears only after the call, and resumes the turn', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries, effects } = team.act('pm', 'I need to know.', ask());
     expect(kinds(entries)).toEqual(['assistant pm', 'turn-ended pm waiting']);
     expect(effects).toEqual([]);
@@ -45,8 +44,7 @@ describe('a question to a person', () => {
   });
 
   it('a question that is asked again in the same turn is answered only by its own answer', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ask('a?'));
     team.post('to a');
     team.act('pm', null, ask('b?'));
@@ -55,8 +53,7 @@ describe('a question to a person', () => {
   });
 
   it('TURNS-3: a repeated answer of the model changes nothing while its turn waits or continues', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { turnId } = team.callOf('pm');
     const upTo = team.entries.length;
     team.act('pm', null, ask(), ['look']);
@@ -74,8 +71,7 @@ describe('a question to a person', () => {
   });
 
   it('a question survives a restart and starts nothing during the wait', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ask());
     const length = team.entries.length;
     team.crash();
@@ -87,8 +83,7 @@ describe('a question to a person', () => {
   });
 
   it('a question gets the next message before mode run and the active agent, while others can be addressed by name', () => {
-    const team = new Team();
-    team.post('@dev go');
+    const team = new Team().posted('@dev go');
     team.act('dev', null, ask());
     team.do({ type: 'set-mode', mode: 'agent', agent: 'qa', by: PERSON });
     expect(team.post('@pm what do you think?').reply).toMatchObject({ agents: ['pm'] });
@@ -105,8 +100,7 @@ describe('a question to a person', () => {
       ['@dev red', { delivery: 'interrupt' }],
       ['@dev red', { delivery: 'queue' }],
     ] as const) {
-      const team = new Team();
-      team.post('@dev go');
+      const team = new Team().posted('@dev go');
       team.act('dev', null, ask());
       team.post(words, more);
       expect(team.result('ask')).toBe(words);
@@ -115,8 +109,7 @@ describe('a question to a person', () => {
   });
 
   it('V18: of several questions of one agent the oldest is answered, or the one that replyTo names; the turn resumes after all', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, ask('a?'), ask('b?'), ask('c?'));
     const call = entries[0]?.index ?? -1;
     team.post('to b', { replyTo: `c${call}_1` });
@@ -129,8 +122,7 @@ describe('a question to a person', () => {
   });
 
   it('V18: a late answer, to a question that is over, answers no other question', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     const { entries } = team.act('pm', null, ask('which colour?'));
     const replyTo = `c${entries[0]?.index}_0`;
     team.post('red', { replyTo });
@@ -162,8 +154,7 @@ describe('a question to a person', () => {
   it.each(['entry', 'call'])(
     'V18: of the questions of several agents the oldest is answered, or the one named by %s',
     (by) => {
-      const team = new Team();
-      team.post('@dev @qa go');
+      const team = new Team().posted('@dev @qa go');
       team.act('qa', null, ask('first?'));
       const { entries } = team.act('dev', null, ask('second?'));
       const replyTo = by === 'entry' ? entries[0]?.id : `c${entries[0]?.index}_0`;
@@ -177,24 +168,21 @@ describe('a question to a person', () => {
   );
 
   it('a message that no agent is shown does not answer a question', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ask());
     team.post('psst', { includeInContext: false });
     expect(team.turn('pm')?.status).toBe('waiting');
   });
 
   it('a question with wrong arguments is refused and asks no person', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['ask', { question: '' }]);
     expect(team.result('ask')).toContain('INVALID_ARGUMENTS');
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
   it("a delegate's question is answered while its asker still waits, also after a restart", () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'), to('qa'));
     team.act('dev', null, ask());
     team.act('qa', 'fine');
@@ -213,8 +201,7 @@ describe('a question to a person', () => {
 
 describe('stop, interrupt and steer', () => {
   it('a stop ends a waiting turn at once, and a message after it is no answer', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ask());
     const { entries } = team.do({ type: 'stop', agent: null, by: PERSON });
     expect(kinds(entries)).toEqual(['agent-stopped', 'tool pm', 'turn-ended pm aborted']);
@@ -225,8 +212,7 @@ describe('stop, interrupt and steer', () => {
   });
 
   it('TURNS-4: a stopped turn does not begin to wait when its last tool ends', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ask(), ['look']);
     team.do({ type: 'stop', agent: 'pm', by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
@@ -234,8 +220,7 @@ describe('stop, interrupt and steer', () => {
   });
 
   it('an interruption also aborts what the agent delegated, over several hops, and is answered next', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.act('dev', null, to('qa'));
     const qa = team.callOf('qa');
@@ -254,8 +239,7 @@ describe('stop, interrupt and steer', () => {
   });
 
   it('V8: a message steered to an agent that waits for a delegate is delivered with the answer; a queued one comes after', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, to('dev'));
     team.post('@pm later', { delivery: 'queue' });
     team.post('@pm quickly');

@@ -20,8 +20,7 @@ function earlierRun(): Team {
 
 /** A conversation with one answered message of a person. */
 function afterExchange(): Team {
-  const team = new Team();
-  team.post('a clock would be nice');
+  const team = new Team().posted('a clock would be nice');
   team.act('pm', 'it would');
   return team;
 }
@@ -55,8 +54,7 @@ describe('a run', () => {
   });
 
   it('a run that waits for its input still waits after its agent completed a delegation', () => {
-    const team = new Team();
-    team.post('@dev go');
+    const team = new Team().posted('@dev go');
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
     team.act('dev', null, ['delegate', { to: 'pm', request: 'when?' }]);
     team.act('pm', 'tomorrow');
@@ -85,8 +83,7 @@ describe('a run', () => {
   });
 
   it('the input of a run gives a busy agent a turn of its own, and answers no open question', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['ask', { question: 'where?' }]);
     const input = { type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON, input: 'a clock' } as const;
     expect(team.do(input).effects).toEqual([]);
@@ -107,8 +104,7 @@ describe('a run', () => {
   ] as const)(
     'a run that waits for its input handles the answer to a question %s',
     (_, asker, words, more, waits) => {
-      const team = new Team();
-      team.post(`@${asker} go`);
+      const team = new Team().posted(`@${asker} go`);
       team.act(asker, null, ['ask', { question: 'where?' }]);
       team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
       team.post(words, more);

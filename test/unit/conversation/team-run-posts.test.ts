@@ -5,8 +5,7 @@ const start = { workflow: 'ship-it', id: 'begin' };
 
 describe('a post with a workflow', () => {
   it('a post with a workflow starts the run with its text as input in one append, even if it mentions agents and others are busy', () => {
-    const busy = new Team();
-    busy.post('@pm what time is it?');
+    const busy = new Team().posted('@pm what time is it?');
     for (const team of [new Team(), busy]) {
       const { entries, reply } = team.post('@dev knows: build a clock', start);
       expect(kinds(entries).slice(0, 4)).toEqual([
@@ -26,8 +25,7 @@ describe('a post with a workflow', () => {
   });
 
   it('a repeated post with a workflow starts nothing, also after a crash and after the run has ended', () => {
-    const team = new Team();
-    team.post('build a clock', start);
+    const team = new Team().posted('build a clock', start);
     const again = () => team.post('build a clock', start);
     expect(again()).toMatchObject({ entries: [], reply: { duplicate: true, index: 3 } });
     team.crash();
@@ -38,8 +36,7 @@ describe('a post with a workflow', () => {
   });
 
   it('a post with a workflow and the id of a message without one, or with another one, is refused', () => {
-    const team = new Team();
-    team.post('build a clock', start);
+    const team = new Team().posted('build a clock', start);
     for (const workflow of [undefined, 'talk'])
       expect(team.post('build a clock', { id: 'begin', ...(workflow && { workflow }) }).reply).toMatchObject({
         refusal: { code: 'ID_CONFLICT', message: expect.stringContaining('another "workflow"') },
@@ -47,8 +44,7 @@ describe('a post with a workflow', () => {
   });
 
   it('a post with a workflow is refused while a run is active, with its node and the known workflows', () => {
-    const team = new Team();
-    team.post('build a clock', start);
+    const team = new Team().posted('build a clock', start);
     for (const workflow of ['ship-it', 'talk'])
       expect(team.post('and a lamp', { workflow })).toMatchObject({
         entries: [],
@@ -85,8 +81,7 @@ describe('a post with a workflow', () => {
   });
 
   it('a post with a workflow answers no open question', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['ask', { question: 'where?' }]);
     team.post('a clock', { workflow: 'talk' });
     expect(team.turn('pm')?.openCalls).toHaveLength(1);

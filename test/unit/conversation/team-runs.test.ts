@@ -17,8 +17,7 @@ function begin(team: Team, workflow: string) {
 
 /** A run that entered the node of an agent whose tool is running. */
 function atBusyNode(): Team {
-  const team = new Team();
-  team.post('@dev go');
+  const team = new Team().posted('@dev go');
   team.act('dev', null, ['look']);
   begin(team, 'ship-it');
   team.act('pm', null, done('planned'));
@@ -29,8 +28,7 @@ function atBusyNode(): Team {
 
 /** A conversation with one answered message of a person. */
 function afterExchange(): Team {
-  const team = new Team();
-  team.post('a clock would be nice');
+  const team = new Team().posted('a clock would be nice');
   team.act('pm', 'it would');
   return team;
 }
@@ -139,8 +137,7 @@ describe('a run', () => {
   });
 
   it('a run that starts during a turn is part of the next request of that turn', () => {
-    const team = new Team();
-    team.post('go');
+    const team = new Team().posted('go');
     team.act('pm', null, ['look']);
     team.do({ type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
@@ -245,8 +242,7 @@ describe('a run', () => {
 
 describe('a limit', () => {
   it('a limit of model calls ends the turn; after a resume with a higher limit one turn answers the notice', () => {
-    const team = new Team({ modelCallsPerTurn: 1 });
-    team.post('go');
+    const team = new Team({ modelCallsPerTurn: 1 }).posted('go');
     const { entries } = team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
     expect(kinds(entries).slice(-2)).toEqual(['limit-reached', 'turn-ended pm limited']);
     const limit = team.last('limit-reached').index;
@@ -261,8 +257,7 @@ describe('a limit', () => {
   });
 
   it('a resume starts nothing when a turn answered a later message of a person', () => {
-    const team = new Team({ modelCallsPerTurn: 1 });
-    team.post('go');
+    const team = new Team({ modelCallsPerTurn: 1 }).posted('go');
     team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
     team.post('go on');
     team.act('pm', 'done');
@@ -272,8 +267,7 @@ describe('a limit', () => {
 
 describe('the title', () => {
   it('the title is set once, from the first words of the first person, with the first exchange', () => {
-    const team = new Team();
-    team.post(`  Build\n me   a boat ${'very '.repeat(20)}`);
+    const team = new Team().posted(`  Build\n me   a boat ${'very '.repeat(20)}`);
     expect(team.conversation.state.title).toBeNull();
     team.act('pm', 'hm', ['look']);
     expect(team.conversation.state.title).toBeNull();

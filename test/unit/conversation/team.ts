@@ -7,7 +7,6 @@ import {
   createRoster,
   type Decision,
   type Entry,
-  type EntryOf,
   type HiringRules,
   isStopped,
   type PhaseTable,
@@ -143,12 +142,6 @@ export class Team extends World {
     return typed(this.entries, 'turn-ended')
       .filter((entry) => entry.agent === agent)
       .map((entry) => entry.outcome);
-  }
-
-  last<T extends Entry['type']>(type: T): EntryOf<T> {
-    const found = typed(this.entries, type).at(-1);
-    if (!found) throw new Error(`no ${type}`);
-    return found;
   }
 
   request(agent: string) {

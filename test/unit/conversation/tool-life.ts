@@ -58,8 +58,7 @@ export class ToolTeam extends Team {
 
   /** pm gets a message and calls these tools. */
   static calling(...names: readonly (string | Called)[]): ToolTeam {
-    const team = new ToolTeam();
-    team.post('go');
+    const team = new ToolTeam().posted('go');
     team.act('pm', 'working', ...names.map((name): Called => (typeof name === 'string' ? [name] : name)));
     return team;
   }

@@ -43,15 +43,13 @@ function sample(team: ToolTeam, position = 0): Sample {
 }
 
 function calling(...calls: readonly (string | Called)[]): ToolTeam {
-  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
-  team.post('go');
+  const team = new ToolTeam(['pm', 'dev', 'qa'], false).posted('go');
   team.act(AGENT, 'working', ...calls.map((call): Called => (typeof call === 'string' ? [call] : call)));
   return team;
 }
 
 function ended(): ToolTeam {
-  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
-  team.post('go');
+  const team = new ToolTeam(['pm', 'dev', 'qa'], false).posted('go');
   team.act(AGENT, 'done');
   return team;
 }

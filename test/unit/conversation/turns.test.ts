@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, planRepair } from '../../../src/conversation/index.ts';
-import { expectCursors, messagesOf, rulesFor, World } from './world.ts';
-
-function typesOf(entries: readonly Entry[]): string[] {
-  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
-}
-
-function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { type: T }> {
-  const found = world.entries.findLast((entry) => entry.type === type);
-  if (!found) throw new Error(`no ${type}`);
-  return found as Extract<Entry, { type: T }>;
-}
+import { planRepair } from '../../../src/conversation/index.ts';
+import { expectCursors, messagesOf, rulesFor, typesOf, World } from './world.ts';
 
 describe('a turn', () => {
   it('L8: the answer and the cursor come in one batch', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     const { entries } = world.answer(world.callOf('pm'), 'hi');
     expect(typesOf(entries)).toEqual(['assistant', 'title-set', 'turn-ended']);
     expect(entries[2]).toMatchObject({ outcome: 'completed', lastProcessedMessageIndex: 5 });
@@ -23,8 +12,7 @@ describe('a turn', () => {
   });
 
   it('L9: the intent to run each tool is in the batch of the message that requests it, before any effect', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     const { entries, effects } = world.answer(world.callOf('pm'), null, ['look', 'write']);
     expect(typesOf(entries)).toEqual(['assistant', 'tool-started', 'tool-started']);
     expect(effects).toMatchObject([
@@ -34,8 +22,7 @@ describe('a turn', () => {
   });
 
   it('L10 V7: results that arrive in any order are in call order, with ids of their position, although the provider repeats its ids', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     world.answer(world.callOf('pm'), null, ['a', 'b', 'c']);
     const [a, b, c] = world.tools;
     if (!a || !b || !c) throw new Error('three tools run');
@@ -53,8 +40,7 @@ describe('a turn', () => {
   });
 
   it('TURNS-3: a report that is repeated, late, or comes while tools run changes nothing', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     const call = world.callOf('pm');
     const report = {
       agent: 'pm',
@@ -92,17 +78,16 @@ describe('a turn', () => {
   });
 
   it('L15: a turn that made its last model call ends as limited, which people and the agent see', () => {
-    const world = new World(rulesFor(['pm'], { modelCallsPerTurn: 2 }));
-    world.post('hello');
+    const world = new World(rulesFor(['pm'], { modelCallsPerTurn: 2 })).posted('hello');
     world.answer(world.callOf('pm'), null, ['a']);
     world.finish(world.tools[0] ?? expect.unreachable());
     world.answer(world.callOf('pm'), null, ['b']);
     const { entries, effects } = world.finish(world.tools[0] ?? expect.unreachable());
     expect(typesOf(entries)).toEqual(['tool', 'limit-reached', 'turn-ended']);
     expect(effects).toEqual([]);
-    const limit = last(world, 'limit-reached');
+    const limit = world.last('limit-reached');
     expect(limit).toMatchObject({ limit: 'modelCallsPerTurn', agent: 'pm' });
-    expect(last(world, 'turn-ended')).toMatchObject({
+    expect(world.last('turn-ended')).toMatchObject({
       outcome: 'limited',
       lastProcessedMessageIndex: limit.index,
     });
@@ -112,13 +97,12 @@ describe('a turn', () => {
   });
 
   it('L15: a crash does not grant a turn another model call', () => {
-    const world = new World(rulesFor(['pm'], { modelCallsPerTurn: 1 }));
-    world.post('hello');
+    const world = new World(rulesFor(['pm'], { modelCallsPerTurn: 1 })).posted('hello');
     world.answer(world.callOf('pm'), null, ['a']);
     world.crash();
     world.crash(); // The tool ran once more, and was interrupted again.
     expect(world.calls).toEqual([]);
-    expect(last(world, 'turn-ended').outcome).toBe('limited');
+    expect(world.last('turn-ended').outcome).toBe('limited');
   });
 });
 
@@ -129,8 +113,7 @@ describe('L16: a failure is content', () => {
   ])(
     'a failure after the text %j makes the entry %j, fails the turn and settles its trigger',
     (partial, content) => {
-      const world = new World();
-      world.post('hello');
+      const world = new World().posted('hello');
       const { entries } = world.fail(world.callOf('pm'), partial);
       expect(entries[0]).toMatchObject({ role: 'assistant', partType: 'error', content });
       expect(entries[1]).toMatchObject({ outcome: 'failed', lastProcessedMessageIndex: 4 });
@@ -145,8 +128,7 @@ describe('L16: a failure is content', () => {
   );
 
   it('an abort by a person is no error: the partial text is kept as a message', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     const { entries } = world.abort(world.callOf('pm'), 'half');
     expect(entries).toMatchObject([
       { role: 'assistant', partType: 'text', content: 'half' },
@@ -155,8 +137,7 @@ describe('L16: a failure is content', () => {
   });
 
   it('V3 V10: after an abort before the first word the trigger counts as not shown, and is in the next block', () => {
-    const world = new World();
-    world.post('one');
+    const world = new World().posted('one');
     world.answer(world.callOf('pm'), 'first');
     world.post('two');
     const { entries } = world.abort(world.callOf('pm'));
@@ -174,8 +155,7 @@ describe('L16: a failure is content', () => {
   });
 
   it('L12: the result of a tool that ran when its turn was aborted is unknown, in the same append', () => {
-    const world = new World();
-    world.post('hello');
+    const world = new World().posted('hello');
     const call = world.callOf('pm');
     world.answer(call, null, ['write']);
     const { entries } = world.abort(call);
@@ -189,8 +169,7 @@ describe('L16: a failure is content', () => {
 
 describe('messages for a busy agent', () => {
   it('V8: a steered message is delivered after the last result, never between a call and its result', () => {
-    const world = new World();
-    world.post('go');
+    const world = new World().posted('go');
     world.answer(world.callOf('pm'), null, ['a', 'b']);
     const [a, b] = world.tools;
     if (!a || !b) throw new Error('two tools run');
@@ -208,8 +187,7 @@ describe('messages for a busy agent', () => {
   });
 
   it('V12: a queued message, and an interruption of the turn before, are not delivered into a running turn', () => {
-    const world = new World();
-    world.post('long work');
+    const world = new World().posted('long work');
     const call = world.callOf('pm');
     world.post('queued before', { delivery: 'queue' });
     world.post('stop that', { delivery: 'interrupt' });
@@ -221,8 +199,7 @@ describe('messages for a busy agent', () => {
   });
 
   it('V12: steered messages make up the next trigger together, queued ones come singly, the oldest first', () => {
-    const world = new World();
-    world.post('0');
+    const world = new World().posted('0');
     for (const delivery of ['steer', 'queue', 'steer', 'queue'] as const) world.post('x', { delivery });
     world.drain();
     const triggers = world.entries.flatMap((entry) => (entry.type === 'turn-started' ? [entry.trigger] : []));
@@ -230,19 +207,17 @@ describe('messages for a busy agent', () => {
   });
 
   it('an interruption aborts the running turn and is answered next', () => {
-    const world = new World();
-    world.post('long work');
+    const world = new World().posted('long work');
     const call = world.callOf('pm');
     const { effects } = world.post('stop that', { delivery: 'interrupt' });
     expect(effects).toEqual([{ type: 'abort-turn', agent: 'pm', turnId: call.turnId, key: 2 }]);
     const aborted = world.abort(call, 'half');
     expect(typesOf(aborted.entries)).toEqual(['assistant', 'turn-ended', 'turn-started']);
-    expect(last(world, 'turn-started').trigger).toEqual([2]);
+    expect(world.last('turn-started').trigger).toEqual([2]);
   });
 
   it('TURNS-4: an answer that requests tools after the interruption starts none of them', () => {
-    const world = new World();
-    world.post('long work');
+    const world = new World().posted('long work');
     const call = world.callOf('pm');
     world.post('stop that', { delivery: 'interrupt' });
     const { entries, effects } = world.answer(call, 'I shall write', ['write']);
@@ -252,8 +227,7 @@ describe('messages for a busy agent', () => {
   });
 
   it('TURNS-4: a tool that ends after the interruption is the last step of the turn', () => {
-    const world = new World();
-    world.post('long work');
+    const world = new World().posted('long work');
     world.answer(world.callOf('pm'), null, ['write']);
     world.post('stop that', { delivery: 'interrupt' });
     const { entries } = world.finish(world.tools[0] ?? expect.unreachable(), 'written');
@@ -263,17 +237,16 @@ describe('messages for a busy agent', () => {
   });
 
   it('an interruption ends the turn that was running, after a crash too, and no later one', () => {
-    const world = new World();
-    world.post('long work');
+    const world = new World().posted('long work');
     world.post('queued before', { delivery: 'queue' });
     world.post('stop that', { delivery: 'interrupt' });
     world.crash(); // The crash lost the abort, which is outstanding.
-    const ended = last(world, 'turn-ended');
+    const ended = world.last('turn-ended');
     expect(ended.outcome).toBe('aborted');
     const [owed] = planRepair(world.entries);
     expect(owed).toMatchObject({ type: 'resume-turn' }); // The turn of the queued message is not to be aborted.
     world.crash();
-    expect(last(world, 'turn-ended')).toEqual(ended);
+    expect(world.last('turn-ended')).toEqual(ended);
     world.drain();
     expect(world.entries.flatMap((entry) => (entry.type === 'turn-ended' ? [entry.outcome] : []))).toEqual([
       'aborted',

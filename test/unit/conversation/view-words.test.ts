@@ -172,8 +172,7 @@ describe('V5: what is never shown', () => {
 
 describe('V10: the away block', () => {
   function away(contents: string[], policy: Partial<ViewPolicy> = {}) {
-    const world = new World(rulesFor(['pm', 'dev'], { policy }));
-    world.post('one', { to: ['pm'] });
+    const world = new World(rulesFor(['pm', 'dev'], { policy })).posted('one', { to: ['pm'] });
     world.drain();
     const from = world.entries.length;
     for (const content of contents) {
@@ -248,8 +247,7 @@ describe('V10: the away block', () => {
   });
 
   it('the block lists messages and handoffs, not other notices', () => {
-    const world = new World(rulesFor(['pm', 'dev']));
-    world.post('one', { to: ['pm'] });
+    const world = new World(rulesFor(['pm', 'dev'])).posted('one', { to: ['pm'] });
     world.drain();
     world.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
     world.post('two', { to: ['pm'] });

@@ -11,6 +11,7 @@ import {
   type Decision,
   type Effect,
   type Entry,
+  type EntryOf,
   NO_LIMIT,
   type Post,
   planReduction,
@@ -53,6 +54,11 @@ export function rulesFor(
 export type CallModel = Extract<Effect, { type: 'call-model' }>;
 export type AuditedResult = NonNullable<Extract<Command, { type: 'recover' }>['audited']>[number];
 export type RunTool = Extract<Effect, { type: 'run-tool' }>;
+
+/** The types of entries; of a message, its role. */
+export function typesOf(entries: readonly Entry[]): string[] {
+  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
+}
 
 /** The whole request after the prefix. */
 export function messagesOf(view: View): ViewMessage[] {
@@ -178,6 +184,11 @@ export class World {
       type: 'post',
       post: { author: { id: by, name }, delivery: 'steer', ...fields, id, content },
     });
+  }
+
+  posted(...post: Parameters<World['post']>): this {
+    this.post(...post);
+    return this;
   }
 
   private start(effect: Effect): void {
@@ -311,6 +322,12 @@ export class World {
     this.tools = this.tools.filter((other) => other !== tool);
     const { agent, turnId, call } = tool;
     return this.do({ type: 'tool-finished', agent, turnId, call, result, duration: 1 });
+  }
+
+  last<T extends Entry['type']>(type: T): EntryOf<T> {
+    const found = this.entries.findLast((entry) => entry.type === type);
+    if (!found) throw new Error(`no ${type}`);
+    return found as unknown as EntryOf<T>;
   }
 
   callOf(agent: string): CallModel {
