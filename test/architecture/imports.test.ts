@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { HAVE_EFFECTS, PROGRAM } from '../../scripts/bundle.mjs';
+import { sharedFolder } from '../support/lifetime.ts';
 import { cruiseSource, ROOT, violations } from './cruise.ts';
 import { RULES } from './import-rules.ts';
 
@@ -157,11 +157,10 @@ const ALLOWED: readonly (readonly [string, string])[] = [
 ];
 
 describe('the import rules', () => {
-  let folder = '';
+  const folder = sharedFolder();
   let found: string[] = [];
 
   beforeAll(async () => {
-    folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-modules-')));
     for (const [path, text] of [...ALLOWED, ...Object.values(VIOLATIONS)]) {
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await writeFile(join(folder, path), `${text}\n`);
@@ -169,8 +168,6 @@ describe('the import rules', () => {
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     found = violations(await cruiseSource(folder));
   });
-
-  afterAll(() => rm(folder, { recursive: true, force: true }));
 
   it('each have an example', () => {
     expect(Object.keys(VIOLATIONS).sort()).toEqual(RULES.map((rule) => rule.name).sort());

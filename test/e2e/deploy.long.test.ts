@@ -1,13 +1,13 @@
 import { type spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { CLUSTER_SERVER, prepareDeployed } from '../support/cluster.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 import { openProject } from '../support/project.ts';
 
 /** The files of `deploy/`, used as far as this is possible without a container engine. */
@@ -89,12 +89,11 @@ describe('the image', () => {
 });
 
 describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
-  let folder = '';
+  const folder = sharedFolder();
   let ports: readonly number[] = [];
   const servers: ReturnType<typeof spawn>[] = [];
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'parley-deploy-'));
     const cluster = await prepareDeployed(folder);
     ports = cluster.ports;
     for (const at of ports.keys()) servers.push(await cluster.start(CLUSTER_SERVER ?? '', at));
@@ -106,7 +105,6 @@ describe.skipIf(CLUSTER_SERVER === null)('compose.cluster.yaml', () => {
       server.kill('SIGTERM');
       await once(server, 'exit');
     }
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   it('runs three daemons on three servers, and a message is answered after one of each was killed', async () => {

@@ -1,18 +1,14 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
+import { folderPerTest } from '../support/lifetime.ts';
 import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 import { HASHES } from '../support/server-users.ts';
 
-let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-nats-config-'));
-});
-afterEach(() => rm(root, { recursive: true, force: true }));
+const root = folderPerTest();
 
 it('nats-config prints a configuration that the server accepts, with TLS and limits, and reports errors in its input', async () => {
   const file = join(root, 'users.yaml');

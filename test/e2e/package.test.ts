@@ -1,18 +1,18 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 import { ROOT } from '../support/pages.ts';
 
 /** The package as `npm pack` makes it, in an empty folder. Only its declared dependencies are linked, not installed. */
 
 const NOT_SOURCE = ['node_modules', '.git', 'dist', 'data', 'coverage'];
 
-let root: string;
+const root = sharedFolder();
 let packed: string;
 let program: string;
 
@@ -32,7 +32,6 @@ async function install(folder: string, name: string): Promise<string> {
 }
 
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-pack-'));
   // `prepack` builds, and must not replace the build that other tests use.
   const source = join(root, 'source');
   await cp(ROOT, source, {
@@ -49,7 +48,6 @@ beforeAll(async () => {
   }
   program = join(packed, 'bin/parley.js');
 }, 300_000);
-afterAll(() => rm(root, { recursive: true, force: true, maxRetries: 5 }));
 
 describe('the packed package', () => {
   it('the package contains every file that its package.json and its commands name', async () => {

@@ -1,12 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
+import { folderPerTest } from '../support/lifetime.ts';
 import { blocksOf } from '../support/pages.ts';
 import { hasPython } from '../support/terminal.ts';
 
@@ -19,13 +19,11 @@ const ANSWERS = {
   support: ['ann', 'Where is order 1002?', 'two cups for 18 euros'],
 } as const;
 
-let root: string;
+const root = folderPerTest();
 let project: string;
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-template-'));
   project = join(root, 'project');
 });
-afterEach(() => rm(root, { recursive: true, force: true, maxRetries: 5 }));
 
 const install = () => linkPackage(project, dirname(dirname(launcher)));
 

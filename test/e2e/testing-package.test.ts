@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 import { ask } from '../support/log.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
 
@@ -13,9 +13,8 @@ import { blocksOf, ROOT, readPage } from '../support/pages.ts';
 
 const PAGES = ['docs/guides/test-your-team.md', 'docs/guides/embed.md'];
 
-let folder: string;
+const folder = sharedFolder();
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-guides-'));
   await mkdir(join(folder, 'node_modules'));
   await writeFile(join(folder, 'package.json'), '{"private": true}'); // a scope of its own
   await installPackage();
@@ -27,7 +26,6 @@ beforeAll(async () => {
     await writeFile(join(folder, file), block.text);
   }
 }, 180_000);
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** As `npm run build` does, without the types and the console. */
 async function installPackage(): Promise<void> {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage } from '../support/installed.ts';
+import { folderPerTest } from '../support/lifetime.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 
 /**
@@ -22,7 +22,7 @@ const tutorial = (
   await Promise.all(tutorialPages.map((name) => readPage(`docs/tutorial/${name}.md`)))
 ).flatMap(blocksOf);
 
-let home: string;
+const home = folderPerTest();
 /** The first commands of each terminal. */
 let setUp: string;
 /** Programs that run in their own terminals, by the terminal's name. */
@@ -30,12 +30,8 @@ const terminals = new Map<string, ChildProcess>();
 /** The newest id of an approval that a command printed. */
 let approval = '';
 
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'parley-tutorial-'));
-});
 afterEach(async () => {
   for (const name of terminals.keys()) await leave(name);
-  await rm(home, { recursive: true, force: true, maxRetries: 5 });
 });
 
 function shell(script: string): ChildProcess {

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -7,6 +6,7 @@ import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
 import { TeamTools } from '../../src/daemon/compose/tools.ts';
 import { NO_CONVERSATIONS } from '../../src/tools/builtin/tool.ts';
+import { folderPerTest } from '../support/lifetime.ts';
 
 /** The environment that a program of a tool gets from the daemon. */
 
@@ -23,11 +23,10 @@ const SETTINGS = {
   },
 };
 
-let directory: string;
+const directory = folderPerTest();
 let tools: Toolbox;
 
 beforeEach(async () => {
-  directory = await realpath(await mkdtemp(join(tmpdir(), 'parley-environment-')));
   await mkdir(join(directory, 'config', 'agents'), { recursive: true });
   await mkdir(join(directory, 'data'));
   await writeFile(join(directory, 'config', 'agents', 'dev.md'), 'You build.\n');
@@ -54,7 +53,6 @@ beforeEach(async () => {
 afterEach(async () => {
   delete process.env.PARLEY_TEST_SECRET;
   await tools.close();
-  await rm(directory, { recursive: true, force: true });
 });
 
 async function run(name: string, given = {}): Promise<string> {

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
 import { enclosing, hideFolder } from '../../src/tools/processes.ts';
+import { folderPerTest } from '../support/lifetime.ts';
 
 /** The programs run for real. Tests that need namespaces are skipped visibly on a system without them. */
 
@@ -15,15 +16,13 @@ const isRoot = process.getuid?.() === 0;
 const nobodys = ['--reuid=65534', '--regid=65534', '--clear-groups'];
 const ofNobody = spawnSync('setpriv', [...nobodys, 'unshare', '--user', '--map-root-user', 'true']);
 
-let folder: string;
+const folder = folderPerTest();
 let closed: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-hidden-'));
   closed = join(folder, 'data');
   await mkdir(closed);
   await writeFile(join(closed, 'mark'), SECRET);
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** Every way by which a script can access the hidden folder. */
 const SEARCH = `

@@ -1,17 +1,17 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type NatsConnection, nkeyAuthenticator } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificates } from '../support/certificates.ts';
 import { type DeployedCluster, prepareDeployed } from '../support/cluster.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 
 /** A server of a stranger that reaches the route port of the deployed cluster, and there could act as every user. */
 
-let folder: string;
+const folder = sharedFolder();
 let cluster: DeployedCluster;
 let daemon: NatsConnection;
 let received: string[] = [];
@@ -56,7 +56,6 @@ async function reachesDaemon(change: (conf: string) => string, patienceMs: numbe
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-routes-'));
   cluster = await prepareDeployed(folder);
   await mkdir(join(folder, 'own'));
   await makeCertificates(join(folder, 'own'));
@@ -68,7 +67,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon?.close();
   await Promise.all(servers.map(stop));
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 describe('the routes of the deployed cluster', () => {

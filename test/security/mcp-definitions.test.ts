@@ -1,11 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { untilTestEnds } from '../support/lifetime.ts';
+import { folderPerTest, untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, finished, followUntil } from '../support/log.ts';
 import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
@@ -18,12 +17,7 @@ const TITLE = '\u001b]0;approved\u0007';
 
 let project: Project;
 let daemon: RunningDaemon;
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-hostile-'));
-});
-afterEach(() => rm(folder, { recursive: true, force: true }));
+const folder = folderPerTest();
 
 const model: FakeHandler = ({ json }) => {
   const [, name] = /call (\w+)$/.exec(json.messages?.at(-1)?.content ?? '') ?? [];

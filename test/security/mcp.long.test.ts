@@ -1,16 +1,15 @@
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { untilTestEnds } from '../support/lifetime.ts';
+import { folderPerTest, untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, finished, followUntil } from '../support/log.ts';
 import { openProject, type Project, type RunningDaemon } from '../support/project.ts';
 
@@ -32,7 +31,7 @@ const FLOODS = ['flood', 'flood_events', 'flood_refusal', 'ask'].map((name) => (
 let project: Project;
 let daemon: RunningDaemon;
 let client: ParleyClient;
-let folder: string;
+const folder = folderPerTest();
 
 const model: FakeHandler = ({ json }) => {
   const last = json.messages?.at(-1)?.content ?? '';
@@ -41,10 +40,8 @@ const model: FakeHandler = ({ json }) => {
 };
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-hostile-'));
   await offer(LOOK, ...FLOODS);
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** A daemon whose agent has all tools of `it`. */
 async function start(server: object, tools: object = {}): Promise<void> {

@@ -1,3 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from 'vitest';
 
 /**
@@ -5,9 +10,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from 'vite
  * and tests use `project`, which is closed after them. `const { client } = project` is allowed there, too.
  */
 
-export type Closable = { close(): unknown } | { stop(): unknown };
+export type Closable = { close(): unknown } | { stop(): unknown } | { end(): unknown };
 
-const end = (made: Closable | undefined): unknown => made && ('close' in made ? made.close() : made.stop());
+function end(made: Closable | undefined): unknown {
+  if (!made) return;
+  if ('close' in made) return made.close();
+  return 'stop' in made ? made.stop() : made.end();
+}
 
 /** Started before the tests of this file or `describe`, and closed after them. */
 export function shared<T extends Closable>(start: () => T | Promise<T>): T {
@@ -37,6 +46,33 @@ export function untilTestEnds<T extends Closable>(made: T): T {
   });
   return made;
 }
+
+/** The path of a folder that is empty before each test of this file or `describe`, and deleted after it. */
+export function folderPerTest(): string {
+  const path = newPath();
+  beforeEach(() => mkdir(path, { mode: 0o700 }));
+  afterEach(() => remove(path));
+  return path;
+}
+
+/** The path of a folder that the tests of this file or `describe` share. */
+export function sharedFolder(): string {
+  const path = newPath();
+  beforeAll(() => mkdir(path, { mode: 0o700 }));
+  afterAll(() => remove(path));
+  return path;
+}
+
+/** A folder that is deleted when the test that runs is over. */
+export async function newFolder(): Promise<string> {
+  const path = newPath();
+  onTestFinished(() => remove(path));
+  await mkdir(path, { mode: 0o700 });
+  return path;
+}
+
+const newPath = () => join(realpathSync(tmpdir()), `parley-test-${randomUUID().slice(0, 8)}`);
+const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 5 });
 
 /** Before it has started, its members that are objects or functions can be named, and are read when they are used. */
 function later<T extends object>(current: () => T | undefined): T {

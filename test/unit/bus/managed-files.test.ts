@@ -1,7 +1,6 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   measureStore,
   renderConfiguration,
@@ -18,18 +17,17 @@ import {
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
 import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/launch.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let root: string;
+const root = folderPerTest();
 let files: ServerFiles;
 let warnings: string[];
 const log = (_level: string, message: string): void => void warnings.push(message);
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-files-'));
   files = await prepareDirectory(join(root, 'nats'));
   warnings = [];
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('the directory of a managed server', () => {
   test('the directory is created for its owner only, and the write test leaves no file', async () => {

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { access, chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { access, chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Host } from '../../../src/bus/nats/managed/host.ts';
 import { locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
 import { withoutService } from '../../../src/bus/nats/managed/install.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 const APT = '/usr/bin/apt-get';
 
@@ -92,10 +92,9 @@ describe('installing a missing nats-server', () => {
 });
 
 describe('an installation without the service', () => {
-  let root: string;
+  const root = folderPerTest();
   let policy: string;
   beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'parley-policy-'));
     policy = join(root, 'policy-rc.d');
     await program('dpkg-query', 'exit 1');
     await program('systemctl', `echo "systemctl $*" >> ${root}/said`);
@@ -109,7 +108,6 @@ describe('an installation without the service', () => {
     const ask = asks.map((words) => `"$policy" ${words}; echo "${words}: $?" >> ${root}/said`);
     await program('apt-get', [`policy=${policy}`, ...ask, `exit \${1:-0}`].join('\n'));
   });
-  afterEach(() => rm(root, { recursive: true, force: true }));
 
   async function program(name: string, text: string): Promise<void> {
     await writeFile(join(root, name), `#!/bin/sh\n${text}\n`);

@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -20,9 +19,10 @@ import {
 } from '../../../src/bus/nats/managed/process.ts';
 import { endServer, restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
 import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { isAlive } from '../../support/mcp-tools.ts';
 
-let root: string;
+const root = folderPerTest();
 let files: ServerFiles;
 let context: ServerContext;
 let warnings: string[];
@@ -31,7 +31,6 @@ const host = systemHost();
 const log = (_level: string, message: string): void => void warnings.push(message);
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-process-'));
   files = await prepareDirectory(join(root, 'nats'));
   warnings = [];
   const { signal } = new AbortController();
@@ -39,7 +38,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const child of children.splice(0)) await endChild(child);
-  await rm(root, { recursive: true, force: true });
 });
 
 async function endChild(child: ChildProcess): Promise<void> {

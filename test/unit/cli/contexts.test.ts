@@ -1,15 +1,11 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/client/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { parley } from './support.ts';
 
-let home: string;
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'parley-contexts-'));
-});
-afterEach(() => rm(home, { recursive: true, force: true }));
+const home = folderPerTest();
 
 /** Runs a command; `url`: the server that it tried to reach. */
 async function run(argv: readonly string[], env: Record<string, string> = {}) {

@@ -1,25 +1,23 @@
-import { chmod, chown, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { OPENAI } from './doctor-support.ts';
 import { parley } from './support.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const OTHER = 65_534;
 
-let root: string;
+const root = folderPerTest();
 const at = (...names: string[]) => join(root, ...names);
 beforeEach(async () => {
-  root = await realpath(await mkdtemp(join(tmpdir(), 'parley-owners-')));
   for (const folder of ['up', 'up/data', 'up/data/conversations', 'up/config', 'up/config/agents'])
     await mkdir(at(folder), { mode: 0o700 });
   for (const file of ['up/data/LOCK', 'up/data/conversations/log.jsonl', 'up/config/parley.yaml'])
     await writeFile(at(file), '', { mode: 0o600 });
   await writeFile(at('up/config/agents/pm.md'), '', { mode: 0o600 });
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 /** The check with that name. */
 async function doctor(name: 'configuration' | 'data directory') {

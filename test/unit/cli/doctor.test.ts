@@ -1,21 +1,17 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Context } from '../../../src/cli/context.ts';
 import { dataCheck, nodeCheck } from '../../../src/cli/doctor/check.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
 import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { OPENAI } from './doctor-support.ts';
 import { fakeDaemon, parley } from './support.ts';
 
-let directory: string;
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'parley-doctor-'));
-});
-afterEach(() => rm(directory, { recursive: true, force: true }));
+const directory = folderPerTest();
 
 /** An executable that prints this version of nats-server. */
 async function fakeServer(version: string): Promise<string> {

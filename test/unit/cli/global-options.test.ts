@@ -1,11 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { DaemonModule } from '../../../src/cli/io.ts';
 import { createProgram } from '../../../src/cli/program.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import type { Config } from '../../../src/config/index.ts';
+import { sharedFolder } from '../../support/lifetime.ts';
 import { parley, type Ran } from './support.ts';
 
 /** Each command as it can be typed. Add a line here for a new command. */
@@ -65,12 +65,10 @@ const WITH: Readonly<Record<string, readonly string[]>> = {
   '--nats-tls-key': ['--nats-tls-cert', '/cert'],
 };
 
-let directory: string;
+const directory = sharedFolder();
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'parley-options-'));
   await writeFile(join(directory, 'marked'), 'marked');
 });
-afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** What a command passed on before the first thing that it needed failed. */
 async function tried(

@@ -1,19 +1,15 @@
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   connectionFilePath,
   readConnectionFile,
   removeConnectionFile,
   writeConnectionFile,
 } from '../../../src/client/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let directory: string;
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'parley-connection-'));
-});
-afterEach(() => rm(directory, { recursive: true, force: true }));
+const directory = folderPerTest();
 
 const CONNECTION = { url: 'nats://127.0.0.1:4222', user: 'u', password: 'p', prefix: 'parley', pid: 42 };
 

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { commandsIn, plainCommand } from '../../../src/conversation/tools/shell-command.ts';
+import { sharedFolder } from '../../support/lifetime.ts';
 
 describe('the normal form of a plain command', () => {
   it.each([
@@ -198,10 +198,9 @@ interface Ran {
 
 /** Random texts in a real shell, in an empty folder, where each program on the PATH leaves a trace. */
 describe('a plain command in a real shell', () => {
-  let folder: string;
+  const folder = sharedFolder();
   let programs: string;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'parley-shell-'));
     programs = join(folder, 'programs');
     for (const name of ['programs', 'work', 'ran']) await mkdir(join(folder, name));
     for (const name of ['a', 'b', 'touch', 'id', 'rm']) {
@@ -209,7 +208,6 @@ describe('a plain command in a real shell', () => {
       await chmod(join(programs, name), 0o755);
     }
   });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
 
   /** Each command has a shell of its own. One shell starts them all: it forks faster than Node does. */
   function runEach(commands: readonly string[]): Ran[] {

@@ -1,12 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from './world.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../../support/lifetime.ts';
+import { createWorld } from './world.ts';
 
 describe('what a person can choose from', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   it('the verb phases lists every phase with the phases that may follow', async () => {
     expect(await world.request('phases', {})).toMatchObject({

@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { createWorld, type World } from './world.ts';
+import { perTest } from '../../support/lifetime.ts';
+import { createWorld } from './world.ts';
 
 describe('the request API', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld({ maxPayload: 10_000 });
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld({ maxPayload: 10_000 }));
 
   const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
   const say = (content: string, conversation = 'demo') =>

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUpStore } from '../../../src/daemon/offline/backup.ts';
 import type { ConversationStore, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileArchive, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { batch } from '../../contract/samples.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 /** A store whose `open` fails. */
 function failing(store: ConversationStore, name: string | symbol, open: () => Promise<never>): unknown {
@@ -17,13 +17,12 @@ function failing(store: ConversationStore, name: string | symbol, open: () => Pr
 const LIFE = '2026-11-26T02:15:00.000Z';
 
 describe('a backup of a store that changes meanwhile', () => {
-  let root: string;
+  const root = folderPerTest();
   let store: ConversationStore;
   let source: StoreArchive;
   let target: MigrationTarget;
 
   beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'parley-backup-'));
     store = await openFileStore(join(root, 'from'));
     for (const id of ['one', 'two', 'three']) await append(id, 0, 3);
     await store.delete('old', { stream: LIFE, sequence: 2 });
@@ -34,7 +33,6 @@ describe('a backup of a store that changes meanwhile', () => {
   afterEach(async () => {
     await target.store.close();
     await store.close();
-    await rm(root, { recursive: true, force: true });
   });
 
   async function append(id: string, from: number, count: number): Promise<void> {

@@ -1,12 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from './world.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../../support/lifetime.ts';
+import { createWorld } from './world.ts';
 
 describe('the dead letters', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld({ maxPayload: 20_000 });
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
   const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
   /** A post that is refused as long as no agent is called that. */
   const toNobody = (content: string, more: object = {}) =>

@@ -1,7 +1,6 @@
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   definitionOf,
   hashOf,
@@ -16,6 +15,7 @@ import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import type { DefinitionTexts } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { Log, sourcesOf } from '../agents/support.ts';
 
 const tool = (name: string): ToolDefinition => ({ name, description: name, parameters: {}, risk: 'safe' });
@@ -123,13 +123,12 @@ describe('the definitions of a daemon', () => {
 });
 
 describe('definitions beside logs', () => {
-  let root: string;
+  const root = folderPerTest();
   const at = (name: string) => join(root, name);
   const definition = definitionOf(sourcesOf('pm'), 'pm');
   if (!definition) throw new Error('no definition');
 
   beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'parley-definitions-'));
     const store = await openFileStore(at('data'));
     await store.definitions.put(textsOf(definition));
     const log = new Log();
@@ -146,7 +145,6 @@ describe('definitions beside logs', () => {
     await store.initialiseMarks();
     await store.close();
   });
-  afterEach(() => rm(root, { recursive: true, force: true }));
 
   const findings = async (views: boolean, dataDirectory = at('data')) =>
     (await fsck({ dataDirectory, repair: false, views })).flatMap((report) => report.findings);

@@ -1,14 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { perTest } from '../../support/lifetime.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { createWorld, type World } from './world.ts';
+import { createWorld } from './world.ts';
 
 describe('a post', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   it('of a conversation that was deleted since has no effect and no error when it is redelivered (POSTS-4)', async () => {
     const disk = createMemoryDisk();

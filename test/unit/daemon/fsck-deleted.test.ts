@@ -1,21 +1,19 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { Log } from '../agents/support.ts';
 
 const MOVED = '.deleted-cix+7-20260101T000000000Z';
 
 describe('fsck of the remains of deleted conversations', () => {
-  let data: string;
+  const data = folderPerTest();
   beforeEach(async () => {
-    data = await mkdtemp(join(tmpdir(), 'parley-fsck-deleted-'));
     await keep('kept');
   });
-  afterEach(() => rm(data, { recursive: true, force: true }));
 
   const talk = () => {
     const log = new Log();

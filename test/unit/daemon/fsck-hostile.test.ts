@@ -1,21 +1,19 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { Log } from '../agents/support.ts';
 
 /** Data directories changed by a person or a broken disk: each fault is reported, and hides no other. */
 describe('fsck of files that no daemon writes', () => {
-  let data: string;
+  const data = folderPerTest();
   beforeEach(async () => {
-    data = await mkdtemp(join(tmpdir(), 'parley-fsck-hostile-'));
     await keep(talk(), 'sound');
   });
-  afterEach(() => rm(data, { recursive: true, force: true }));
 
   function talk(): Entry[] {
     const log = new Log();

@@ -1,19 +1,15 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { Log } from '../agents/support.ts';
 
 describe('fsck of a data directory', () => {
-  let data: string;
-  beforeEach(async () => {
-    data = await mkdtemp(join(tmpdir(), 'parley-fsck-'));
-  });
-  afterEach(() => rm(data, { recursive: true, force: true }));
+  const data = folderPerTest();
 
   function talk(): Entry[] {
     const log = new Log();

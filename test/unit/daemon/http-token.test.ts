@@ -1,17 +1,15 @@
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
 import { ownHttpToken } from '../../../src/daemon/compose/data-directory.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let data: string;
+const data = folderPerTest();
 let warnings: string[];
 beforeEach(async () => {
-  data = await mkdtemp(join(tmpdir(), 'parley-http-token-'));
   warnings = [];
 });
-afterEach(() => rm(data, { recursive: true, force: true }));
 
 const log = { info: () => {}, error: () => {}, warn: (_: object, text: string) => void warnings.push(text) };
 

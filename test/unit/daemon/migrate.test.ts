@@ -1,20 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { batch } from '../../contract/samples.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 /** From one directory into another, which no command offers: the same work without a server. */
 describe('a migration of all conversations', () => {
-  let root: string;
+  const root = folderPerTest();
   let source: MigrationSource;
   let target: MigrationTarget;
 
   beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'parley-migrate-'));
     const store = await openFileStore(join(root, 'from'));
     for (const id of ['one', 'two']) {
       const { log } = await store.open(id);
@@ -28,7 +26,6 @@ describe('a migration of all conversations', () => {
   afterEach(async () => {
     await target.store.close();
     await source.close();
-    await rm(root, { recursive: true, force: true });
   });
 
   async function fill(id: string, count: number): Promise<void> {

@@ -1,19 +1,17 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { holdDirectory, openFileSource, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 describe('a data directory that is a file', () => {
-  let folder: string;
+  const folder = folderPerTest();
   let file: string;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'parley-not-a-directory-'));
     file = join(folder, 'file');
     await writeFile(file, '[]');
   });
-  afterEach(() => rm(folder, { recursive: true, force: true }));
 
   const commands: Record<string, (data: string) => Promise<unknown>> = {
     fsck: (dataDirectory) => fsck({ dataDirectory, repair: false }),

@@ -1,13 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { createWorld, type World } from './world.ts';
+import { perTest } from '../../support/lifetime.ts';
+import { createWorld } from './world.ts';
 
 describe('a delivery of the ingress stream', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld({ maxPayload: 20_000 });
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
 
   it('a post is settled once its entry is durable, and the entry records its stream sequence (POSTS-1)', async () => {
     await world.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
@@ -220,11 +217,7 @@ describe('a delivery of the ingress stream', () => {
 });
 
 describe('a post of a request (POSTS-3)', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld({ maxPayload: 20_000 });
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
   const post = (content: string, id?: string, more: object = {}) =>
     world.request('post', { conversation: 'demo', publisher: 'alice', content, ...(id && { id }), ...more });
 

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Config, loadConfig } from '../../../src/config/index.ts';
@@ -7,19 +6,19 @@ import type { Author } from '../../../src/conversation/index.ts';
 import { changedSettings } from '../../../src/daemon/reload/changes.ts';
 import { Reloader } from '../../../src/daemon/reload/reloader.ts';
 import { createTeam } from '../../../src/daemon/team/team.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { createWorld, type World } from './world.ts';
 
 const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
 
 describe('a reload', () => {
-  let directory: string;
+  const directory = folderPerTest();
   let world: World;
   let settings: Record<string, unknown>;
   const close = { commit: vi.fn(), discard: vi.fn(async () => undefined) };
   const prepare = vi.fn();
 
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'parley-reload-'));
     await mkdir(join(directory, 'config', 'agents'), { recursive: true });
     settings = { defaultAgent: 'pm', models: { default: { provider: 'scripted' } } };
     await persona('You plan.');
@@ -27,10 +26,7 @@ describe('a reload', () => {
     vi.clearAllMocks();
     prepare.mockImplementation(async () => ({ toolbox: world.runtime.team.toolbox, ...close }));
   });
-  afterEach(async () => {
-    await world.end();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterEach(() => world.end());
 
   const persona = (text: string) => writeFile(join(directory, 'config', 'agents', 'pm.md'), text);
 

@@ -1,8 +1,8 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { createWorld, type World } from './world.ts';
 
 interface Found {
@@ -63,15 +63,11 @@ describe('the verb search', () => {
 
 describe('an index that fails', () => {
   let world: World;
-  let folder: string;
+  const folder = folderPerTest();
   beforeEach(async () => {
     world = createWorld();
-    folder = await mkdtemp(join(tmpdir(), 'parley-search-'));
   });
-  afterEach(async () => {
-    await world.end();
-    await rm(folder, { recursive: true, force: true });
-  });
+  afterEach(() => world.end());
 
   const searchIn = (path: string) => new Search(world.runtime, world.workers, path);
   const failures = () => world.lines.filter((line) => line.includes('the search index failed'));

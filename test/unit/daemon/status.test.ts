@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { AnswerOf } from '../../../src/bus/index.ts';
 import { mergeStatus, statusFrom, statusGroups } from '../../../src/daemon/api/status.ts';
 import type { ListedRow } from '../../../src/daemon/conversations/projections.ts';
+import { perTest } from '../../support/lifetime.ts';
 import { FACTS } from './hand-bus.ts';
-import { createWorld, type World } from './world.ts';
+import { createWorld } from './world.ts';
 
 const minute = (at: number) => new Date(Date.UTC(2026, 0, 1, 0, at)).toISOString();
 
@@ -69,11 +70,7 @@ function known(rows: readonly ListedRow[]) {
 }
 
 describe('the verb status', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   it('answers with the daemon and the conversations that it has in memory', async () => {
     await world.request('post', { conversation: 'c', id: 'p', content: 'Hi', publisher: 'ann' });

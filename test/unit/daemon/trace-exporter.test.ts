@@ -1,16 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { TraceExporter } from '../../../src/daemon/observe/trace-exporter.ts';
 import type { Sent } from '../../../src/traces/otlp.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let data: string;
-beforeEach(async () => {
-  data = await mkdtemp(join(tmpdir(), 'parley-traces-'));
-});
-afterEach(() => rm(data, { recursive: true, force: true }));
+const data = folderPerTest();
 
 const NOW = Date.parse('2026-11-01T12:00:00Z');
 const DOWN: Sent = { kind: 'failed', isRefused: false, reason: 'down' };

@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkLaws, type Entry, Knowledge } from '../../../src/conversation/index.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { runs } from '../../support/runs.ts';
 import { Log } from '../agents/support.ts';
 
@@ -27,11 +27,7 @@ const LEGACY = [
 ];
 
 describe('conversations as files', () => {
-  let data: string;
-  beforeEach(async () => {
-    data = await mkdtemp(join(tmpdir(), 'parley-transfer-'));
-  });
-  afterEach(() => rm(data, { recursive: true, force: true }));
+  const data = folderPerTest();
 
   async function bring(content: unknown, conversation = 'old') {
     const file = join(data, 'messages.json');

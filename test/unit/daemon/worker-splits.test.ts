@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { createWorld, postCommand, type World } from './world.ts';
+import { perTest } from '../../support/lifetime.ts';
+import { createWorld, postCommand } from './world.ts';
 
 describe('commands that are too large for one append', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   const tooLarge = new ParleyError('APPEND_TOO_LARGE', 'more than one message');
   async function submitTogether(): Promise<PromiseSettledResult<unknown>[]> {

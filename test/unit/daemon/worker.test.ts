@@ -1,16 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { perTest } from '../../support/lifetime.ts';
 import { namesOn } from '../../support/memory-disk.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 
 const types = (entries: readonly { type: string }[]) => entries.map(({ type }) => type);
 
 describe('one conversation at work', () => {
-  let world: World;
-  beforeEach(() => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   it('appends, then acts, then answers (WORKER-2)', async () => {
     const worker = await world.workers.use('demo');

@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { natsConfig } from '../../../src/daemon/index.ts';
+import { sharedFolder } from '../../support/lifetime.ts';
 import { blocksOf, readPage } from '../../support/pages.ts';
 import { HASHES } from '../../support/server-users.ts';
 
-let directory: string;
+const directory = sharedFolder();
 let users: string;
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'parley-docs-'));
   const blocks = blocksOf(await readPage('docs/guides/security.md'));
   const described = blocks.find(
     ({ language, text }) => language === 'yaml' && text.includes('tenants:'),
@@ -19,7 +18,6 @@ beforeAll(async () => {
   users = join(directory, 'users.yaml');
   await writeFile(users, (described ?? '').replaceAll('"$2a$11$…"', JSON.stringify(HASHES.alice)));
 });
-afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** One line for each export, import and user. */
 type Facts = readonly string[];

@@ -6,24 +6,21 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway } from '../../../src/gateway/index.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { perTest } from '../../support/lifetime.ts';
 import { type FakeDaemon, openGateway } from './support.ts';
 
 const LIMIT = 10_000;
 const PATH = '/api/conversations/demo/messages';
 
 describe('the body of a request', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  let faults: unknown[];
   let fromLogs: FakeDaemon['answer'];
-  beforeEach(async () => {
-    ({ gateway, daemon, faults } = await openGateway({ maxBodyBytes: LIMIT }));
+  const site = perTest(() => openGateway({ maxBodyBytes: LIMIT }));
+  const { gateway, daemon } = site;
+  beforeEach(() => {
     fromLogs = daemon.answer;
     daemon.answer = ({ endpoint }) => ({ ok: true, body: endpoint === 'agents' ? { agents: [] } : {} });
   });
-  afterEach(() => gateway.close());
 
   interface Answer {
     readonly status: number;
@@ -97,7 +94,7 @@ describe('the body of a request', () => {
       await pause(50);
       socket.destroy();
       await pause(100);
-      expect([daemon.asked, faults]).toEqual([[], []]);
+      expect([daemon.asked, site.faults]).toEqual([[], []]);
     },
   );
 

@@ -1,26 +1,22 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Gateway, type GatewayOptions, hasConsole } from '../../../src/gateway/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { openGateway } from './support.ts';
 
 describe('the console routes', () => {
-  let folder: string;
+  const folder = folderPerTest();
   let gateway: Gateway;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'parley-console-'));
     await mkdir(join(folder, 'console/assets'), { recursive: true });
     await writeFile(join(folder, 'secret.js'), 'secret');
     await writeFile(join(folder, 'console/index.html'), '<!doctype html>');
     await writeFile(join(folder, 'console/assets/index-abc.js'), 'run()');
     await writeFile(join(folder, 'console/assets/notes.txt'), 'notes');
   });
-  afterEach(async () => {
-    await gateway.close();
-    await rm(folder, { recursive: true, force: true });
-  });
+  afterEach(() => gateway.close());
   const open = async (options: Partial<GatewayOptions> = {}) => {
     ({ gateway } = await openGateway({ consoleFolder: join(folder, 'console'), ...options }));
   };

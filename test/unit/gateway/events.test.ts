@@ -1,20 +1,17 @@
 import { request } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import type { Gateway } from '../../../src/gateway/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
-import { type FakeDaemon, messageEntry, openGateway } from './support.ts';
+import { perTest } from '../../support/lifetime.ts';
+import { messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  let faults: unknown[];
-  beforeEach(async () => {
-    ({ gateway, daemon, faults } = await openGateway());
+  const site = perTest(() => openGateway());
+  const { gateway, daemon } = site;
+  beforeEach(() => {
     daemon.append('demo', 'zero', 'one', 'two');
   });
-  afterEach(() => gateway.close());
 
   const url = (query = '', conversation = 'demo') =>
     `${gateway.url}/api/conversations/${conversation}/events${query}`;
@@ -163,7 +160,7 @@ describe('the event stream of a conversation', () => {
       await reader.ended;
       expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
       expect(JSON.stringify(reader.events)).not.toContain('secret');
-      expect(faults).toEqual(reported === 0 ? [] : [error]);
+      expect(site.faults).toEqual(reported === 0 ? [] : [error]);
       expect(daemon.watchers('demo')).toBe(0);
     },
   );

@@ -1,14 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway } from '../../../src/gateway/index.ts';
-import { type FakeDaemon, openGateway } from './support.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../../support/lifetime.ts';
+import { openGateway } from './support.ts';
 
 describe('the export of a conversation over HTTP', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  beforeEach(async () => {
-    ({ gateway, daemon } = await openGateway());
-  });
-  afterEach(() => gateway.close());
+  const { gateway, daemon } = perTest(() => openGateway());
 
   it('an export is a file with the title and the id of the conversation as its name, in the chosen format', async () => {
     const author = { kind: 'person', id: 'alice', name: 'Alice' };

@@ -1,17 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway, Token } from '../../../src/gateway/index.ts';
-import { type FakeDaemon, openGateway } from './support.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Token } from '../../../src/gateway/index.ts';
+import { perTest } from '../../support/lifetime.ts';
+import { openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
 
 describe('a method that a known path does not support', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  beforeEach(async () => {
-    ({ gateway, daemon } = await openGateway());
+  const site = perTest(() => openGateway());
+  const { gateway, daemon } = site;
+  beforeEach(() => {
     daemon.answer = () => ({ ok: true, body: { agents: [] } });
   });
-  afterEach(() => gateway.close());
 
   const ask = (path: string, method: string, headers: Record<string, string> = {}) =>
     fetch(`${gateway.url}${path}`, { method, headers });
@@ -72,7 +71,7 @@ describe('a method that a known path does not support', () => {
 
   it('the methods of a path are listed only for callers with a token', async () => {
     await gateway.close();
-    ({ gateway } = await openGateway({ tokens: TOKENS }));
+    Object.assign(site, await openGateway({ tokens: TOKENS }));
     for (const [method, path] of [
       ['PUT', '/api/agents'],
       ['OPTIONS', '/api/agents'],
@@ -85,13 +84,10 @@ describe('a method that a known path does not support', () => {
 });
 
 describe('an unusual request', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  beforeEach(async () => {
-    ({ gateway, daemon } = await openGateway({ tokens: TOKENS }));
+  const { gateway, daemon } = perTest(() => openGateway({ tokens: TOKENS }));
+  beforeEach(() => {
     daemon.append('demo', 'zero');
   });
-  afterEach(() => gateway.close());
   const bearer = { authorization: 'Bearer reads' };
 
   it.each(['/api/conversations/demo/entries', '/api/openapi.json', '/healthz', '/metrics'])(

@@ -1,19 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Gateway } from '../../../src/gateway/index.ts';
-import { type FakeDaemon, openGateway } from './support.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { perTest } from '../../support/lifetime.ts';
+import { openGateway } from './support.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: it is looked into, as a reader of the document does
 type Described = { openapi: string; paths: Record<string, Record<string, any>> };
 
 describe('the REST routes', () => {
-  let gateway: Gateway;
-  let daemon: FakeDaemon;
-  let faults: unknown[];
-  beforeEach(async () => {
-    ({ gateway, daemon, faults } = await openGateway());
+  const site = perTest(() => openGateway());
+  const { gateway, daemon } = site;
+  beforeEach(() => {
     daemon.answer = () => ({ ok: true, body: { done: true } });
   });
-  afterEach(() => gateway.close());
 
   const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     fetch(`${gateway.url}${path}`, {
@@ -212,7 +209,7 @@ describe('the REST routes', () => {
     daemon.answer = () => Promise.reject(new Error('secret detail'));
     const answer = await call('GET', '/api/agents');
     expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
-    expect(faults).toEqual([new Error('secret detail')]);
+    expect(site.faults).toEqual([new Error('secret detail')]);
   });
 
   it('the OpenAPI document describes every path with the fields that it reads', async () => {

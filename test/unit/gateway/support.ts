@@ -92,7 +92,7 @@ export function messageEntry(index: number, content: string): Entry {
 export async function openGateway(
   options: Partial<GatewayOptions> = {},
   daemon = createFakeDaemon(),
-): Promise<{ gateway: Gateway; daemon: FakeDaemon; faults: unknown[] }> {
+): Promise<{ gateway: Gateway; daemon: FakeDaemon; faults: unknown[]; close(): Promise<void> }> {
   const faults: unknown[] = [];
   const gateway = await startGateway({
     host: '127.0.0.1',
@@ -113,5 +113,5 @@ export async function openGateway(
     ...options,
   });
   gateway.open(daemon);
-  return { gateway, daemon, faults };
+  return { gateway, daemon, faults, close: () => gateway.close() };
 }

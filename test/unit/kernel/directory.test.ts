@@ -1,15 +1,11 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { makeDirectory } from '../../../src/kernel/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 describe('makeDirectory', () => {
-  let root = '';
-  beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), 'parley-directory-'));
-  });
-  afterEach(() => rm(root, { recursive: true, force: true }));
+  const root = folderPerTest();
 
   it('a directory is created with its missing parents, and may already exist', async () => {
     const path = join(root, 'a', 'b', 'c');

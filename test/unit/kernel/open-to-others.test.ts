@@ -1,15 +1,15 @@
-import { chmod, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { closeData, findOpenData } from '../../../src/kernel/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let root: string;
+const root = folderPerTest();
 const at = (...names: string[]) => join(root, ...names);
 const modeOf = async (...names: string[]) => (await stat(at(...names))).mode & 0o777;
 
 beforeEach(async () => {
-  root = await realpath(await mkdtemp(join(tmpdir(), 'parley-open-')));
   await mkdir(at('conversations', 'demo'), { recursive: true });
   for (const name of ['LOCK', 'ingress.json', 'ingress.json.bad-1', 'conversations/demo/log.jsonl']) {
     await writeFile(at(name), '');
@@ -17,7 +17,6 @@ beforeEach(async () => {
   }
   for (const name of ['conversations', 'conversations/demo', '.']) await chmod(at(name), 0o755);
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('permissions of a data directory', () => {
   it('a directory that contains only files of Parley is closed including itself', async () => {

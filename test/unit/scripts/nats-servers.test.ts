@@ -1,14 +1,10 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { findServers } from '../../../scripts/nats-servers.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
-let root: string;
-beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'parley-servers-'));
-});
-afterEach(() => rm(root, { recursive: true, force: true }));
+const root = folderPerTest();
 
 async function fake(place: string, version: string): Promise<string> {
   const path = join(root, place);
