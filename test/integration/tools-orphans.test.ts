@@ -5,39 +5,34 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { groupLives } from '../../src/tools/builtin/shell.ts';
 import { OrphanWatch } from '../../src/tools/processes.ts';
-import { inYard } from '../unit/tools/support.ts';
+import { openYard } from '../unit/tools/support.ts';
 
 /** L12 records what happened. No process may continue once its daemon is gone. */
 describe('the processes that tools started', () => {
-  it(
-    'all processes of tools end when the daemon is killed, even if they ignore SIGTERM',
-    inYard(async (yard) => {
-      const fixture = join(import.meta.dirname, 'tool-fixtures', 'start-and-wait.ts');
-      const daemon = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), fixture], {
-        cwd: yard.project,
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      const gone = once(daemon, 'exit');
-      const groups: number[] = [];
-      try {
-        await once(daemon.stdout, 'data');
-        for (const name of ['command', 'program']) {
-          const read = () => readFile(join(yard.project, name), 'utf8').catch(() => '');
-          await expect.poll(read, { timeout: 20_000 }).toMatch(/^\d+\n/);
-          groups.push(await groupOf(Number(await read())));
-        }
-        expect(await Promise.all(groups.map(groupLives))).toEqual([true, true]);
-        expect(new Set(groups).size).toBe(2);
-      } finally {
-        daemon.kill('SIGKILL');
-        await gone;
+  it('all processes of tools end when the daemon is killed, even if they ignore SIGTERM', async () => {
+    const yard = await openYard();
+    const fixture = join(import.meta.dirname, 'tool-fixtures', 'start-and-wait.ts');
+    const daemon = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), fixture], {
+      cwd: yard.project,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const gone = once(daemon, 'exit');
+    const groups: number[] = [];
+    try {
+      await once(daemon.stdout, 'data');
+      for (const name of ['command', 'program']) {
+        const read = () => readFile(join(yard.project, name), 'utf8').catch(() => '');
+        await expect.poll(read, { timeout: 20_000 }).toMatch(/^\d+\n/);
+        groups.push(await groupOf(Number(await read())));
       }
-      await expect
-        .poll(() => Promise.all(groups.map(groupLives)), { timeout: 20_000 })
-        .toEqual([false, false]);
-    }),
-    60_000,
-  );
+      expect(await Promise.all(groups.map(groupLives))).toEqual([true, true]);
+      expect(new Set(groups).size).toBe(2);
+    } finally {
+      daemon.kill('SIGKILL');
+      await gone;
+    }
+    await expect.poll(() => Promise.all(groups.map(groupLives)), { timeout: 20_000 }).toEqual([false, false]);
+  }, 60_000);
 
   it('the watcher does not signal a process id that ended before', async () => {
     const child = spawn('/bin/sh', ['-c', 'sleep 1000'], { detached: true, stdio: 'ignore' });

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { foldCase } from '../../support/folding-disk.mjs';
-import { entry, row, withScene } from './support.ts';
+import { entry, row, scenePerTest } from './support.ts';
+
+const scene = scenePerTest();
 
 const NAME = fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/);
 
@@ -48,39 +50,38 @@ describe('the folder of a conversation', () => {
 });
 
 describe('a file system that ignores case', () => {
-  it('the conversations CIX and cix and their files stay separate', () =>
-    withScene(async (scene) => {
-      const restore = foldCase(scene.directory);
-      try {
-        await scene.session(async (store) => {
-          await store.initialiseMarks();
-          for (const id of ['CIX', 'cix']) {
-            const { log, entries } = await store.open(id);
-            expect(entries).toEqual([]);
-            await store.markOpen(id);
-            await log.append(0, [entry(0, `words of ${id}`)]);
-            await store.saveRow(row(id));
-            await store.saveState(id, { of: id });
-            await store.toolRecords.saveOutput(id, 'e1', `output of ${id}`);
-          }
-        });
-        await scene.session(async (store) => {
-          expect(await store.conversations()).toEqual(['CIX', 'cix']);
-          expect((await store.rows()).map(({ id }) => id)).toEqual(['CIX', 'cix']);
-          expect(await store.openMarks()).toEqual(['CIX', 'cix']);
-          expect((await store.open('CIX')).entries).toEqual([entry(0, 'words of CIX')]);
-          expect(await store.toolRecords.readOutput('CIX', 'e1')).toBe('output of CIX');
-          await store.clearOpen('CIX');
-          expect(await store.openMarks()).toEqual(['cix']);
-        });
-        await scene.session(async (store) => {
-          await store.delete('CIX');
-          expect(await store.conversations()).toEqual(['cix']);
-          expect((await store.open('cix')).entries).toEqual([entry(0, 'words of cix')]);
-          expect(await store.toolRecords.readOutput('cix', 'e1')).toBe('output of cix');
-        });
-      } finally {
-        restore();
-      }
-    }));
+  it('the conversations CIX and cix and their files stay separate', async () => {
+    const restore = foldCase(scene.directory);
+    try {
+      await scene.session(async (store) => {
+        await store.initialiseMarks();
+        for (const id of ['CIX', 'cix']) {
+          const { log, entries } = await store.open(id);
+          expect(entries).toEqual([]);
+          await store.markOpen(id);
+          await log.append(0, [entry(0, `words of ${id}`)]);
+          await store.saveRow(row(id));
+          await store.saveState(id, { of: id });
+          await store.toolRecords.saveOutput(id, 'e1', `output of ${id}`);
+        }
+      });
+      await scene.session(async (store) => {
+        expect(await store.conversations()).toEqual(['CIX', 'cix']);
+        expect((await store.rows()).map(({ id }) => id)).toEqual(['CIX', 'cix']);
+        expect(await store.openMarks()).toEqual(['CIX', 'cix']);
+        expect((await store.open('CIX')).entries).toEqual([entry(0, 'words of CIX')]);
+        expect(await store.toolRecords.readOutput('CIX', 'e1')).toBe('output of CIX');
+        await store.clearOpen('CIX');
+        expect(await store.openMarks()).toEqual(['cix']);
+      });
+      await scene.session(async (store) => {
+        await store.delete('CIX');
+        expect(await store.conversations()).toEqual(['cix']);
+        expect((await store.open('cix')).entries).toEqual([entry(0, 'words of cix')]);
+        expect(await store.toolRecords.readOutput('cix', 'e1')).toBe('output of cix');
+      });
+    } finally {
+      restore();
+    }
+  });
 });

@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { isLockFree } from '../../../src/bus/nats/managed/process.ts';
 import { replaceFile } from '../../../src/kernel/index.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
-import { withScene } from './support.ts';
+import { scenePerTest } from './support.ts';
+
+const { events, path, session } = scenePerTest();
 
 const KEPT = 'not a file of Parley\n';
 const KINDS = [
@@ -22,48 +24,41 @@ async function withLink(path: string, make: typeof symlink | typeof link, work: 
 }
 
 describe.each(KINDS)('%s in place of a file of the data directory', (_, make) => {
-  it('the daemon refuses to lock the directory and does not empty the target of the link', () =>
-    withScene(({ session, path }) =>
-      withLink(path('LOCK'), make, () =>
-        expect(session(async () => undefined)).rejects.toMatchObject({
-          code: 'DATA_DIRECTORY_UNWRITABLE',
-          message: expect.stringMatching(/LOCK.*link/),
-        }),
-      ),
+  it('the daemon refuses to lock the directory and does not empty the target of the link', async () =>
+    withLink(path('LOCK'), make, () =>
+      expect(session(async () => undefined)).rejects.toMatchObject({
+        code: 'DATA_DIRECTORY_UNWRITABLE',
+        message: expect.stringMatching(/LOCK.*link/),
+      }),
     ));
 
-  it('the lock of the managed nats-server is refused', () =>
-    withScene(async ({ path }) => {
-      await mkdir(path('nats'), { recursive: true });
-      await withLink(path('nats/LOCK'), make, () =>
-        expect(isLockFree(path('nats/LOCK'))).rejects.toThrow(/LOCK.*link/),
-      );
-    }));
+  it('the lock of the managed nats-server is refused', async () => {
+    await mkdir(path('nats'), { recursive: true });
+    await withLink(path('nats/LOCK'), make, () =>
+      expect(isLockFree(path('nats/LOCK'))).rejects.toThrow(/LOCK.*link/),
+    );
+  });
 
-  it('the decision note is not written, and the failure is reported', () =>
-    withScene(async ({ session, path, events }) => {
-      await withLink(path('deciding.json'), make, () =>
-        session(async (store) => store.noteDecision({ stream: 'first', sequences: [3] })),
-      );
-      expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
-    }));
+  it('the decision note is not written, and the failure is reported', async () => {
+    await withLink(path('deciding.json'), make, () =>
+      session(async (store) => store.noteDecision({ stream: 'first', sequences: [3] })),
+    );
+    expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
+  });
 
-  it('a link with the name of a temporary file is replaced, and the file is written completely', () =>
-    withScene(async ({ path }) => {
-      await withLink(path('ingress.json.tmp'), make, () =>
-        replaceFile(path('ingress.json'), '{}\n', { durable: true }),
-      );
-      expect(await readFile(path('ingress.json'), 'utf8')).toBe('{}\n');
-      expect((await lstat(path('ingress.json'))).isFile()).toBe(true);
-    }));
+  it('a link with the name of a temporary file is replaced, and the file is written completely', async () => {
+    await withLink(path('ingress.json.tmp'), make, () =>
+      replaceFile(path('ingress.json'), '{}\n', { durable: true }),
+    );
+    expect(await readFile(path('ingress.json'), 'utf8')).toBe('{}\n');
+    expect((await lstat(path('ingress.json'))).isFile()).toBe(true);
+  });
 });
 
 describe('a symbolic link in place of a log', () => {
-  it('the log is neither read nor written through the link', () =>
-    withScene(({ path }) =>
-      withLink(path('log.jsonl'), symlink, async () => {
-        await expect(nodeLogFiles.open(path('log.jsonl'))).rejects.toThrow('ELOOP');
-        await expect(nodeLogFiles.create(path('log.jsonl'))).rejects.toThrow('ELOOP');
-      }),
-    ));
+  it('the log is neither read nor written through the link', async () =>
+    withLink(path('log.jsonl'), symlink, async () => {
+      await expect(nodeLogFiles.open(path('log.jsonl'))).rejects.toThrow('ELOOP');
+      await expect(nodeLogFiles.create(path('log.jsonl'))).rejects.toThrow('ELOOP');
+    }));
 });

@@ -1,11 +1,13 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { beforeEach } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { type LogFile, type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { encodeBatch, joinLines, sealLines } from '../../../src/persistence/jsonl/log/line.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 export { batch, entry, row } from '../../contract/samples.ts';
 
@@ -110,27 +112,28 @@ export interface Scene {
   leave(conversation: string, bytes: Buffer): Promise<string>;
 }
 
-export function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
-  return withDirectory(async (directory) => {
-    const events: StoreEvent[] = [];
-    const path = (...names: string[]) => join(directory, ...names);
-    await work({
-      directory,
-      events,
-      path,
-      async session(use) {
-        const store = await openFileStore(directory, { log: (event) => events.push(event) });
-        try {
-          return await use(store);
-        } finally {
-          await store.close();
-        }
-      },
-      async leave(conversation, bytes) {
-        await mkdir(path('conversations', conversation), { recursive: true });
-        await writeFile(path('conversations', conversation, 'log.jsonl'), bytes);
-        return path('conversations', conversation, 'log.jsonl');
-      },
-    });
-  });
+/** The directory of a store, new for each test. */
+export function scenePerTest(): Scene {
+  const directory = folderPerTest();
+  const events: StoreEvent[] = [];
+  const path = (...names: string[]) => join(directory, ...names);
+  beforeEach(() => void events.splice(0));
+  return {
+    directory,
+    events,
+    path,
+    async session(use) {
+      const store = await openFileStore(directory, { log: (event) => events.push(event) });
+      try {
+        return await use(store);
+      } finally {
+        await store.close();
+      }
+    },
+    async leave(conversation, bytes) {
+      await mkdir(path('conversations', conversation), { recursive: true });
+      await writeFile(path('conversations', conversation, 'log.jsonl'), bytes);
+      return path('conversations', conversation, 'log.jsonl');
+    },
+  };
 }

@@ -3,7 +3,7 @@ import type { ToolOutcome } from '../../../src/agents/tool-port.ts';
 import { DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
 import { CHARACTERS, CHARACTER_TEXTS as TEXTS } from '../../support/characters.ts';
 import { logOf, said } from '../conversation/recall-log.ts';
-import { inYard, type Yard } from './support.ts';
+import { openYard, type Yard } from './support.ts';
 
 // Bounded by rounds instead of time, so that the test does not depend on the load of the machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -53,24 +53,19 @@ async function unexplainedCalls(yard: Yard, name: string, texts: readonly string
 }
 
 describe('any character in a text argument', () => {
-  it(
-    'the test covers every built-in tool',
-    inYard(async ({ tools }) => {
-      expect([...tools.definitions().keys()].sort()).toEqual(Object.keys(argumentsOf).sort());
-    }),
-  );
+  it('the test covers every built-in tool', async () => {
+    const { tools } = await openYard();
+    expect([...tools.definitions().keys()].sort()).toEqual(Object.keys(argumentsOf).sort());
+  });
 
   it.each(Object.keys(argumentsOf))(
     '%s returns a result or a refusal for any text, never an internal error',
-    (name) =>
-      inYard(
-        async (yard) => {
-          await yard.file('project/all', TEXTS.join('\n'));
-          // Each command starts a process, so only characters that may have a meaning in the shell are tried.
-          const texts = name === 'shell' ? CHARACTERS.filter((one) => !/^[a-z0-9]$/i.test(one)) : TEXTS;
-          expect(await unexplainedCalls(yard, name, texts)).toEqual([]);
-        },
-        { conversations },
-      )(),
+    async (name) => {
+      const yard = await openYard({ conversations });
+      await yard.file('project/all', TEXTS.join('\n'));
+      // Each command starts a process, so only characters that may have a meaning in the shell are tried.
+      const texts = name === 'shell' ? CHARACTERS.filter((one) => !/^[a-z0-9]$/i.test(one)) : TEXTS;
+      expect(await unexplainedCalls(yard, name, texts)).toEqual([]);
+    },
   );
 });

@@ -10,7 +10,7 @@ import {
   openParent,
   openSandbox,
 } from '../../../src/tools/builtin/files/sandbox.ts';
-import { content, failed, inYard, SECRET, type Yard } from './support.ts';
+import { content, failed, openYard, SECRET, type Yard } from './support.ts';
 
 const OUTPUTS = '@state/logs/tool-results';
 /** Every tool that takes a path, with the rest of its arguments. */
@@ -55,18 +55,17 @@ describe('a path argument', () => {
     `${OUTPUTS}/work/./12.json`,
     `${OUTPUTS}/work/a/12.json`,
     `${OUTPUTS}/work/12.json\n`,
-  ])('the path %j is refused by every tool', (path) =>
-    inYard(async (yard) => {
-      await yard.file('outputs/other/12.json', SECRET);
-      for (const outcome of await toEach(yard, path)) {
-        expect(outcome).toMatchObject({
-          kind: 'failed',
-          code: expect.stringMatching(/^(PATH_REFUSED|INVALID_ARGUMENTS)$/),
-        });
-        expect(JSON.stringify(outcome)).not.toContain(SECRET);
-      }
-    })(),
-  );
+  ])('the path %j is refused by every tool', async (path) => {
+    const yard = await openYard();
+    await yard.file('outputs/other/12.json', SECRET);
+    for (const outcome of await toEach(yard, path)) {
+      expect(outcome).toMatchObject({
+        kind: 'failed',
+        code: expect.stringMatching(/^(PATH_REFUSED|INVALID_ARGUMENTS)$/),
+      });
+      expect(JSON.stringify(outcome)).not.toContain(SECRET);
+    }
+  });
 
   it.each([
     '@project/..x',
@@ -75,207 +74,180 @@ describe('a path argument', () => {
     '@project/ a ',
     '@project/a\\..\\b',
     '@project/ü',
-  ])('the path %j is accepted as a plain name', (path) =>
-    inYard(async (yard) => {
-      content(await yard.run('fs_write', { path, content: 'mine' }));
-      expect(content(await yard.run('fs_read', { path }))).toBe('mine');
-    })(),
-  );
+  ])('the path %j is accepted as a plain name', async (path) => {
+    const yard = await openYard();
+    content(await yard.run('fs_write', { path, content: 'mine' }));
+    expect(content(await yard.run('fs_read', { path }))).toBe('mine');
+  });
 
-  it(
-    'a path with "." parts is refused with the form to write, and only a folder may end with "/"',
-    inYard(async ({ run, file }) => {
-      await file('project/a/b', 'text');
-      for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
-        expect(await run('fs_read', { path })).toEqual(failed('INVALID_ARGUMENTS', 'write "@project/a/b"'));
-      }
-      expect(content(await run('fs_list', { path: '@project/a/' }))).toBe('b  4 bytes');
-      for (const name of ['fs_read', 'fs_write', 'fs_edit']) {
-        const rest = { fs_read: {}, fs_write: { content: '' }, fs_edit: { find: 'x', replace: '' } }[name];
-        expect(await run(name, { ...rest, path: '@project/a/b/' })).toEqual(
-          failed('PATH_REFUSED', 'a folder'),
-        );
-        expect(await run(name, { ...rest, path: '@project/' })).toEqual(failed('PATH_REFUSED', 'a folder'));
-      }
-    }),
-  );
+  it('a path with "." parts is refused with the form to write, and only a folder may end with "/"', async () => {
+    const { run, file } = await openYard();
+    await file('project/a/b', 'text');
+    for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
+      expect(await run('fs_read', { path })).toEqual(failed('INVALID_ARGUMENTS', 'write "@project/a/b"'));
+    }
+    expect(content(await run('fs_list', { path: '@project/a/' }))).toBe('b  4 bytes');
+    for (const name of ['fs_read', 'fs_write', 'fs_edit']) {
+      const rest = { fs_read: {}, fs_write: { content: '' }, fs_edit: { find: 'x', replace: '' } }[name];
+      expect(await run(name, { ...rest, path: '@project/a/b/' })).toEqual(failed('PATH_REFUSED', 'a folder'));
+      expect(await run(name, { ...rest, path: '@project/' })).toEqual(failed('PATH_REFUSED', 'a folder'));
+    }
+  });
 
-  it(
-    'a path with a name that is too long fails with an explanation',
-    inYard(async ({ run }) => {
-      const path = `@project/${'x'.repeat(300)}`;
-      expect(await run('fs_read', { path })).toEqual(failed('PATH_REFUSED', 'too long'));
-      expect(await run('fs_write', { path, content: '' })).toEqual(failed('PATH_REFUSED', 'too long'));
-    }),
-  );
+  it('a path with a name that is too long fails with an explanation', async () => {
+    const { run } = await openYard();
+    const path = `@project/${'x'.repeat(300)}`;
+    expect(await run('fs_read', { path })).toEqual(failed('PATH_REFUSED', 'too long'));
+    expect(await run('fs_write', { path, content: '' })).toEqual(failed('PATH_REFUSED', 'too long'));
+  });
 });
 
 describe('a symbolic link in a path', () => {
-  it(
-    'a link that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way',
-    inYard(async (yard) => {
-      const { directory, project } = yard;
-      await mkdir(join(directory, 'outside'));
-      await symlink(join(directory, 'secret'), join(project, 'file'));
-      await symlink('../outside', join(project, 'folder'));
-      await symlink(join(directory, 'nowhere'), join(project, 'nothing'));
-      await symlink('folder', join(project, 'twice'));
-      for (const path of [
-        'file',
-        'folder',
-        'folder/new',
-        'folder/a/b/new',
-        'nothing',
-        'nothing/a',
-        'twice/new',
-      ]) {
-        for (const outcome of await toEach(yard, `@project/${path}`)) {
-          expect(outcome).toEqual(failed('PATH_REFUSED', 'is outside the folders that tools may use'));
-        }
+  it('a link that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way', async () => {
+    const yard = await openYard();
+    const { directory, project } = yard;
+    await mkdir(join(directory, 'outside'));
+    await symlink(join(directory, 'secret'), join(project, 'file'));
+    await symlink('../outside', join(project, 'folder'));
+    await symlink(join(directory, 'nowhere'), join(project, 'nothing'));
+    await symlink('folder', join(project, 'twice'));
+    for (const path of [
+      'file',
+      'folder',
+      'folder/new',
+      'folder/a/b/new',
+      'nothing',
+      'nothing/a',
+      'twice/new',
+    ]) {
+      for (const outcome of await toEach(yard, `@project/${path}`)) {
+        expect(outcome).toEqual(failed('PATH_REFUSED', 'is outside the folders that tools may use'));
       }
-    }),
-  );
+    }
+  });
 
-  it(
-    'a link within the project is followed, and stays a link when the file is written',
-    inYard(async ({ project, run, file }) => {
-      await file('project/real/a.txt', 'one');
-      await symlink('real', join(project, 'folder'));
-      await symlink('real/a.txt', join(project, 'file'));
-      expect(content(await run('fs_read', { path: '@project/folder/a.txt' }))).toBe('one');
-      content(await run('fs_write', { path: '@project/file', content: 'two' }));
-      content(await run('fs_edit', { path: '@project/folder/a.txt', find: 'two', replace: 'three' }));
-      expect(content(await run('fs_read', { path: '@project/real/a.txt' }))).toBe('three');
-      expect(content(await run('fs_list', { path: '@project' }))).toBe(
-        'file -> real/a.txt\nfolder -> real\nreal/',
-      );
-    }),
-  );
+  it('a link within the project is followed, and stays a link when the file is written', async () => {
+    const { project, run, file } = await openYard();
+    await file('project/real/a.txt', 'one');
+    await symlink('real', join(project, 'folder'));
+    await symlink('real/a.txt', join(project, 'file'));
+    expect(content(await run('fs_read', { path: '@project/folder/a.txt' }))).toBe('one');
+    content(await run('fs_write', { path: '@project/file', content: 'two' }));
+    content(await run('fs_edit', { path: '@project/folder/a.txt', find: 'two', replace: 'three' }));
+    expect(content(await run('fs_read', { path: '@project/real/a.txt' }))).toBe('three');
+    expect(content(await run('fs_list', { path: '@project' }))).toBe(
+      'file -> real/a.txt\nfolder -> real\nreal/',
+    );
+  });
 
-  it(
-    'a circular link is refused',
-    inYard(async ({ project, run }) => {
-      await symlink('b', join(project, 'a'));
-      await symlink('a', join(project, 'b'));
-      expect(await run('fs_read', { path: '@project/a' })).toEqual(failed('PATH_REFUSED', 'link'));
-    }),
-  );
+  it('a circular link is refused', async () => {
+    const { project, run } = await openYard();
+    await symlink('b', join(project, 'a'));
+    await symlink('a', join(project, 'b'));
+    expect(await run('fs_read', { path: '@project/a' })).toEqual(failed('PATH_REFUSED', 'link'));
+  });
 
-  it(
-    'if the project itself is a link, the project is the folder that it leads to',
-    inYard(async ({ directory, project, run, file }) => {
-      await file('project/a', 'text');
-      await rename(project, join(directory, 'moved'));
-      await symlink('moved', project);
-      expect(content(await run('fs_read', { path: '@project/a' }))).toBe('text');
-    }),
-  );
+  it('if the project itself is a link, the project is the folder that it leads to', async () => {
+    const { directory, project, run, file } = await openYard();
+    await file('project/a', 'text');
+    await rename(project, join(directory, 'moved'));
+    await symlink('moved', project);
+    expect(content(await run('fs_read', { path: '@project/a' }))).toBe('text');
+  });
 });
 
 describe('a path that changes between the check and the use', () => {
   it.each([true, false])(
     'a folder that was replaced by a link gives no access (descriptors shown: %s)',
-    (shown) =>
-      inYard(async ({ directory, project, file }) => {
-        await file('project/a/secret', 'harmless');
-        await mkdir(join(directory, 'outputs'));
-        await symlink(directory, join(project, 'out'));
-        const found = await openSandbox(project);
-        const sandbox = shown ? found : { ...found, descriptors: null };
-        // As if `out` had been a folder when the path was resolved.
-        await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
-          code: 'PATH_REFUSED',
-        });
-        await expect(openFolderAt(sandbox, join(project, 'out'), ['out'])).rejects.toMatchObject({
-          code: 'ENOTDIR', // The last step follows no link.
-        });
-        const folder = await openFolder(sandbox, ['a']);
-        await rename(join(project, 'a'), join(project, 'b'));
-        await symlink(directory, join(project, 'a'));
-        const opened = openFileIn(sandbox, folder, 'secret', ['a', 'secret']);
-        if (shown) {
-          const handle = await opened;
-          expect(await handle.readFile('utf8')).toBe('harmless');
-          await handle.close();
-        } else {
-          await expect(opened).rejects.toMatchObject({ code: 'PATH_REFUSED' });
-        }
-        await folder.handle.close();
-      })(),
-  );
-
-  it(
-    'a file that was replaced by a link is not followed',
-    inYard(async ({ directory, project, file }) => {
-      await file('project/a', 'harmless');
-      const sandbox = await openSandbox(project);
-      const folder = await openFolder(sandbox, []);
-      await rm(join(project, 'a'));
-      await symlink(join(directory, 'secret'), join(project, 'a'));
-      await expect(openFileIn(sandbox, folder, 'a', ['a'])).rejects.toMatchObject({ code: 'ELOOP' });
-      await folder.handle.close();
-    }),
-  );
-
-  it(
-    'a write goes to the folder that was checked, wherever it was moved',
-    inYard(async ({ directory, project }) => {
-      await mkdir(join(project, 'a'));
-      const sandbox = await openSandbox(project);
-      const { folder, name } = await openParent(sandbox, ['a', 'new'], { make: true });
+    async (shown) => {
+      const { directory, project, file } = await openYard();
+      await file('project/a/secret', 'harmless');
+      await mkdir(join(directory, 'outputs'));
+      await symlink(directory, join(project, 'out'));
+      const found = await openSandbox(project);
+      const sandbox = shown ? found : { ...found, descriptors: null };
+      // As if `out` had been a folder when the path was resolved.
+      await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
+        code: 'PATH_REFUSED',
+      });
+      await expect(openFolderAt(sandbox, join(project, 'out'), ['out'])).rejects.toMatchObject({
+        code: 'ENOTDIR', // The last step follows no link.
+      });
+      const folder = await openFolder(sandbox, ['a']);
       await rename(join(project, 'a'), join(project, 'b'));
       await symlink(directory, join(project, 'a'));
-      await writeFile(folder.at(name), 'x');
+      const opened = openFileIn(sandbox, folder, 'secret', ['a', 'secret']);
+      if (shown) {
+        const handle = await opened;
+        expect(await handle.readFile('utf8')).toBe('harmless');
+        await handle.close();
+      } else {
+        await expect(opened).rejects.toMatchObject({ code: 'PATH_REFUSED' });
+      }
       await folder.handle.close();
-      const again = await openFolder(sandbox, ['b']);
-      await (await openFileIn(sandbox, again, 'new', ['b', 'new'])).close();
-      await again.handle.close();
-    }),
+    },
   );
+
+  it('a file that was replaced by a link is not followed', async () => {
+    const { directory, project, file } = await openYard();
+    await file('project/a', 'harmless');
+    const sandbox = await openSandbox(project);
+    const folder = await openFolder(sandbox, []);
+    await rm(join(project, 'a'));
+    await symlink(join(directory, 'secret'), join(project, 'a'));
+    await expect(openFileIn(sandbox, folder, 'a', ['a'])).rejects.toMatchObject({ code: 'ELOOP' });
+    await folder.handle.close();
+  });
+
+  it('a write goes to the folder that was checked, wherever it was moved', async () => {
+    const { directory, project } = await openYard();
+    await mkdir(join(project, 'a'));
+    const sandbox = await openSandbox(project);
+    const { folder, name } = await openParent(sandbox, ['a', 'new'], { make: true });
+    await rename(join(project, 'a'), join(project, 'b'));
+    await symlink(directory, join(project, 'a'));
+    await writeFile(folder.at(name), 'x');
+    await folder.handle.close();
+    const again = await openFolder(sandbox, ['b']);
+    await (await openFileIn(sandbox, again, 'new', ['b', 'new'])).close();
+    await again.handle.close();
+  });
 });
 
 describe('files that tools may not open', () => {
-  it(
-    'the folder of the daemon is not opened by name, by a link or in a search, even inside the project',
-    inYard(async (yard) => {
-      await yard.file('project/data/connection.json', SECRET);
-      await yard.file('project/database/a', 'not secret');
-      await symlink('data', join(yard.project, 'link'));
-      for (const path of ['data', 'data/connection.json', 'data/new', 'link', 'link/connection.json']) {
-        for (const outcome of await toEach(yard, `@project/${path}`)) {
-          expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders that tools may use'));
-        }
+  it('the folder of the daemon is not opened by name, by a link or in a search, even inside the project', async () => {
+    const yard = await openYard();
+    await yard.file('project/data/connection.json', SECRET);
+    await yard.file('project/database/a', 'not secret');
+    await symlink('data', join(yard.project, 'link'));
+    for (const path of ['data', 'data/connection.json', 'data/new', 'link', 'link/connection.json']) {
+      for (const outcome of await toEach(yard, `@project/${path}`)) {
+        expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders that tools may use'));
       }
-      expect(content(await yard.run('fs_search', { query: 'not' }))).toBe(
-        '@project/database/a:1: not secret',
-      );
-    }),
-  );
+    }
+    expect(content(await yard.run('fs_search', { query: 'not' }))).toBe('@project/database/a:1: not secret');
+  });
 
-  it(
-    'pipes and sockets are refused without waiting',
-    inYard(async (yard) => {
-      execFileSync('mkfifo', [join(yard.project, 'pipe')]);
-      const server = createServer().listen(join(yard.project, 'socket'));
-      await new Promise((resolve) => server.once('listening', resolve));
-      for (const path of ['@project/pipe', '@project/socket']) {
-        for (const [name, rest] of TAKERS.filter(([taker]) => taker !== 'fs_list')) {
-          expect(await yard.run(name, { ...rest, path })).toEqual(failed('NOT_A_FILE', ''));
-        }
+  it('pipes and sockets are refused without waiting', async () => {
+    const yard = await openYard();
+    execFileSync('mkfifo', [join(yard.project, 'pipe')]);
+    const server = createServer().listen(join(yard.project, 'socket'));
+    await new Promise((resolve) => server.once('listening', resolve));
+    for (const path of ['@project/pipe', '@project/socket']) {
+      for (const [name, rest] of TAKERS.filter(([taker]) => taker !== 'fs_list')) {
+        expect(await yard.run(name, { ...rest, path })).toEqual(failed('NOT_A_FILE', ''));
       }
-      expect(content(await yard.run('fs_list', { path: '@project' }))).toContain('pipe  (no ordinary file)');
-      await new Promise((resolve) => server.close(resolve));
-    }),
-  );
+    }
+    expect(content(await yard.run('fs_list', { path: '@project' }))).toContain('pipe  (no ordinary file)');
+    await new Promise((resolve) => server.close(resolve));
+  });
 
-  it(
-    'a project that is missing is reported',
-    inYard(async (yard) => {
-      await rm(yard.project, { recursive: true });
-      for (const outcome of await toEach(yard, '@project/a')) {
-        expect(outcome).toEqual(failed('PROJECT_MISSING', 'missing'));
-      }
-      expect(await yard.run('shell', { command: 'true' })).toEqual(failed('PROJECT_MISSING', 'missing'));
-    }),
-  );
+  it('a project that is missing is reported', async () => {
+    const yard = await openYard();
+    await rm(yard.project, { recursive: true });
+    for (const outcome of await toEach(yard, '@project/a')) {
+      expect(outcome).toEqual(failed('PROJECT_MISSING', 'missing'));
+    }
+    expect(await yard.run('shell', { command: 'true' })).toEqual(failed('PROJECT_MISSING', 'missing'));
+  });
 });

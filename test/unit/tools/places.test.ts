@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { link, mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ResolvedPath } from '../../../src/agents/tool-port.ts';
 import {
   HARMLESS,
@@ -12,37 +12,33 @@ import {
 } from '../../../src/tools/builtin/files/protected.ts';
 import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { createBuiltInTools } from '../../../src/tools/index.ts';
-import { content, failed, inYard, toolRun } from './support.ts';
+import { content, failed, openYard, toolRun } from './support.ts';
 
 describe('the target of a path', () => {
-  it(
-    'the target of a path is resolved through links, also if it does not exist yet',
-    inYard(async ({ project, tools, file }) => {
-      await file('project/real/a', 'x');
-      await symlink('real', join(project, 'way'));
-      const placeOf = (path: string) => tools.locate?.('fs_write', { path, content: '' });
-      const at = (path: string, isLinked: boolean) => ({
-        kind: 'place',
-        place: { path, protectedBy: [], isLinked },
-      });
-      expect(placeOf('@project/real/a')).toEqual(at('@project/real/a', false));
-      expect(placeOf('@project/way/a')).toEqual(at('@project/real/a', true));
-      expect(placeOf('@project/way/new/b')).toEqual(at('@project/real/new/b', true));
-      expect(tools.locate?.('shell', { command: 'ls' })).toBeNull();
-      expect(tools.locate?.('fs_search', { query: 'x' })).toEqual(at('@project', false));
-    }),
-  );
+  it('the target of a path is resolved through links, also if it does not exist yet', async () => {
+    const { project, tools, file } = await openYard();
+    await file('project/real/a', 'x');
+    await symlink('real', join(project, 'way'));
+    const placeOf = (path: string) => tools.locate?.('fs_write', { path, content: '' });
+    const at = (path: string, isLinked: boolean) => ({
+      kind: 'place',
+      place: { path, protectedBy: [], isLinked },
+    });
+    expect(placeOf('@project/real/a')).toEqual(at('@project/real/a', false));
+    expect(placeOf('@project/way/a')).toEqual(at('@project/real/a', true));
+    expect(placeOf('@project/way/new/b')).toEqual(at('@project/real/new/b', true));
+    expect(tools.locate?.('shell', { command: 'ls' })).toBeNull();
+    expect(tools.locate?.('fs_search', { query: 'x' })).toEqual(at('@project', false));
+  });
 
-  it(
-    'the target of a path is refused where the run would be refused',
-    inYard(async ({ project, directory, tools }) => {
-      await symlink(directory, join(project, 'out'));
-      await mkdir(join(project, 'data'));
-      for (const path of ['@project/out/secret', '@project/data/new', '/etc/passwd']) {
-        expect(tools.locate?.('fs_read', { path })).toMatchObject({ kind: 'refused', code: 'PATH_REFUSED' });
-      }
-    }),
-  );
+  it('the target of a path is refused where the run would be refused', async () => {
+    const { project, directory, tools } = await openYard();
+    await symlink(directory, join(project, 'out'));
+    await mkdir(join(project, 'data'));
+    for (const path of ['@project/out/secret', '@project/data/new', '/etc/passwd']) {
+      expect(tools.locate?.('fs_read', { path })).toMatchObject({ kind: 'refused', code: 'PATH_REFUSED' });
+    }
+  });
 });
 
 describe('a link that is replaced after the policy decision', () => {
@@ -54,8 +50,10 @@ describe('a link that is replaced after the policy decision', () => {
     ['fs_search', { query: 'x' }],
     ['fs_write', { content: 'y' }],
     ['fs_edit', { find: 'x', replace: 'y' }],
-  ])('a replaced link gives %s no access: the policy is asked about the file that was opened', (name, rest) =>
-    inYard(async ({ project, tools, file }) => {
+  ])(
+    'a replaced link gives %s no access: the policy is asked about the file that was opened',
+    async (name, rest) => {
+      const { project, tools, file } = await openYard();
       await file('project/secret/a', 'x');
       await file('project/docs/a', 'x');
       await symlink('docs', join(project, 'way'));
@@ -67,12 +65,13 @@ describe('a link that is replaced after the policy decision', () => {
       await symlink('secret', join(project, 'way'));
       expect(await run()).toEqual(failed('FORBIDDEN', '@project/secret'));
       expect(await readFile(join(project, 'secret/a'), 'utf8')).toBe('x');
-    })(),
+    },
   );
 
   it.skipIf(!existsSync('/proc/self/fd'))(
     'a replaced link gives no access if the file is removed after opening, which changes the name that Linux reports',
-    inYard(async ({ project, file }) => {
+    async () => {
+      const { project, file } = await openYard();
       await file('project/secret', 'x');
       const descriptors = join(project, '..', 'descriptors');
       await mkdir(descriptors);
@@ -81,18 +80,16 @@ describe('a link that is replaced after the policy decision', () => {
       const permits = ({ path }: ResolvedPath) => path !== '@project/secret';
       const sandbox = { ...openSandbox(project, [], { permits }), descriptors };
       await expect(openFile(sandbox, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
-    }),
+    },
   );
 
-  it(
-    'a replaced link creates no folder where writing is not allowed',
-    inYard(async ({ project, tools }) => {
-      const call = toolRun('fs_write', { path: '@project/new/folder/a', content: '' });
-      const outcome = await tools.run({ ...call, permits: docsOnly }, new AbortController().signal);
-      expect(outcome).toEqual(failed('FORBIDDEN', '@project/new/folder/a'));
-      await expect(readFile(join(project, 'new'))).rejects.toThrow('ENOENT');
-    }),
-  );
+  it('a replaced link creates no folder where writing is not allowed', async () => {
+    const { project, tools } = await openYard();
+    const call = toolRun('fs_write', { path: '@project/new/folder/a', content: '' });
+    const outcome = await tools.run({ ...call, permits: docsOnly }, new AbortController().signal);
+    expect(outcome).toEqual(failed('FORBIDDEN', '@project/new/folder/a'));
+    await expect(readFile(join(project, 'new'))).rejects.toThrow('ENOENT');
+  });
 });
 
 describe('a protected path', () => {
@@ -214,24 +211,22 @@ describe('a protected path', () => {
     expect(protectedBy('/p', `/p/${path}`, { names: [], folders: [] })).not.toEqual([]);
   });
 
-  it(
-    'a path is protected by its written form and by its target',
-    inYard(async ({ project, tools, file }) => {
-      await file('project/.git/config', 'x');
-      await file('project/plain/config', 'x');
-      await symlink('.git', join(project, 'way'));
-      await symlink('plain', join(project, '.husky'));
-      const placeOf = (name: string, path: string) => tools.locate?.(name, { path });
-      const at = (path: string, by: string[]) => ({
-        kind: 'place',
-        place: { path, protectedBy: by, isLinked: true },
-      });
-      expect(placeOf('fs_write', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
-      expect(placeOf('fs_edit', '@project/.husky/config')).toEqual(at('@project/plain/config', ['.husky']));
-      expect(placeOf('fs_read', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
-      expect(placeOf('fs_read', '@project/.husky/config')).toEqual(at('@project/plain/config', []));
-    }),
-  );
+  it('a path is protected by its written form and by its target', async () => {
+    const { project, tools, file } = await openYard();
+    await file('project/.git/config', 'x');
+    await file('project/plain/config', 'x');
+    await symlink('.git', join(project, 'way'));
+    await symlink('plain', join(project, '.husky'));
+    const placeOf = (name: string, path: string) => tools.locate?.(name, { path });
+    const at = (path: string, by: string[]) => ({
+      kind: 'place',
+      place: { path, protectedBy: by, isLinked: true },
+    });
+    expect(placeOf('fs_write', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
+    expect(placeOf('fs_edit', '@project/.husky/config')).toEqual(at('@project/plain/config', ['.husky']));
+    expect(placeOf('fs_read', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
+    expect(placeOf('fs_read', '@project/.husky/config')).toEqual(at('@project/plain/config', []));
+  });
 });
 
 it('a closed folder is closed in every case and Unicode form, as some file systems treat them as one', () => {
@@ -247,18 +242,18 @@ it('a closed folder is closed in every case and Unicode form, as some file syste
 describe('a closed file', () => {
   const CLOSED = 'OPENAI_API_KEY=never to be read';
   /** The file `.env` of the project is closed. */
-  const withClosed = (work: Parameters<typeof inYard>[0]) =>
-    inYard(async (yard) => {
-      const env = await yard.file('project/.env', CLOSED);
-      await yard.file('project/way', 'x');
-      const tools = createBuiltInTools({
-        ...{ project: yard.project, closed: [env, join(yard.project, 'later.key')] },
-      });
-      const run: typeof yard.run = (name, given) =>
-        tools.run(toolRun(name, given), new AbortController().signal);
-      await work({ ...yard, tools, run });
-      expect(await readFile(env, 'utf8')).toBe(CLOSED);
+  async function openClosed() {
+    const yard = await openYard();
+    const env = await yard.file('project/.env', CLOSED);
+    await yard.file('project/way', 'x');
+    const tools = createBuiltInTools({
+      ...{ project: yard.project, closed: [env, join(yard.project, 'later.key')] },
     });
+    const run: typeof yard.run = (name, given) =>
+      tools.run(toolRun(name, given), new AbortController().signal);
+    onTestFinished(async () => expect(await readFile(env, 'utf8')).toBe(CLOSED));
+    return { project: yard.project, run };
+  }
 
   it.each<[string, (project: string) => Promise<unknown>]>([
     ['by its name', async () => {}],
@@ -271,30 +266,27 @@ describe('a closed file', () => {
         await symlink('third', join(project, 'other'));
       },
     ],
-  ])('a closed file is neither read, searched nor edited %s', (_, prepare) =>
-    withClosed(async ({ project, run }) => {
-      await prepare(project);
-      const path = `@project/${existsSync(join(project, 'other')) ? 'other' : '.env'}`;
-      const outcomes = [
-        await run('fs_read', { path }),
-        await run('fs_search', { path, query: 'never' }),
-        await run('fs_edit', { path, find: 'never to', replace: 'never to' }),
-        await run('fs_edit', { path, find: 'not in it', replace: 'x' }),
-      ];
-      for (const outcome of outcomes) expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders'));
-      const found = content(await run('fs_search', { query: 'never' }));
-      expect(found).not.toContain('to be read');
-    })(),
-  );
+  ])('a closed file is neither read, searched nor edited %s', async (_, prepare) => {
+    const { project, run } = await openClosed();
+    await prepare(project);
+    const path = `@project/${existsSync(join(project, 'other')) ? 'other' : '.env'}`;
+    const outcomes = [
+      await run('fs_read', { path }),
+      await run('fs_search', { path, query: 'never' }),
+      await run('fs_edit', { path, find: 'never to', replace: 'never to' }),
+      await run('fs_edit', { path, find: 'not in it', replace: 'x' }),
+    ];
+    for (const outcome of outcomes) expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders'));
+    const found = content(await run('fs_search', { query: 'never' }));
+    expect(found).not.toContain('to be read');
+  });
 
-  it(
-    'a closed file is not written, also if it does not exist yet, in any case',
-    withClosed(async ({ project, run }) => {
-      for (const name of ['.env', '.ENV', 'later.key', 'LATER.key', 'later.key/a'])
-        expect(await run('fs_write', { path: `@project/${name}`, content: 'x' })).toEqual(
-          failed('PATH_REFUSED', 'outside the folders'),
-        );
-      expect(existsSync(join(project, 'later.key'))).toBe(false);
-    }),
-  );
+  it('a closed file is not written, also if it does not exist yet, in any case', async () => {
+    const { project, run } = await openClosed();
+    for (const name of ['.env', '.ENV', 'later.key', 'LATER.key', 'later.key/a'])
+      expect(await run('fs_write', { path: `@project/${name}`, content: 'x' })).toEqual(
+        failed('PATH_REFUSED', 'outside the folders'),
+      );
+    expect(existsSync(join(project, 'later.key'))).toBe(false);
+  });
 });

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
 import { type BuiltInOptions, createBuiltInTools } from '../../../src/tools/index.ts';
+import { newFolder } from '../../support/lifetime.ts';
 
 /** A project, its surroundings, and the built-in tools on it. */
 export interface Yard {
@@ -19,19 +19,16 @@ export interface Yard {
 
 export const SECRET = 'not for tools';
 
-export function inYard(work: (yard: Yard) => Promise<void>, options: Partial<BuiltInOptions> = {}) {
-  return async (): Promise<void> => {
-    const directory = await realpath(await mkdtemp(join(tmpdir(), 'parley-tools-')));
-    const yard = await makeYard(directory, options);
-    try {
-      await work(yard);
-      // Whatever the results of the calls: all files that they opened are closed.
-      expect((await openFiles()).filter((path) => path.startsWith(directory))).toEqual([]);
-    } finally {
-      await yard.tools.close();
-      await rm(directory, { recursive: true, force: true });
-    }
-  };
+/** Lasts until the test that runs is over. */
+export async function openYard(options: Partial<BuiltInOptions> = {}): Promise<Yard> {
+  const directory = await newFolder();
+  const yard = await makeYard(directory, options);
+  onTestFinished(async () => {
+    await yard.tools.close();
+    // Whatever the results of the calls: all files that they opened are closed.
+    expect((await openFiles()).filter((path) => path.startsWith(directory))).toEqual([]);
+  });
+  return yard;
 }
 
 async function makeYard(directory: string, options: Partial<BuiltInOptions>): Promise<Yard> {

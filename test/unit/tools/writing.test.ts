@@ -3,149 +3,127 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openParent, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { replaceFile } from '../../../src/tools/builtin/files/write.ts';
-import { content, failed, inYard } from './support.ts';
+import { content, failed, openYard } from './support.ts';
 
 const path = '@project/a';
 
 describe('fs_write', () => {
-  it(
-    'fs_write creates a file and its missing folders, and replaces a whole file',
-    inYard(async ({ project, run }) => {
-      const deep = '@project/x/y/z.txt';
-      expect(content(await run('fs_write', { path: deep, content: 'ü\n' }))).toBe(
-        'Created @project/x/y/z.txt (3 bytes).',
-      );
-      expect(content(await run('fs_write', { path: deep, content: '' }))).toBe(
-        'Replaced @project/x/y/z.txt (0 bytes).',
-      );
-      expect(await readFile(join(project, 'x/y/z.txt'), 'utf8')).toBe('');
-      expect(await readdir(join(project, 'x/y'))).toEqual(['z.txt']);
-    }),
-  );
+  it('fs_write creates a file and its missing folders, and replaces a whole file', async () => {
+    const { project, run } = await openYard();
+    const deep = '@project/x/y/z.txt';
+    expect(content(await run('fs_write', { path: deep, content: 'ü\n' }))).toBe(
+      'Created @project/x/y/z.txt (3 bytes).',
+    );
+    expect(content(await run('fs_write', { path: deep, content: '' }))).toBe(
+      'Replaced @project/x/y/z.txt (0 bytes).',
+    );
+    expect(await readFile(join(project, 'x/y/z.txt'), 'utf8')).toBe('');
+    expect(await readdir(join(project, 'x/y'))).toEqual(['z.txt']);
+  });
 
-  it(
-    'fs_write keeps the permissions of a file without the dangerous ones',
-    inYard(async ({ project, run, file }) => {
-      await chmod(await file('project/a', 'old'), 0o4751);
-      content(await run('fs_write', { path, content: 'new' }));
-      expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
-      content(await run('fs_edit', { path, find: 'new', replace: 'newer' }));
-      expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
-    }),
-  );
+  it('fs_write keeps the permissions of a file without the dangerous ones', async () => {
+    const { project, run, file } = await openYard();
+    await chmod(await file('project/a', 'old'), 0o4751);
+    content(await run('fs_write', { path, content: 'new' }));
+    expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
+    content(await run('fs_edit', { path, find: 'new', replace: 'newer' }));
+    expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
+  });
 
-  it(
-    'fs_write does not replace a file that may not be written',
-    inYard(async ({ run, file }) => {
-      if (process.getuid?.() === 0) return; // That user may write every file.
-      await chmod(await file('project/a', 'old'), 0o444);
-      expect(await run('fs_write', { path, content: 'new' })).toEqual(failed('NOT_PERMITTED', ''));
-    }),
-  );
+  it('fs_write does not replace a file that may not be written', async () => {
+    const { run, file } = await openYard();
+    if (process.getuid?.() === 0) return; // That user may write every file.
+    await chmod(await file('project/a', 'old'), 0o444);
+    expect(await run('fs_write', { path, content: 'new' })).toEqual(failed('NOT_PERMITTED', ''));
+  });
 
-  it(
-    'fs_write refuses a folder, a path below a file, and content that is too large',
-    inYard(async ({ project, run, file }) => {
-      await mkdir(join(project, 'folder'));
-      await file('project/a', 'x');
-      const write = (to: string, text = '') => run('fs_write', { path: to, content: text });
-      expect(await write('@project/folder')).toEqual(failed('NOT_A_FILE', '@project/folder is a folder'));
-      expect(await write('@project')).toEqual(failed('PATH_REFUSED', 'a folder'));
-      expect(await write('@project/a/b')).toEqual(failed('NOT_A_FOLDER', ''));
-      expect(await write('@project/a/b/c')).toEqual(failed('NOT_A_FOLDER', ''));
-      expect(await write(path, 'ü'.repeat(524_289))).toEqual(failed('TOO_LARGE', '1048578 bytes'));
-      expect(await readFile(join(project, 'a'), 'utf8')).toBe('x');
-    }),
-  );
+  it('fs_write refuses a folder, a path below a file, and content that is too large', async () => {
+    const { project, run, file } = await openYard();
+    await mkdir(join(project, 'folder'));
+    await file('project/a', 'x');
+    const write = (to: string, text = '') => run('fs_write', { path: to, content: text });
+    expect(await write('@project/folder')).toEqual(failed('NOT_A_FILE', '@project/folder is a folder'));
+    expect(await write('@project')).toEqual(failed('PATH_REFUSED', 'a folder'));
+    expect(await write('@project/a/b')).toEqual(failed('NOT_A_FOLDER', ''));
+    expect(await write('@project/a/b/c')).toEqual(failed('NOT_A_FOLDER', ''));
+    expect(await write(path, 'ü'.repeat(524_289))).toEqual(failed('TOO_LARGE', '1048578 bytes'));
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe('x');
+  });
 
-  it(
-    'fs_write that is aborted before its end changes nothing and leaves no file',
-    inYard(async ({ project, file }) => {
-      await file('project/a', 'old');
-      const sandbox = await openSandbox(project);
-      const { folder, name } = await openParent(sandbox, ['a'], { make: true });
-      const controller = new AbortController();
-      const written = replaceFile({
-        folder,
-        name,
-        names: ['a'],
-        content: Buffer.from('new'),
-        signal: controller.signal,
-      });
-      controller.abort();
-      await expect(written).rejects.toThrow('aborted');
-      await folder.handle.close();
-      expect(await readdir(project)).toEqual(['a']);
-      expect(await readFile(join(project, 'a'), 'utf8')).toBe('old');
-    }),
-  );
+  it('fs_write that is aborted before its end changes nothing and leaves no file', async () => {
+    const { project, file } = await openYard();
+    await file('project/a', 'old');
+    const sandbox = await openSandbox(project);
+    const { folder, name } = await openParent(sandbox, ['a'], { make: true });
+    const controller = new AbortController();
+    const written = replaceFile({
+      folder,
+      name,
+      names: ['a'],
+      content: Buffer.from('new'),
+      signal: controller.signal,
+    });
+    controller.abort();
+    await expect(written).rejects.toThrow('aborted');
+    await folder.handle.close();
+    expect(await readdir(project)).toEqual(['a']);
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe('old');
+  });
 });
 
 describe('fs_edit', () => {
   const edit = (find: string, replace: string, all?: boolean) =>
     all === undefined ? { path, find, replace } : { path, find, replace, all };
 
-  it(
-    'fs_edit replaces the only occurrence of a text literally',
-    inYard(async ({ project, run, file }) => {
-      await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
-      expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
-        'Changed @project/a in 1 place (23 bytes now).',
-      );
-      expect(await readFile(join(project, 'a'), 'utf8')).toBe("\ufeffone\r\n$& $' $$\r\nthree");
-    }),
-  );
+  it('fs_edit replaces the only occurrence of a text literally', async () => {
+    const { project, run, file } = await openYard();
+    await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
+    expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
+      'Changed @project/a in 1 place (23 bytes now).',
+    );
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe("\ufeffone\r\n$& $' $$\r\nthree");
+  });
 
-  it(
-    'fs_edit refuses an ambiguous text unless all occurrences are meant',
-    inYard(async ({ project, run, file }) => {
-      await file('project/a', 'x1 x2 x3');
-      expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'occurs 3 times'));
-      expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
-      expect(await run('fs_edit', edit('z', 'y', true))).toEqual(failed('FIND_MISSING', 'to the letter'));
-      expect(await readFile(join(project, 'a'), 'utf8')).toBe('x1 x2 x3');
-      expect(content(await run('fs_edit', edit('x', '', true)))).toContain('3 places');
-      expect(await readFile(join(project, 'a'), 'utf8')).toBe('1 2 3');
-      expect(await run('fs_edit', edit('', 'y'))).toEqual(failed('INVALID_ARGUMENTS', 'find'));
-    }),
-  );
+  it('fs_edit refuses an ambiguous text unless all occurrences are meant', async () => {
+    const { project, run, file } = await openYard();
+    await file('project/a', 'x1 x2 x3');
+    expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'occurs 3 times'));
+    expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
+    expect(await run('fs_edit', edit('z', 'y', true))).toEqual(failed('FIND_MISSING', 'to the letter'));
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe('x1 x2 x3');
+    expect(content(await run('fs_edit', edit('x', '', true)))).toContain('3 places');
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe('1 2 3');
+    expect(await run('fs_edit', edit('', 'y'))).toEqual(failed('INVALID_ARGUMENTS', 'find'));
+  });
 
-  it(
-    'fs_edit refuses a binary file, a file that is too large, and a text that is missing',
-    inYard(async ({ project, run, file }) => {
-      const whole = async (bytes: Buffer) => {
-        await file('project/a', bytes);
-        const outcome = await run('fs_edit', edit('x', 'y'));
-        expect(bytes.equals(await readFile(join(project, 'a')))).toBe(true);
-        return outcome;
-      };
-      expect(await whole(Buffer.from('x\0'))).toEqual(failed('BINARY_FILE', 'not text'));
-      expect(await whole(Buffer.from('x\xe9', 'latin1'))).toEqual(failed('BINARY_FILE', 'not UTF-8'));
-      expect(await whole(Buffer.alloc(4 * 1024 * 1024 + 1, 'x'))).toEqual(failed('TOO_LARGE', '4194305'));
-      await file('project/a', 'x'.repeat(3_000));
-      expect(await run('fs_edit', edit('x', 'y'.repeat(2_000), true))).toEqual(
-        failed('TOO_LARGE', '6000000'),
-      );
-      expect(await run('fs_edit', { ...edit('x', 'y'), path: '@project/b' })).toEqual(
-        failed('NOT_FOUND', ''),
-      );
-    }),
-  );
+  it('fs_edit refuses a binary file, a file that is too large, and a text that is missing', async () => {
+    const { project, run, file } = await openYard();
+    const whole = async (bytes: Buffer) => {
+      await file('project/a', bytes);
+      const outcome = await run('fs_edit', edit('x', 'y'));
+      expect(bytes.equals(await readFile(join(project, 'a')))).toBe(true);
+      return outcome;
+    };
+    expect(await whole(Buffer.from('x\0'))).toEqual(failed('BINARY_FILE', 'not text'));
+    expect(await whole(Buffer.from('x\xe9', 'latin1'))).toEqual(failed('BINARY_FILE', 'not UTF-8'));
+    expect(await whole(Buffer.alloc(4 * 1024 * 1024 + 1, 'x'))).toEqual(failed('TOO_LARGE', '4194305'));
+    await file('project/a', 'x'.repeat(3_000));
+    expect(await run('fs_edit', edit('x', 'y'.repeat(2_000), true))).toEqual(failed('TOO_LARGE', '6000000'));
+    expect(await run('fs_edit', { ...edit('x', 'y'), path: '@project/b' })).toEqual(failed('NOT_FOUND', ''));
+  });
 
-  it(
-    'fs_edit overwrites no concurrent change: each of several edits is applied or fails',
-    inYard(async ({ project, run, file }) => {
-      const places = Array.from({ length: 12 }, (_, n) => `<${n}>`);
-      await file('project/a', places.join(''));
-      const outcomes = await Promise.all(places.map((place) => run('fs_edit', edit(place, `${place}!`))));
-      const after = await readFile(join(project, 'a'), 'utf8');
-      const done = outcomes.filter(({ kind }) => kind === 'completed').length;
-      expect(done).toBeGreaterThan(0);
-      expect(after.split('!').length - 1).toBe(done);
-      for (const outcome of outcomes) {
-        if (outcome.kind === 'failed') expect(outcome).toEqual(failed('CHANGED_MEANWHILE', 'read it again'));
-      }
-      expect(await readdir(project)).toEqual(['a']);
-    }),
-  );
+  it('fs_edit overwrites no concurrent change: each of several edits is applied or fails', async () => {
+    const { project, run, file } = await openYard();
+    const places = Array.from({ length: 12 }, (_, n) => `<${n}>`);
+    await file('project/a', places.join(''));
+    const outcomes = await Promise.all(places.map((place) => run('fs_edit', edit(place, `${place}!`))));
+    const after = await readFile(join(project, 'a'), 'utf8');
+    const done = outcomes.filter(({ kind }) => kind === 'completed').length;
+    expect(done).toBeGreaterThan(0);
+    expect(after.split('!').length - 1).toBe(done);
+    for (const outcome of outcomes) {
+      if (outcome.kind === 'failed') expect(outcome).toEqual(failed('CHANGED_MEANWHILE', 'read it again'));
+    }
+    expect(await readdir(project)).toEqual(['a']);
+  });
 });
