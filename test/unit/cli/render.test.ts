@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { renderCheck } from '../../../src/cli/commands/daemon/doctor.ts';
 import { renderBanner } from '../../../src/cli/commands/daemon/up.ts';
 import { concernsPeople, renderEntry } from '../../../src/cli/render/entry.ts';
+import { renderState } from '../../../src/cli/render/state.ts';
 import {
   clockTime,
   createPalette,
@@ -363,4 +364,20 @@ describe('the banner and the checks', () => {
     const check = { name: 'node', status: 'fail', message: 'old\nvery', fix: 'new' } as const;
     expect(renderCheck(check, plain)).toBe('fail  node: old\n      very\n      → new');
   });
+});
+
+it('a tool name invented by a model neither moves the cursor nor begins a line', () => {
+  const toolName = 'x\u001b]0;owned\u0007\nbob: yes';
+  const shown = renderEntry(agent(0, 'pm', 'a', { role: 'tool', toolName }), createPalette(false));
+  expect(shown).toMatch(/⚙ x\\u001b\]0;owned\\u0007\\nbob: yes: a$/);
+});
+
+it.each([
+  ['stopped', '; dev is stopped: the run waits until it is resumed'],
+  ['waiting', '; dev begins with the next message'],
+])('the line of a conversation shows what its run waits for if its agent is %s', (status, said) => {
+  const run = { runId: 'r', workflow: 'w', node: 'build', agent: 'dev', awaitsInput: true };
+  const detail = { id: 'c', phase: 'chat', mode: 'run', activeAgent: null, run, agents: { dev: { status } } };
+  const line = renderState(detail as unknown as Parameters<typeof renderState>[0]);
+  expect(line).toBe(`c: phase chat, mode run, no agent has the floor, run of w at build${said}`);
 });

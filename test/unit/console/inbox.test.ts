@@ -1,6 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ConversationRow } from '../../../src/console/model/answers.ts';
 import { contentOf, type InboxItem, inboxOf } from '../../../src/console/model/list/inbox.ts';
-import type { Entry } from '../../../src/conversation/index.ts';
+import { changedRows, newestFirst, sharedTitlesOf } from '../../../src/console/model/list/list.ts';
+import { Thread, unreadBy } from '../../../src/console/model/thread/thread.ts';
+import type { Entry, MessageEntry } from '../../../src/conversation/index.ts';
+import { begin, calling, end, logOf, other, result, say } from './support.ts';
 
 const row = (id: string, ...activity: object[]) =>
   ({ id, title: null, activity }) as Parameters<typeof inboxOf>[0][number];
@@ -57,5 +62,105 @@ describe('what needs a person', () => {
       code: 'turnSeconds',
     });
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, undefined)).toEqual({ kind: 'elsewhere' });
+  });
+});
+
+const listed = (id: string, second: number, title: string | null): ConversationRow => ({
+  ...{ id, title, phase: 'chat', mode: 'chat', length: 1, activeAgent: null },
+  ...{
+    updatedAt: new Date(second * 1_000).toISOString(),
+    running: [],
+    waiting: [],
+    limited: [],
+    stopped: [],
+  },
+});
+
+const id = fc.integer({ min: 0, max: 80 }).map(String);
+const anyRow = fc
+  .tuple(id, fc.integer({ min: 0, max: 9 }), fc.constantFrom(null, 'A', 'B', 'C'))
+  .map(([one, second, title]) => listed(one, second, title));
+const step = fc.record({
+  whole: fc.boolean(),
+  changed: fc.oneof(fc.array(anyRow, { maxLength: 4 }), fc.array(anyRow, { minLength: 60, maxLength: 80 })),
+  deleted: fc.array(id, { maxLength: 3 }),
+});
+
+describe('the rows of the list', () => {
+  it('any changes give the rows, their order and the shared titles of a rebuild', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        let rows: readonly ConversationRow[] = [];
+        const known = new Map<string, ConversationRow>();
+        for (const { whole, changed, deleted } of steps) {
+          if (whole) known.clear();
+          for (const one of changed) known.set(one.id, one);
+          if (!whole) for (const one of deleted) known.delete(one);
+          rows = changedRows(whole ? [] : rows, changed, whole ? [] : deleted);
+          expect(rows).toEqual([...known.values()].sort(newestFirst));
+          expect(rows.every((one) => known.get(one.id) === one)).toBe(true);
+          const titles = [...known.values()].map(({ title }) => title);
+          const shared = ['A', 'B', 'C'].filter((title) => titles.filter((one) => one === title).length > 1);
+          expect([...sharedTitlesOf(rows)].sort()).toEqual(shared);
+        }
+      }),
+    );
+  });
+
+  it('the newest row is first, and rows of the same time are in the order of their ids', () => {
+    const before = changedRows([], [listed('b', 1, null), listed('a', 1, null), listed('c', 2, null)], []);
+    expect(before.map((one) => one.id)).toEqual(['c', 'a', 'b']);
+    expect(changedRows(before, [listed('b', 3, null)], []).map((one) => one.id)).toEqual(['b', 'c', 'a']);
+  });
+});
+
+type Draft = ReturnType<typeof say>;
+
+/** The last entry is the message. */
+function unreadIn(log: readonly Draft[], lacksProgram = false) {
+  const thread = new Thread();
+  const entries = logOf(...log);
+  for (const entry of entries) thread.add(entry);
+  return unreadBy(thread, entries.at(-1) as MessageEntry, () => lacksProgram);
+}
+
+const toPm = { to: ['pm'] };
+const asksFor = (more: object) =>
+  other('approval-requested', { approvalId: 'a', call: { index: 2, position: 0 }, risk: 'risky', ...more });
+const waiting = (tool: string, ...asked: readonly Draft[]): readonly Draft[] => [
+  say('one', toPm),
+  begin('pm'),
+  calling('pm', tool),
+  ...asked,
+  end('pm', 'waiting', 3),
+];
+
+describe('a message that an agent reads later', () => {
+  it.each([
+    ['approval', 'shell', [asksFor({ mayHaveRun: false })]],
+    ['outcome', 'shell', [asksFor({ mayHaveRun: true })]],
+    ['question', 'ask', []],
+    ['agent', 'delegate', []],
+  ] as const)('waits for the %s', (until, tool, asked) => {
+    expect(unreadIn([...waiting(tool, ...asked), say('two', toPm)])).toEqual([{ agent: 'pm', until }]);
+  });
+
+  it('waits for the program of an agent that is not connected', () => {
+    const log = [say('one', toPm), begin('pm'), say('two', toPm)];
+    expect(unreadIn(log, true)).toEqual([{ agent: 'pm', until: 'program' }]);
+    expect(unreadIn(log)).toEqual([]);
+  });
+
+  it('waits for nothing if the agent works, has read it, or is stopped, or if it is of an agent or for another one', () => {
+    const asked = waiting('shell', asksFor({ mayHaveRun: false }));
+    expect(unreadIn([...asked, begin('pm', { resumed: true }), say('two', toPm)])).toEqual([]);
+    expect(unreadIn([...waiting('shell').slice(0, 4), end('pm', 'waiting', 9), say('two', toPm)])).toEqual(
+      [],
+    );
+    const stop = other('agent-stopped', { agent: 'pm', by: 'alice' });
+    expect(unreadIn([...asked, stop, say('two', toPm)])).toEqual([]);
+    expect(unreadIn([...asked, result(2, 'done', toPm)])).toEqual([]);
+    expect(unreadIn([...asked, say('two', { to: ['dev'] })])).toEqual([]);
+    expect(unreadIn([...asked, say('two')])).toEqual([]);
   });
 });

@@ -1,10 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
 import {
+  checkLaws,
   createTurnWatch,
   type Entry,
   entrySchema,
+  failedAnswer,
   finishNotice,
   finishReasonOf,
+  splitFailedAnswer,
+  splitMessage,
 } from '../../../src/conversation/index.ts';
 import { agent, ended, started } from '../cli/support.ts';
 import { Team } from './team.ts';
@@ -98,5 +103,119 @@ describe('why a model ended its answer', () => {
     expect(cutAfter([began, agent(2, 'pm', 'x', whole), agent(3, 'pm', 'y', cut), ended(4, 'pm')])).toEqual([
       { agent: 'pm', by: 'length' },
     ]);
+  });
+});
+
+const failure = { code: 'MODEL_TIMEOUT', message: 'no answer\nwithin 30 s' };
+
+test('the text and the failure of a failed answer are read back as they were written', () => {
+  const texts = fc.oneof(
+    fc.string(),
+    fc.constantFrom('', '\n', 'a\n', 'LLM_ERROR {"code":"FALSE","message":""}'),
+  );
+  fc.assert(
+    fc.property(texts, fc.string(), fc.string(), (text, code, message) => {
+      expect(splitFailedAnswer(failedAnswer({ code, message }, text))).toEqual({
+        text,
+        failure: { code, message },
+      });
+    }),
+  );
+});
+
+test.each([
+  ['a notation in the middle of the text', 'I saw\nLLM_ERROR {"code":"X","message":""}\nin a log'],
+  ['words after the notation', 'LLM_ERROR means failure'],
+  ['a null', 'LLM_ERROR null'],
+])('%s is text, not a failure', (_, content) => {
+  expect(splitFailedAnswer(content)).toEqual({ text: content, failure: null });
+});
+
+test.each([
+  ['that is not JSON', '{broken', { code: 'LLM_ERROR', message: '{broken' }],
+  ['without a code', '{"message":"lost"}', { code: 'LLM_ERROR', message: 'lost' }],
+])('an imported failure %s is shown as far as it is known', (_, json, expected) => {
+  expect(splitFailedAnswer(`text\n\nLLM_ERROR ${json}`)).toEqual({ text: 'text', failure: expected });
+});
+
+test('an answer that quotes a failure and did not fail is shown whole', () => {
+  const content = failedAnswer(failure, 'quoted');
+  expect(splitMessage({ content, partType: 'text' })).toEqual({ text: content, failure: null });
+  expect(splitMessage({ content, partType: 'error' })).toEqual({ text: 'quoted', failure });
+  expect(splitMessage({ content: null, partType: 'text' })).toEqual({ text: '', failure: null });
+});
+
+const NOTICE = '=== CONTINUE YOUR ANSWER ===';
+
+function paused(content: string | null = 'A beginning'): World {
+  const world = new World().posted('go');
+  world.answer(world.callOf('pm'), content, [], 'pause');
+  return world;
+}
+
+describe('a paused answer', () => {
+  it.each([
+    ['pause_turn', 'pause'],
+    ['model_context_window_exceeded', 'length'],
+    ['RECITATION', 'content_filter'],
+  ])('the reason %s of a provider is kept as %s', (given, kept) => {
+    expect(finishReasonOf(given)).toBe(kept);
+  });
+
+  it('the same turn continues a paused answer, and its request ends with a notice after the answer', () => {
+    const world = paused();
+    const messages = messagesOf(world.view('pm'));
+    expect(messages.slice(-2)).toMatchObject([
+      { role: 'assistant', content: 'A beginning' },
+      { content: expect.stringContaining(NOTICE) },
+    ]);
+    const before = world.entries.length;
+    world.answer(world.callOf('pm'), 'The end.');
+    expect(world.entries.slice(before).map(({ type }) => type)).toEqual([
+      'message',
+      'title-set',
+      'turn-ended',
+    ]);
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('a paused answer is continued after a crash, with the same messages', () => {
+    const world = paused();
+    const messages = messagesOf(world.view('pm'));
+    world.crash();
+    expect(messagesOf(world.view('pm'))).toEqual(messages);
+    world.answer(world.callOf('pm'), 'The end.');
+    expect(world.conversation.state.agents.pm?.turn).toBeNull();
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('a repeated report of a paused answer changes nothing', () => {
+    const world = new World().posted('go');
+    const { agent, turnId } = world.callOf('pm');
+    const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
+    const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
+    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.askedAt ?? -1 };
+    const first = world.do({ type: 'model-answered', ...report, answer });
+    expect(first.effects).toMatchObject([{ type: 'call-model' }]);
+    expect(world.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);
+  });
+
+  it('a steered message is delivered before the paused turn continues', () => {
+    const world = new World().posted('go');
+    world.post('and quickly');
+    const { entries } = world.answer(world.callOf('pm'), 'A beginning', [], 'pause');
+    expect(entries.map(({ type }) => type)).toEqual(['message', 'message-delivered']);
+    expect(messagesOf(world.view('pm')).at(-1)).toMatchObject({ role: 'user', content: 'and quickly' });
+  });
+
+  it('a paused answer of a stopped agent ends its turn', () => {
+    const world = new World().posted('go');
+    const call = world.callOf('pm');
+    world.post('stop that', { delivery: 'interrupt' });
+    world.answer(call, 'A beginning', [], 'pause');
+    expect(world.entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'aborted')).toBe(
+      true,
+    );
+    expect(checkLaws(world.entries)).toEqual([]);
   });
 });

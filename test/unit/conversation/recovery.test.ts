@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import {
+  auditedOutcomes,
+  checkAudit,
+  checkLaws,
+  mayHaveRunSince,
+  recordsOfBackup,
+} from '../../../src/conversation/index.ts';
 import { OPERATOR } from './random-steps.ts';
+import { ToolTeam } from './tool-life.ts';
 import { expectAsRuled, messagesOf, rulesFor, typesOf, World } from './world.ts';
 
 describe('a crash', () => {
@@ -86,4 +94,101 @@ describe('the view of a live conversation', () => {
     }
     expect(messagesOf(view.build())).toEqual(whole);
   });
+});
+
+type Word = 'requested' | 'started' | 'completed';
+const TYPES = {
+  requested: 'ToolCallRequested',
+  started: 'ToolCallStarted',
+  completed: 'ToolCallCompleted',
+} as const;
+
+/** `a` and `b` are two calls of one entry. `A` is the call of another entry at the position of `a`. */
+const PLACES = { a: [3, 0], b: [3, 1], A: [5, 0] } as const;
+
+function record(text: string) {
+  const [name, word] = text.split(' ') as [keyof typeof PLACES, Word];
+  const [entry, position] = PLACES[name];
+  const result = word === 'completed' ? { result: `result of ${name}` } : {};
+  return { type: TYPES[word], call: { entry, position }, tool: 'shell', ...result };
+}
+
+function outcomes(records: readonly string[], isFinal: boolean): string[] {
+  return auditedOutcomes(records.map(record), isFinal).map(({ index, position, content }) => {
+    const found = Object.entries(PLACES).find(([, place]) => place[0] === index && place[1] === position);
+    return `${found?.[0]}: ${content ?? 'did not run'}`;
+  });
+}
+
+describe('the outcomes that the audit log proves', () => {
+  it.each<[readonly string[], readonly string[]]>([
+    [[], []],
+    [['a requested'], ['a: did not run']],
+    [['a requested', 'a started'], []],
+    [['a requested', 'a started', 'a completed'], ['a: result of a']],
+    [
+      ['a requested', 'a requested'],
+      ['a: did not run', 'a: did not run'],
+    ],
+    [['a requested', 'a started', 'a requested'], []], // Requested again: the first start may have taken effect.
+    [['a started'], []],
+    [['a completed'], ['a: result of a']],
+    [['a requested', 'a completed'], ['a: result of a']], // In a damaged log only the result of the call is known.
+    [['a requested', 'b requested', 'a started'], ['b: did not run']],
+    [['A requested', 'a requested', 'a started'], ['A: did not run']],
+  ])('the final audit log %j proves the outcomes %j', (records, expected) => {
+    expect(outcomes(records, true)).toEqual(expected);
+    expect(outcomes(records, false)).toEqual(expected.filter((text) => !text.includes('did not run')));
+  });
+});
+
+const AT = { newId: () => `new-${Math.random()}`, createdAt: '2026-11-26T02:15:00.000Z' };
+
+function held(team: ToolTeam): string[] {
+  const { entries } = team.conversation;
+  const starts = mayHaveRunSince(entries, AT);
+  expect(checkLaws([...entries, ...starts])).toEqual([]);
+  expect(mayHaveRunSince([...entries, ...starts], AT)).toEqual([]);
+  return starts.map(({ toolName = '' }) => toolName);
+}
+
+describe('RESTORED-1: the risky calls of a copied log that may have run since', () => {
+  it('are those that needed no decision of a person any more, also after a safe call that runs', () => {
+    const team = ToolTeam.calling('safe1', 'gated', 'risky', 'safe2');
+    expect(held(team)).toEqual([]); // nothing starts after a call that waits for an approval
+    team.answerApproval('gated', 'approve');
+    expect(held(team)).toEqual(['gated', 'risky']);
+    team.done('safe1');
+    expect(held(team)).toEqual(['risky']); // the gated one is started
+  });
+
+  it('are none in a turn that is over, that waits, or that asked a person or another agent', () => {
+    const over = ToolTeam.calling('risky');
+    over.done('risky');
+    expect(held(over)).toEqual([]);
+    expect(held(ToolTeam.calling('gated', 'risky'))).toEqual([]);
+    expect(held(ToolTeam.calling(['ask', { question: 'which?' }]))).toEqual([]);
+  });
+});
+
+it('RESTORED-2: the audit log of a copy proves nothing about open calls without a result, nor about later starts', () => {
+  const team = ToolTeam.calling('safe1', 'risky1', 'risky2');
+  team.done('safe1');
+  const { entries } = team.conversation;
+  const index = entries.findIndex((entry) => entry.type === 'message' && entry.tool_calls !== undefined);
+  const record = (type: string, position: number, tool: string, result?: string) => ({
+    ...{ type, call: { entry: index, position }, tool },
+    ...(result === undefined ? {} : { result }),
+  });
+  const run = (position: number, tool: string, result?: string) => [
+    record('ToolCallRequested', position, tool),
+    record('ToolCallStarted', position, tool),
+    ...(result === undefined ? [] : [record('ToolCallCompleted', position, tool, result)]),
+  ];
+  const first = run(0, 'safe1', 'did safe1');
+  const later = run(2, 'risky2', 'done after the copy of the log');
+  expect(recordsOfBackup(entries, [...first, ...run(1, 'risky1'), ...later])).toEqual(first);
+  const known = run(1, 'risky1', 'did risky1');
+  expect(recordsOfBackup(entries, [...first, ...known, ...later])).toEqual([...first, ...known]);
+  expect(checkAudit(entries, recordsOfBackup(entries, [...first, ...known, ...later]))).toEqual([]);
 });

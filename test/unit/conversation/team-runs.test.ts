@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { availableTools } from '../../../src/conversation/index.ts';
+import { availableTools, Conversation, type Workflow } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
-import { kinds, PERSON, Team } from './team.ts';
+import { kinds, PERSON, SHIP_IT, TALK, Team } from './team.ts';
 
 const done = (outcome: string, summary = 'as said') => ['complete_node', { outcome, summary }] as const;
 
@@ -277,5 +277,289 @@ describe('the title', () => {
     team.post('another');
     team.act('pm', 'aye');
     expect(typed(team.entries, 'title-set')).toHaveLength(1);
+  });
+});
+
+/** A log that begins with a run whose first node triggered its agent. */
+function earlierRun(): Team {
+  const team = new Team();
+  team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+  const log = team.entries.map((entry) => {
+    if (entry.type !== 'node-entered') return entry;
+    const { agent, ...rest } = entry;
+    return { ...rest, to: [agent ?? expect.unreachable()] };
+  });
+  team.conversation = new Conversation(team.rules, log);
+  team.do({ type: 'recover' });
+  return team;
+}
+
+describe('a run', () => {
+  it.each([
+    ['in a new conversation', () => new Team()],
+    ['after an exchange', afterExchange],
+  ])('a run without an input %s waits for the next message to its agent, after a crash too', (_, begin) => {
+    const team = begin();
+    const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered']);
+    expect(entries[2]).toMatchObject({ node: 'plan', agent: 'pm' });
+    expect(entries[2]).not.toHaveProperty('to');
+    expect(effects).toEqual([]);
+    team.crash();
+    expect(team.conversation.state.run).toMatchObject({ node: 'plan', agent: 'pm', awaitsInput: true });
+    team.post('for people', { includeInContext: false });
+    team.post('@dev are you there?');
+    team.act('dev', 'yes');
+    expect(team.turn('pm')).toBeNull();
+    expect(team.conversation.state.run).toHaveProperty('awaitsInput');
+
+    expect(team.post('Build me a clock').reply).toMatchObject({ agents: ['pm'] });
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
+    expect(team.request('pm').at(-1)?.[1]).toContain('Build me a clock');
+    team.act('pm', null, done('planned'));
+    expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+    expect(team.callOf('dev')).toBeDefined();
+  });
+
+  it('a run that waits for its input still waits after its agent completed a delegation', () => {
+    const team = new Team().posted('@dev go');
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.act('dev', null, ['delegate', { to: 'pm', request: 'when?' }]);
+    team.act('pm', 'tomorrow');
+    expect(team.result('delegate')).toBe('tomorrow');
+    expect(team.conversation.state.run).toHaveProperty('awaitsInput');
+    team.act('dev', 'tomorrow then');
+    team.post('build a clock');
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+  });
+
+  it('a run with an input begins with it, in one append, whatever messages came before', () => {
+    for (const team of [new Team(), afterExchange()]) {
+      const command = { type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON } as const;
+      const { entries } = team.do({ ...command, input: '@dev knows: build a clock' });
+      expect(kinds(entries)).toEqual([
+        'mode-entered',
+        'run-started',
+        'node-entered',
+        `user ${PERSON.id}`,
+        'turn-started pm',
+      ]);
+      expect(entries[3]).toMatchObject({ author: PERSON, to: ['pm'], mode: 'run' });
+      expect(entries[4]).toMatchObject({ trigger: [entries[3]?.index] });
+      expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    }
+  });
+
+  it('the input of a run gives a busy agent a turn of its own, and answers no open question', () => {
+    const team = new Team().posted('go');
+    team.act('pm', null, ['ask', { question: 'where?' }]);
+    const input = { type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON, input: 'a clock' } as const;
+    expect(team.do(input).effects).toEqual([]);
+    const at = team.last('message').index;
+    team.post('there');
+    expect(team.result('ask')).toBe('there');
+    team.act('pm', 'fine');
+    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [at] });
+  });
+
+  it.each([
+    ['of its first agent, with no agent named', 'pm', 'there', {}, true],
+    ['of its first agent, to the agent by name', 'pm', '@pm there', {}, true],
+    ['of its first agent, with a delivery of its own', 'pm', 'there', { delivery: 'queue' }, true],
+    ['of its first agent, also addressed to another agent', 'pm', '@pm @qa there', {}, true],
+    ['of another agent', 'dev', 'there', {}, true],
+    ['of another agent, also addressed to its first agent', 'dev', '@pm @dev there', {}, false],
+  ] as const)(
+    'a run that waits for its input handles the answer to a question %s',
+    (_, asker, words, more, waits) => {
+      const team = new Team().posted(`@${asker} go`);
+      team.act(asker, null, ['ask', { question: 'where?' }]);
+      team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+      team.post(words, more);
+      expect(team.result('ask')).toBe(words);
+      const { run } = team.conversation.state;
+      expect(run?.awaitsInput ?? false).toBe(waits);
+      team.crash();
+      expect(team.conversation.state.run?.awaitsInput ?? false).toBe(waits);
+      if (!waits) return;
+      team.act(asker, 'thanks');
+      expect(team.conversation.state.run).toMatchObject({ node: 'plan', awaitsInput: true });
+      team.post('@pm build a clock');
+      expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+      expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
+      team.act('pm', null, done('planned'));
+      expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+    },
+  );
+
+  it('a run in a log of an earlier version, without the first message, continues at its node', () => {
+    const team = earlierRun();
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    expect(team.callOf('pm')).toBeDefined();
+    team.act('pm', null, done('planned'));
+    expect(team.callOf('dev')).toBeDefined();
+  });
+
+  it.each(['chat', 'agent'] as const)('mode %s refuses a workflow and an input', (mode) => {
+    for (const more of [{ workflow: 'talk' }, { input: 'a clock' }])
+      expect(new Team().do({ type: 'set-mode', mode, ...more, by: PERSON })).toMatchObject({
+        entries: [],
+        reply: { refusal: { code: 'INVALID_FIELD', message: expect.stringContaining(`mode ${mode} takes`) } },
+      });
+  });
+
+  it('a run without a message of a person gives the conversation no title', () => {
+    const team = earlierRun();
+    team.act('pm', 'well', done('planned'));
+    expect(team.conversation.state.title).toBeNull();
+  });
+});
+
+const start = { workflow: 'ship-it', id: 'begin' };
+
+describe('a post with a workflow', () => {
+  it('a post with a workflow starts the run with its text as input in one append, even if it mentions agents and others are busy', () => {
+    const busy = new Team().posted('@pm what time is it?');
+    for (const team of [new Team(), busy]) {
+      const { entries, reply } = team.post('@dev knows: build a clock', start);
+      expect(kinds(entries).slice(0, 4)).toEqual([
+        'mode-entered',
+        'run-started',
+        'node-entered',
+        'user alice',
+      ]);
+      expect(entries[3]).toMatchObject({ ...start, to: ['pm'], mode: 'run', delivery: 'queue' });
+      expect(entries[1]).toMatchObject({ author: { id: 'alice' } });
+      expect(reply).toMatchObject({ kind: 'posted', index: entries[3]?.index, agents: ['pm'] });
+      expect(team.conversation.state.run).toMatchObject({ workflowId: 'ship-it', node: 'plan' });
+      expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+      if (team === busy) team.act('pm', 'late');
+      expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [entries[3]?.index] });
+    }
+  });
+
+  it('a repeated post with a workflow starts nothing, also after a crash and after the run has ended', () => {
+    const team = new Team().posted('build a clock', start);
+    const again = () => team.post('build a clock', start);
+    expect(again()).toMatchObject({ entries: [], reply: { duplicate: true, index: 3 } });
+    team.crash();
+    expect(again()).toMatchObject({ entries: [], reply: { duplicate: true, index: 3 } });
+    team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
+    expect(again()).toMatchObject({ entries: [], reply: { duplicate: true, index: 3 } });
+    expect(team.entries.filter(({ type }) => type === 'run-started')).toHaveLength(1);
+  });
+
+  it('a post with a workflow and the id of a message without one, or with another one, is refused', () => {
+    const team = new Team().posted('build a clock', start);
+    for (const workflow of [undefined, 'talk'])
+      expect(team.post('build a clock', { id: 'begin', ...(workflow && { workflow }) }).reply).toMatchObject({
+        refusal: { code: 'ID_CONFLICT', message: expect.stringContaining('another "workflow"') },
+      });
+  });
+
+  it('a post with a workflow is refused while a run is active, with its node and the known workflows', () => {
+    const team = new Team().posted('build a clock', start);
+    for (const workflow of ['ship-it', 'talk'])
+      expect(team.post('and a lamp', { workflow })).toMatchObject({
+        entries: [],
+        reply: {
+          refusal: {
+            code: 'RUN_CONFLICT',
+            message: 'a run of ship-it is active in this conversation, at the node plan',
+            hint: expect.stringContaining('workflows: ship-it, talk'),
+          },
+        },
+      });
+    team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
+    expect(team.post('and a lamp', { workflow: 'talk' }).reply).toMatchObject({ kind: 'posted' });
+  });
+
+  it.each([
+    [{ workflow: 'none' }, 'UNKNOWN_WORKFLOW', 'there is no workflow none'],
+    [
+      { ...start, to: ['dev'], delivery: 'interrupt' as const },
+      'INVALID_FIELD',
+      'field workflow: it cannot be combined with to, delivery interrupt',
+    ],
+    [
+      { ...start, includeInContext: false },
+      'INVALID_FIELD',
+      'field workflow: it cannot be combined with includeInContext false',
+    ],
+  ])('a post with the fields %j is refused as a whole', (more, code, message) => {
+    const team = new Team();
+    const { entries, reply } = team.post('build a clock', more);
+    expect(entries).toEqual([]);
+    expect(reply).toMatchObject({ kind: 'refused', refusal: { code, message } });
+    expect(team.entries).toEqual([]);
+  });
+
+  it('a post with a workflow answers no open question', () => {
+    const team = new Team().posted('go');
+    team.act('pm', null, ['ask', { question: 'where?' }]);
+    team.post('a clock', { workflow: 'talk' });
+    expect(team.turn('pm')?.openCalls).toHaveLength(1);
+    team.post('there');
+    expect(team.result('ask')).toBe('there');
+  });
+});
+
+type Options = ConstructorParameters<typeof Team>[0];
+
+const { build: _, ...nodes } = SHIP_IT.nodes;
+const WITHOUT_BUILD: Workflow = { ...SHIP_IT, nodes };
+
+/** What the configuration lacks after the restart, and the reason in the log. */
+const REMOVED: readonly [string, Options, string][] = [
+  ['its agent', { slugs: ['pm', 'qa'] }, 'agent dev was removed from the configuration'],
+  ['its workflow', { workflows: [TALK] }, 'workflow ship-it was removed from the configuration'],
+  ['its node', { workflows: [WITHOUT_BUILD] }, 'node build of ship-it was removed from the configuration'],
+];
+
+/** A run at the node of dev, whose turn has ended without an outcome. */
+function atIdleNode(): Team {
+  const team = new Team();
+  team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by: PERSON });
+  team.act('pm', null, done('planned'));
+  team.act('dev', 'not yet');
+  expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+  return team;
+}
+
+function restarted(team: Team, options: Options): Team {
+  const later = new Team(options, false);
+  later.conversation = new Conversation(later.rules, [...team.entries]);
+  return later;
+}
+
+describe('a run that needs something that was removed from the configuration', () => {
+  it.each(REMOVED)('recovery ends the run once, with the reason: %s', (_what, options, summary) => {
+    const later = restarted(atIdleNode(), options);
+    const { entries } = later.do({ type: 'recover' });
+    expect(kinds(entries)).toEqual(['run-ended', 'mode-entered']);
+    expect(entries[0]).toMatchObject({ author: { kind: 'system' }, outcome: 'aborted', summary });
+    expect(later.conversation.state).toMatchObject({ mode: 'agent', run: null });
+    expect(later.do({ type: 'recover' }).entries).toEqual([]);
+  });
+
+  it('recovery ends the run before it resumes the running turn, which then has no node', () => {
+    const team = new Team();
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by: PERSON });
+    team.act('pm', null, done('planned'));
+    const later = restarted(team, { workflows: [TALK] });
+    expect(kinds(later.do({ type: 'recover' }).entries)).toEqual([
+      'run-ended',
+      'mode-entered',
+      'turn-started dev',
+    ]);
+    later.act('dev', null, done('built'));
+    expect(later.result('complete_node')).toContain('NO_NODE');
+  });
+
+  it('the run stays at its node while agent, workflow and node exist', () => {
+    const later = restarted(atIdleNode(), { workflows: [SHIP_IT] });
+    expect(later.do({ type: 'recover' }).entries).toEqual([]);
+    expect(later.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
+import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 /** POSTS-7 over restarts: what a world is left with when its process ends, the next one begins with. */
@@ -219,5 +220,212 @@ describe('a post that may end the daemon', () => {
     await vi.advanceTimersByTimeAsync(2_500);
     expect(disk.documents.get('attempts')).toMatchObject({ posts: [{ sequence: 1, begun: 3 }] });
     world.shutdown.abort();
+  });
+});
+
+/** Of several daemons: `shared-posts.test.ts`. */
+describe('a suspect of one daemon', () => {
+  const position = { stream: 's1', sequence: 1 };
+  const disk = createMemoryDisk();
+  let world: World;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    Object.assign(disk, createMemoryDisk());
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await world.end();
+  });
+
+  /** The post as it is delivered by a daemon that finds so many attempts at it. */
+  async function deliver(begun: number): Promise<void> {
+    const posts = [{ sequence: position.sequence, begun }];
+    world = createWorld({ disk, attempts: { stream: position.stream, posts } });
+    const delivery = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'hello' }, { position });
+    await world.posts.deliver(delivery);
+  }
+  const messages = async () =>
+    (await world.entries()).filter(({ type }) => type === 'message').map(({ id }) => id);
+
+  it('becomes a dead letter after five attempts, which says why', async () => {
+    await deliver(5);
+    expect(world.bus.dead).toMatchObject([
+      {
+        refused: {
+          code: 'DECISION_FAILED',
+          message: 'the daemon ended while it decided on it, 5 times',
+          hint: expect.stringContaining('report it'),
+        },
+      },
+    ]);
+    expect(await messages()).toEqual([]);
+  });
+
+  it('is no dead letter when the log has it', async () => {
+    await deliver(0);
+    await world.end();
+    const again = deliver(5);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await again;
+    expect(world.bus.dead).toEqual([]);
+    expect(await messages()).toEqual(['m1']);
+  });
+
+  it('is tried again before that, later', async () => {
+    const trying = deliver(4);
+    await vi.advanceTimersByTimeAsync(2_900);
+    expect([...disk.logs.keys()]).toEqual([]);
+    await vi.advanceTimersByTimeAsync(200);
+    await trying;
+    expect(await messages()).toEqual(['m1']);
+  });
+
+  it('does not wait when one attempt came to no end', async () => {
+    await deliver(1);
+    expect(await messages()).toEqual(['m1']);
+  });
+
+  it('stays in the stream when the daemon stops before it is tried', async () => {
+    const trying = expect(deliver(4)).rejects.toMatchObject({ code: 'STOPPING' });
+    await vi.advanceTimersByTimeAsync(10);
+    world.shutdown.abort();
+    await trying;
+    expect([world.bus.dead, [...disk.logs.keys()]]).toEqual([[], []]);
+  });
+});
+
+describe('what the last daemon was deciding on when it ended', () => {
+  const last = { stream: 's1', sequences: [4, 6] };
+  const left = ({ attempts, ...more }: { attempts?: object; deciding?: null } = {}) => {
+    const disk = createMemoryDisk();
+    Object.assign(disk, { deciding: last }, more);
+    if (attempts) disk.documents.set('attempts', attempts);
+    return disk;
+  };
+  const count = (attempts: Attempts, ...sequences: number[]) =>
+    sequences.map((sequence) => attempts.before({ stream: 's1', sequence }));
+
+  it('counts once more, durably, and nothing else does', async () => {
+    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
+    const disk = left({ attempts: known });
+    const attempts = await Attempts.open(createMemoryStore(disk));
+    expect(count(attempts, 4, 5, 6)).toEqual([3, 0, 1]);
+    expect(disk.deciding).toBeNull();
+    expect(disk.documents.get('attempts')).toEqual({
+      stream: 's1',
+      posts: [
+        { sequence: 4, begun: 3 },
+        { sequence: 6, begun: 1 },
+      ],
+    });
+  });
+
+  it('counts in its own life of the stream', async () => {
+    const disk = left({ attempts: { stream: 's0', posts: [{ sequence: 4, begun: 4 }] } });
+    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([1, 1]);
+  });
+
+  it('is nothing after any other end', async () => {
+    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
+    const disk = left({ deciding: null, attempts: known });
+    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([2, 0]);
+    expect(disk.documents.get('attempts')).toEqual(known);
+  });
+
+  it('is not known to the one after that when this one survived it', async () => {
+    const posts = Array.from({ length: 20 }, (_, n) => ({ sequence: n + 10, begun: 2 }));
+    const disk = left({ attempts: { stream: 's1', posts } });
+    const store = createMemoryStore(disk);
+    const attempts = await Attempts.open(store);
+    const save = vi.spyOn(store, 'saveIngressAttempts');
+    for (let sequence = 1; sequence < 29; sequence++) attempts.survived({ stream: 's1', sequence });
+    await expect
+      .poll(() => disk.documents.get('attempts'))
+      .toMatchObject({ posts: [{ sequence: 29, begun: 2 }] });
+    expect(save).toHaveBeenCalledTimes(2); // the first, and all others at once
+    await store.close();
+    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6, 10, 29)).toEqual([0, 0, 0, 2]);
+  });
+
+  it('costs posts without a count no save', async () => {
+    const store = createMemoryStore(left({ deciding: null }));
+    const save = vi.spyOn(store, 'saveIngressAttempts');
+    const attempts = await Attempts.open(store);
+    attempts.readFrom('s1');
+    attempts.survived({ stream: 's1', sequence: 4 });
+    attempts.settledUpTo({ stream: 's1', sequence: 4 });
+    expect(save).not.toHaveBeenCalled();
+  });
+
+  it('is survived all the same where that cannot be kept', async () => {
+    const store = createMemoryStore(left());
+    const attempts = await Attempts.open(store);
+    const save = vi.spyOn(store, 'saveIngressAttempts');
+    save.mockRejectedValue(new Error('ENOSPC: no space left'));
+    attempts.survived({ stream: 's1', sequence: 4 });
+    await expect.poll(() => save.mock.calls.length).toBe(1);
+    expect(count(attempts, 4, 6)).toEqual([0, 1]);
+  });
+
+  it('is known to the next daemon where its count cannot be kept', async () => {
+    const store = createMemoryStore(left());
+    store.saveIngressAttempts = () => Promise.reject(new Error('ENOSPC: no space left'));
+    expect(count(await Attempts.open(store), 4, 6)).toEqual([1, 1]);
+  });
+});
+
+describe('suspects of one daemon', () => {
+  const stopping = new AbortController();
+  const suspect = (attempts: Attempts, sequence: number) =>
+    attempts.suspect({ stream: 's1', sequence })?.again ?? expect.fail('it is no suspect');
+  const withCounts = (...counts: number[]) => {
+    const posts = counts.map((begun, n) => ({ sequence: n + 1, begun }));
+    return new Attempts(createMemoryStore(), { stream: 's1', posts });
+  };
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('are tried in the order in which their time comes, also where one of them takes long', async () => {
+    const attempts = withCounts(4, 1, 3, 2, 2);
+    const seen: number[] = [];
+    const all = [1, 2, 3, 4, 5].map((sequence) =>
+      suspect(attempts, sequence)(async () => {
+        seen.push(sequence);
+        if (sequence === 2) await new Promise((resolve) => setTimeout(resolve, 10_000));
+      }, stopping.signal),
+    );
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(seen).toEqual([2]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all(all);
+    expect(seen).toEqual([2, 4, 5, 3, 1]);
+  });
+
+  it('have waited since they came, though something else stood before them', async () => {
+    const again = suspect(withCounts(3), 1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    const attempt = vi.fn(async () => undefined);
+    await again(attempt, stopping.signal);
+    expect(attempt).toHaveBeenCalledOnce();
+  });
+
+  it('are not tried any more when the daemon is stopped while one is', async () => {
+    const attempts = withCounts(1, 1);
+    const stopped = new AbortController();
+    let end = (): void => undefined;
+    const first = suspect(attempts, 1)(() => new Promise((resolve) => (end = resolve)), stopped.signal);
+    const attempt = vi.fn(async () => undefined);
+    const second = expect(suspect(attempts, 2)(attempt, stopped.signal)).rejects.toMatchObject({
+      code: 'STOPPING',
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    stopped.abort();
+    end();
+    await Promise.all([first, second]);
+    expect(attempt).not.toHaveBeenCalled();
   });
 });

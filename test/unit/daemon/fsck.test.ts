@@ -1,6 +1,6 @@
-import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
@@ -8,31 +8,34 @@ import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { Log } from '../agents/support.ts';
 
-describe('fsck of a data directory', () => {
-  const data = folderPerTest();
+const data = folderPerTest();
 
-  function talk(): Entry[] {
-    const log = new Log();
-    log.answer('pm', log.start('pm', log.person('one')), 'two');
-    return [...log.entries];
-  }
+function talk(): Entry[] {
+  const log = new Log();
+  log.answer('pm', log.start('pm', log.person('one')), 'two');
+  return [...log.entries];
+}
 
-  /** A data directory as a daemon leaves it. */
-  async function keep(entries: readonly Entry[], id = 'work'): Promise<void> {
-    const store = await openFileStore(data);
-    const { log } = await store.open(id);
-    await log.append(0, entries);
+/** A data directory as a daemon leaves it. */
+async function keep(entries: readonly Entry[], id = 'work', projected = true): Promise<void> {
+  const store = await openFileStore(data);
+  const { log } = await store.open(id);
+  await log.append(0, entries);
+  if (projected) {
     const state = stateOf(entries);
     await store.saveRow(rowOf(id, state, entries));
     await store.saveState(id, { id, ...state });
-    await store.initialiseMarks();
-    await log.close();
-    await store.close();
   }
+  await store.initialiseMarks();
+  await log.close();
+  await store.close();
+}
 
-  const file = (name: string, id = 'work') => join(data, 'conversations', id, name);
-  const run = (repair = false, conversation?: string) =>
-    fsck({ dataDirectory: data, repair, ...(conversation && { conversation }) });
+const file = (name: string, id = 'work') => join(data, 'conversations', id, name);
+const run = (repair = false, conversation?: string) =>
+  fsck({ dataDirectory: data, repair, ...(conversation && { conversation }) });
+
+describe('fsck of a data directory', () => {
   const kinds = (reports: readonly FsckReport[]) =>
     reports.flatMap(({ findings }) =>
       findings.map(({ kind, repaired }) => (repaired ? `${kind}, repaired` : kind)),
@@ -188,5 +191,182 @@ describe('fsck of a data directory', () => {
       code: 'NOT_FOUND',
       message: expect.stringContaining('there is no conversation nobody'),
     });
+  });
+});
+
+/** Data directories changed by a person or a broken disk: each fault is reported, and hides no other. */
+describe('fsck of files that no daemon writes', () => {
+  beforeEach(() => keepLog(talk(), 'sound'));
+  const keepLog = (entries: readonly Entry[], id?: string) => keep(entries, id, false);
+  const texts = (reports: readonly FsckReport[]) =>
+    reports.flatMap(({ conversation, findings }) =>
+      findings.map(({ kind, text }) => `${conversation} ${kind}: ${text}`),
+    );
+
+  it.each<[string, Record<string, unknown>, RegExp]>([
+    ['a kind that its fields do not fit', { type: 'message', content: 5 }, /entry 4 is invalid: /],
+    [
+      'calls that are none',
+      { type: 'message', role: 'assistant', content: null, tool_calls: 5 },
+      /tool_calls/,
+    ],
+    ['a cursor that is none', { type: 'turn-ended', turnId: 't', agent: 'pm' }, /entry 4 is invalid: /],
+    ['an author without a kind', { type: 'hologram', author: {} }, /author: invalid/],
+    [
+      'a summary of more than there can be',
+      { type: 'summary', agent: 'pm', entries: [[0, 2 ** 52]], fromIndex: 0, toIndex: 2 ** 52, content: 's' },
+      /entry 4: the summary names ranges that are not ascending and before it/,
+    ],
+  ])('names the entry that has %s, and checks the others', async (_, fields, text) => {
+    const entry = {
+      index: 4,
+      id: 'odd',
+      createdAt: '',
+      author: { kind: 'agent', id: 'pm', name: 'Pm' },
+      ...fields,
+    };
+    await keepLog([...talk(), entry as unknown as Entry]);
+    const reports = await run();
+    expect(reports.map(({ conversation }) => conversation)).toEqual(['sound', 'work']);
+    expect(texts(reports)[0]).toMatch(text);
+    expect(reports[0]?.findings).toEqual([]);
+  });
+
+  it('accepts an entry type of a newer minor version', async () => {
+    const author = { kind: 'system', id: 'parley', name: 'Parley' };
+    const entry = { index: 4, id: 'new', createdAt: '', type: 'hologram', author, more: [1] };
+    await keepLog([...talk(), entry as unknown as Entry]);
+    expect(texts(await run())).toEqual([]);
+  });
+
+  it('names each file that it cannot read, and continues', async () => {
+    await keepLog(talk());
+    await keepLog(talk(), 'folder');
+    await keepLog(talk(), 'link');
+    await mkdir(file('audit.jsonl'));
+    await writeFile(file('outputs'), '');
+    for (const id of ['folder', 'link']) await rm(file('log.jsonl', id));
+    await mkdir(file('log.jsonl', 'folder'));
+    await symlink('nowhere', file('log.jsonl', 'link'));
+    await rm(join(data, 'open'), { recursive: true });
+    await writeFile(join(data, 'open'), '');
+    expect(texts(await run())).toEqual([
+      expect.stringMatching(/^folder damage: .*log\.jsonl cannot be read: it is no plain file/),
+      expect.stringMatching(/^link damage: .*log\.jsonl/),
+      expect.stringMatching(/^sound unreadable: open\/ cannot be read: /),
+      expect.stringMatching(/^work unreadable: audit\.jsonl cannot be read: /),
+      expect.stringMatching(/^work unreadable: open\/ cannot be read: /),
+      expect.stringMatching(/^work unreadable: outputs\/ cannot be read: /),
+    ]);
+  });
+
+  it('accepts only valid records of the audit log', async () => {
+    await keepLog(talk());
+    await writeFile(file('audit.jsonl'), 'null\n5\n[]\n{"type":"ToolCallStarted","call":null}\nhalf');
+    expect(texts(await run())).toEqual(
+      [1, 2, 3, 4].map((line) => `work audit: line ${line} of audit.jsonl is not a record`),
+    );
+  });
+
+  it('reports a listed conversation without a log that was not deleted; a repair removes it from the list', async () => {
+    const row = { ...rowOf('gone', stateOf(talk()), talk()) };
+    const index = join(data, 'conversations', 'index.json');
+    await writeFile(index, JSON.stringify({ rows: [row] }));
+    expect(texts(await run())).toEqual(['gone row: its row in index.json names 4 entries; the log has 0']);
+    expect((await run(true))[0]?.findings).toMatchObject([{ kind: 'row', repaired: true }]);
+    expect(JSON.parse(await readFile(index, 'utf8'))).toEqual({ rows: [] });
+    await writeFile(index, JSON.stringify({ rows: [row] }));
+    const deleted = { deleted: [{ id: 'gone', stream: 's', sequence: 3 }] };
+    await writeFile(join(data, 'deleted.json'), JSON.stringify(deleted));
+    expect(texts(await run())).toEqual([
+      'gone deleted: its row in conversations/index.json remains from a deleted conversation',
+    ]);
+  });
+
+  it('accepts lower post sequences in a restored log, since its daemon has another stream', async () => {
+    const log = new Log();
+    for (const ingressSequence of [7, 2]) {
+      log.answer('pm', log.start('pm', log.person('one')), 'two');
+      Object.assign(log.entries.at(-4) ?? {}, { ingressSequence });
+    }
+    await keepLog([...log.entries]);
+    expect(texts(await run())).toEqual([]);
+  });
+
+  it('refuses data of another version, names it, and changes nothing', async () => {
+    const format = join(data, 'conversations', 'format.json');
+    await writeFile(format, '{"format":3,"writtenBy":"parleyd 3.0.0"}');
+    await expect(run()).rejects.toMatchObject({
+      code: 'DATA_FORMAT_UNKNOWN',
+      message: expect.stringContaining('parleyd 3.0.0'),
+    });
+  });
+});
+
+const MOVED = '.deleted-cix+7-20260101T000000000Z';
+
+describe('fsck of the remains of deleted conversations', () => {
+  beforeEach(() => keep(talk(), 'kept'));
+  const place = (...names: string[]) => join(data, 'conversations', ...names);
+  const tombstones = (...ids: string[]) =>
+    writeFile(
+      join(data, 'deleted.json'),
+      JSON.stringify({ deleted: ids.map((id) => ({ id, stream: 's', sequence: 3 })) }),
+    );
+  const found = (reports: readonly FsckReport[]) =>
+    reports.flatMap(({ conversation, findings }) =>
+      findings.map(({ kind, text, repaired }) => `${conversation} ${kind} ${repaired}: ${text}`),
+    );
+  const left = (path: string) => `${path} remains from a deleted conversation`;
+
+  it('finds a folder that a deletion moved away and did not remove; a repair removes it', async () => {
+    await mkdir(place(MOVED));
+    await writeFile(place(MOVED, 'log.jsonl'), 'a text');
+    const folder = left(`conversations/${MOVED}/`);
+    expect(found(await run())).toEqual([`CIX deleted false: ${folder}`]);
+    expect(found(await run(false, 'CIX'))).toEqual([`CIX deleted false: ${folder}`]);
+    expect(await readdir(place(MOVED))).toEqual(['log.jsonl']); // looking changes nothing
+    expect(found(await run(true))).toEqual([`CIX deleted true: ${folder}`]);
+    expect(await readdir(place())).not.toContain(MOVED);
+    expect(found(await run())).toEqual([]);
+  });
+
+  it('finds such a folder although its name contains no conversation id', async () => {
+    await mkdir(place('.deleted-odd name'));
+    expect(found(await run(true))).toEqual([
+      `.deleted-odd name deleted true: ${left('conversations/.deleted-odd name/')}`,
+    ]);
+  });
+
+  it('finds files and the row of a deleted conversation without a log; a repair removes them', async () => {
+    const row = rowOf('kept', stateOf(talk()), talk());
+    await writeFile(place('index.json'), JSON.stringify({ rows: [row, { ...row, id: 'gone' }] }));
+    await mkdir(place('gone', 'outputs'), { recursive: true });
+    await writeFile(place('gone', 'outputs', 'one.json'), 'a text');
+    await writeFile(place('gone', 'audit.jsonl'), '');
+    await tombstones('gone', 'other');
+    const all = ['conversations/gone/audit.jsonl', 'conversations/gone/outputs'];
+    const texts = [...all, 'its row in conversations/index.json'].map(left);
+    expect(found(await run())).toEqual(texts.map((text) => `gone deleted false: ${text}`));
+    expect(found(await run(true))).toEqual(texts.map((text) => `gone deleted true: ${text}`));
+    expect(await readdir(place())).not.toContain('gone');
+    expect(await readFile(place('index.json'), 'utf8')).not.toContain('gone');
+    expect(JSON.parse(await readFile(join(data, 'deleted.json'), 'utf8')).deleted).toHaveLength(2);
+    expect(await run()).toEqual([{ conversation: 'kept', findings: [] }]);
+  });
+
+  it('does not touch a conversation that began again after its deletion', async () => {
+    await tombstones('kept', 'opened');
+    await mkdir(place('opened'));
+    await writeFile(place('opened', 'log.jsonl'), ''); // a post is about to begin it
+    expect(await run(true)).toEqual([{ conversation: 'kept', findings: [] }]);
+    expect(await readFile(place('kept', 'log.jsonl'), 'utf8')).toContain('two');
+  });
+
+  it('does not report a deletion in progress', async () => {
+    await mkdir(place(MOVED));
+    const looking = run();
+    setTimeout(() => void rm(place(MOVED), { recursive: true }), 100);
+    expect(found(await looking)).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { makeDataDirectory } from '../../../src/daemon/compose/data-directory.ts';
 import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
 import { holdDirectory, openFileSource, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
@@ -39,4 +40,22 @@ describe('a data directory that is a file', () => {
       }
     },
   );
+});
+
+const failing = (code: string) => () =>
+  Promise.reject(Object.assign(new Error(`${code}: mkdir '/data'`), { code }));
+
+describe('a data directory that cannot be created', () => {
+  it.each([
+    ['ENOSPC', /^free space on the disk of the data directory/],
+    ['EDQUOT', /^free space on the disk of the data directory/],
+    ['EACCES', /change its permissions$/],
+  ])('for %s is refused with a hint', async (code, hint) => {
+    const made = makeDataDirectory('/data', failing(code));
+    await expect(made).rejects.toMatchObject({
+      code: 'DATA_DIRECTORY_UNWRITABLE',
+      message: expect.stringContaining(code),
+      hint: expect.stringMatching(hint),
+    });
+  });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Toolbox } from '../../../src/agents/index.ts';
-import { assembleOnce } from '../../../src/agents/requests/requests.ts';
+import type { Ruling, Toolbox } from '../../../src/agents/index.ts';
+import { assembleOnce, toolsOf } from '../../../src/agents/requests/requests.ts';
 import type { Config } from '../../../src/config/index.ts';
 import {
   availableTools,
@@ -12,7 +12,9 @@ import {
   settingAt,
 } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/team/team.ts';
+import { availabilityOf, riskOf, rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
+import { createToolbox } from '../../../src/tools/index.ts';
 import { runs } from '../../support/runs.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
@@ -176,5 +178,222 @@ describe('the description of its tools that an agent gets', () => {
         message: `you have no tool ${name}; you have reads, handoff`,
       });
     }
+  });
+});
+
+/** `mcp__<server>__*` wherever a tool is named. */
+
+const OFFERED = ['mcp__web__get', 'mcp__web__post', 'mcp__files__read', 'mcp__webhooks__send', 'shell'];
+const definition = (name: string) => ({ name, risk: 'risky' as const, description: name, parameters: {} });
+
+function boxOf(names: readonly string[] = OFFERED): Toolbox {
+  return {
+    definitions: () => new Map(names.map((name) => [name, definition(name)])),
+    check: () => null,
+    run: async () => ({ kind: 'aborted' }),
+    close: async () => undefined,
+  };
+}
+
+function listing(listed: readonly string[], tools: object = {}, nodeTools?: readonly string[]): Config {
+  const card = cardOf('dev', { tools: listed });
+  const node = { agent: 'dev', brief: 'Build.', outcomes: { done: 'end' } };
+  const nodes = { build: { ...node, ...(nodeTools && { tools: nodeTools }) } };
+  return {
+    agents: [{ ...card, model: 'default', persona: 'You build.', context: {} }],
+    roster: createRoster([card], 'dev'),
+    models: {},
+    prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'How to use tools.' },
+    workflows: [{ id: 'ship', start: 'build', nodes }],
+    tools: { risk: {}, policy: [], ...tools },
+  } as unknown as Config;
+}
+
+function ownedBy(config: Config, box = boxOf(), isInRun = false) {
+  const sources = requestSources(config, box);
+  const setup = sources.agents.get('dev');
+  if (!setup) throw new Error('no agent');
+  const run = { runId: 'r', workflowId: 'ship', node: 'build', agent: 'dev', before: null };
+  const setting = { phase: 'chat', mode: isInRun ? 'run' : 'agent', run: isInRun ? run : null };
+  return toolsOf(sources, setup, setting as never);
+}
+
+describe('a pattern for the tools of an MCP server', () => {
+  it('gives an agent every tool that the server offers now, and no tool of another server', () => {
+    expect(ownedBy(listing(['mcp__web__*', 'shell'])).offered).toEqual([
+      'mcp__web__get',
+      'mcp__web__post',
+      'shell',
+    ]);
+    const more = boxOf([...OFFERED, 'mcp__web__put']);
+    expect(ownedBy(listing(['mcp__web__*']), more).offered).toContain('mcp__web__put');
+    expect(ownedBy(listing(['mcp__web__p*', 'mcp__web__post'])).offered).toEqual(['mcp__web__post']);
+  });
+
+  it('is reported as missing while the server offers nothing', () => {
+    expect(ownedBy(listing(['mcp__web__*']), boxOf(['shell']))).toMatchObject({
+      offered: [],
+      missing: ['mcp__web__*'],
+    });
+  });
+
+  it.each<[readonly string[], readonly string[], readonly string[]]>([
+    [['mcp__web__*', 'shell'], ['mcp__web__get'], ['complete_node', 'mcp__web__get']],
+    [['mcp__web__get', 'shell'], ['mcp__web__*'], ['complete_node', 'mcp__web__get']],
+    [['mcp__web__*'], ['mcp__web__p*'], ['complete_node', 'mcp__web__post']],
+    [['mcp__web__*'], ['mcp__files__*'], ['complete_node']],
+  ])('in the file (%j) and in the node (%j) gives what both name', (listed, nodeTools, wanted) => {
+    expect(ownedBy(listing(listed, {}, nodeTools), boxOf(), true).offered).toEqual(wanted);
+  });
+
+  it('lets the agent call what it is offered, and names only tools when it calls another', () => {
+    const rules = toolRules(listing(['mcp__web__*']), boxOf());
+    const judge = (name: string) =>
+      rules.judge({ agent: 'dev', name, arguments: '{}', available: ['mcp__web__*', 'ask'] });
+    expect(judge('mcp__web__get')).toMatchObject({ kind: 'ask' });
+    expect(judge('mcp__files__read')).toEqual({
+      kind: 'refuse',
+      code: 'TOOL_NOT_AVAILABLE',
+      message: 'you have no tool mcp__files__read; you have mcp__web__get, mcp__web__post, ask',
+    });
+    expect(judge('mcp__web__*')).toMatchObject({ kind: 'refuse' });
+  });
+
+  it('in a policy rule covers each tool of the server; the first rule that matches still decides', () => {
+    const policy = [
+      { tool: 'mcp__web__get', allow: true },
+      { tool: 'mcp__web__*', allow: false },
+    ];
+    const config = listing(['mcp__web__*'], { policy });
+    expect(availabilityOf(config, 'dev', definition('mcp__web__get')).otherwise).toBe('runs');
+    expect(availabilityOf(config, 'dev', definition('mcp__web__post')).otherwise).toBe('forbidden');
+    expect(availabilityOf(config, 'dev', definition('mcp__webhooks__send')).otherwise).toBe('asks');
+    expect(ownedBy(config)).toMatchObject({ offered: ['mcp__web__get'], forbidden: ['mcp__web__post'] });
+  });
+
+  it('in tools.risk is overridden by a longer pattern and by the name, in the policy and in the toolbox', () => {
+    const risk = { 'mcp__web__*': 'safe', 'mcp__web__p*': 'risky', mcp__files__read: 'safe' } as const;
+    const config = listing([], { risk });
+    const risks = OFFERED.map((name) => riskOf(config, definition(name)));
+    expect(risks).toEqual(['safe', 'risky', 'safe', 'risky', 'risky']);
+    const named = { ...risk, mcp__web__post: 'safe' } as const;
+    expect(riskOf(listing([], { risk: named }), definition('mcp__web__post'))).toBe('safe');
+    const box = createToolbox([boxOf()], { risk, timeoutMs: 1_000 });
+    expect([...box.definitions().values()].map((tool) => tool.risk)).toEqual(risks);
+  });
+});
+
+const tool = (name: string, risk: 'safe' | 'risky') =>
+  [name, { name, risk, description: name, parameters: {} }] as const;
+const THREE_TOOLS: Toolbox = {
+  definitions: () => new Map([tool('fs_read', 'safe'), tool('shell', 'risky'), tool('constructor', 'safe')]),
+  check: (_, given) => (Object.hasOwn(given as object, 'wrong') ? 'wrong is unknown' : null),
+  run: async () => ({ kind: 'aborted' }),
+  close: async () => undefined,
+};
+const POLICY = [
+  { agent: 'dev', tool: 'shell', match: { command: '^rm ' }, allow: false },
+  { agent: 'dev', tool: 'shell', match: { command: '^(ls|rm)' }, allow: true },
+];
+
+it.each<[string, string, string, object, object]>([
+  ['pm', 'fs_read', '{}', {}, { kind: 'run', risk: 'safe' }],
+  ['pm', 'fs_read', '', {}, { kind: 'run', risk: 'safe' }],
+  ['pm', 'constructor', '{}', {}, { kind: 'run', risk: 'safe' }],
+  ['pm', 'fs_read', '{}', { fs_read: 'risky' }, { kind: 'ask' }],
+  ['pm', 'shell', '{}', { shell: 'safe' }, { kind: 'run', risk: 'safe' }],
+  ['pm', 'shell', '{"command":"ls"}', {}, { kind: 'ask' }],
+  ['dev', 'shell', '{"command":"ls"}', {}, { kind: 'run', risk: 'risky' }],
+  ['dev', 'shell', '{"command":"rm x"}', {}, { kind: 'refuse', code: 'FORBIDDEN' }],
+  ['dev', 'shell', '{"command":["ls"]}', {}, { kind: 'ask' }],
+  ['pm', 'fs_read', '{"wrong":1}', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
+  ['pm', 'fs_read', '{', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
+  ['pm', 'fs_read', '[]', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
+  [
+    'pm',
+    'fs_read',
+    '{"arguments_too_large":"[Full output: …]"}',
+    {},
+    { kind: 'refuse', code: 'ARGUMENTS_TOO_LARGE' },
+  ],
+  ['pm', 'dance', '{}', {}, { kind: 'refuse', code: 'TOOL_NOT_AVAILABLE' }],
+])('%s calling %s with %s, risks %j: %j', (agent, name, text, risk, expected) => {
+  const config = { tools: { risk, policy: POLICY } } as unknown as Config;
+  const available = ['fs_read', 'shell', 'constructor', 'dance'];
+  const rules = toolRules(config, THREE_TOOLS);
+  expect(rules.judge({ agent, name, arguments: text, available })).toMatchObject(expected);
+  expect(rules.judge({ agent, name, arguments: text, available: [] })).toMatchObject({
+    kind: 'refuse',
+    code: 'TOOL_NOT_AVAILABLE',
+  });
+});
+
+it.each<[string, string, object]>([
+  ['fs_read', '{}', { kind: 'ask', accepts: 'd1' }],
+  ['shell', '{"command":"ls"}', { kind: 'ask', accepts: 'd1' }],
+  ['shell', '{"command":"rm x"}', { kind: 'refuse', code: 'FORBIDDEN' }],
+])(
+  'a changed tool needs an approval even if a rule allows it, and stays forbidden if a rule forbids it: %s %s',
+  (name, text, expected) => {
+    const config = {
+      tools: { risk: { fs_read: 'safe', shell: 'safe' }, policy: POLICY },
+    } as unknown as Config;
+    const unaccepted = { digest: 'd1', is: 'changed' } as const;
+    const changed = new Map(
+      [...THREE_TOOLS.definitions()].map(([key, one]) => [key, { ...one, unaccepted }]),
+    );
+    const rules = toolRules(config, { ...THREE_TOOLS, definitions: () => changed });
+    const request = { agent: 'dev', name, arguments: text, available: ['fs_read', 'shell'] };
+    expect(rules.judge(request)).toMatchObject(expected);
+  },
+);
+
+describe('a rule whose pattern would backtrack', () => {
+  const rule = (ruling: Ruling, text: string) => ({ match: { text }, ruling });
+
+  it('decides on each of a thousand hostile calls at once', () => {
+    const rules = [rule('forbidden', '(x+x+)+y'), rule('runs', '^(a+)+$')];
+    const started = performance.now();
+    for (let call = 0; call < 1_000; call += 1) {
+      const standing = { rules, otherwise: 'asks' as const };
+      expect(rulingOn(standing, { text: `${'a'.repeat(60)}!` })).toBe('asks');
+      expect(rulingOn(standing, { text: 'x'.repeat(60) })).toBe('asks');
+      expect(rulingOn(standing, { text: 'xxy' })).toBe('forbidden');
+      expect(rulingOn(standing, { text: 'aaa' })).toBe('runs');
+    }
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+
+  it('a missing argument, or one that is not a text, matches no rule that allows', () => {
+    const standing = { rules: [rule('runs', '^(a+)+$')], otherwise: 'asks' as const };
+    expect(rulingOn(standing, { text: 7 })).toBe('asks');
+    expect(rulingOn(standing, {})).toBe('asks');
+  });
+});
+
+describe('a rule that forbids', () => {
+  const ruled = (pattern: string, id: unknown) =>
+    rulingOn({ rules: [{ match: { id: pattern }, ruling: 'forbidden' }], otherwise: 'runs' }, { id });
+
+  it.each([
+    ['^5$', 5],
+    ['^5$', [4, 5]],
+    ['^/secret/', ['/docs/a', '/secret/key']],
+    ['^/secret/', { from: { path: '/secret/key' } }],
+    ['^true$', true],
+    ['^null$', null],
+    ['"force":true', { force: true }],
+  ])('a forbid rule with %j matches %j, which is not a text', (pattern, id) => {
+    expect(ruled(pattern, id)).toBe('forbidden');
+  });
+
+  it('a forbid rule matches no other value that is not a text, and no missing argument', () => {
+    expect(ruled('^5$', [55, '15', { a: 6 }])).toBe('runs');
+    expect(ruled('undefined', undefined)).toBe('runs');
+  });
+
+  it('a forbid rule matches a value that is nested too deeply to be read', () => {
+    const depth = 100_000;
+    expect(ruled('^5$', JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`))).toBe('forbidden');
   });
 });
