@@ -2,10 +2,11 @@
  * Agents: from a view to the exact request of a model, and from its answer to a command.
  *
  * model-port.ts         what a turn needs of a model; implemented in `src/models/`
+ * dialect-port.ts       what a request needs of a provider's language; implemented in `src/models/<dialect>/`, and the token estimate
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
  * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
  * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
- *                       estimate, cost, and the encoding for each provider (wire-form.ts)
+ *                       cost
  * calls/                one call with retries and live text, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
@@ -14,11 +15,13 @@
  * No vendor, no transport and no storage here. The bytes of a request depend on the log and the definition only (L6).
  */
 
+export { DIALECTS } from '../models/dialects.ts';
 export type { Retry, RetryPolicy } from './calls/call.ts';
 export * from './calls/call.ts';
 export * from './calls/live-text.ts';
 export * from './calls/summarise.ts';
 export * from './definition/definition.ts';
+export * from './dialect-port.ts';
 export * from './explain/explain.ts';
 export * from './model-port.ts';
 export * from './requests/assemble.ts';
@@ -27,7 +30,6 @@ export * from './requests/guard.ts';
 export * from './requests/prompt.ts';
 export * from './requests/reduce.ts';
 export * from './requests/requests.ts';
-export * from './requests/wire-form.ts';
 export * from './tool-availability.ts';
 export * from './tool-port.ts';
 export * from './what-if/what-if.ts';

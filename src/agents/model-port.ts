@@ -1,6 +1,6 @@
-import type { OpaqueFields, Usage } from '../conversation/index.ts';
+import type { Block, Usage } from '../conversation/index.ts';
 
-export type { OpaqueFields } from '../conversation/index.ts';
+export type { Block, OpaqueFields } from '../conversation/index.ts';
 
 /**
  * What a turn needs of a model. The adapter returns every expected failure as a value, decides once whether a retry
@@ -13,7 +13,7 @@ interface WireToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** One message of a request, in the chat-completions form. */
+/** One message of a request, in the chat-completions form: what is sent in the dialect `chat`, and what people read in every dialect. */
 export interface WireMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
@@ -40,13 +40,14 @@ export interface ModelRequest {
   readonly conversation: string;
   readonly agent: string;
   readonly turnId: string;
+  /** In the chat-completions form, whatever the dialect is. */
   readonly messages: readonly WireMessage[];
   readonly tools: readonly WireTool[];
-  /** The exact JSON that is sent, in pieces: `{"model":…,…,"messages":[…]}` in UTF-8. */
+  /** The exact JSON that is sent, in pieces, in UTF-8. */
   readonly body: readonly Uint8Array[];
   /** SHA-256 of `body`, hex. */
   readonly hash: string;
-  /** The dialect and model that opaque fields of the answer belong to. Absent: they are not kept. */
+  /** The dialect and model that what is opaque in the answer belongs to. Absent: it is not kept. */
   readonly boundTo?: string;
   /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, HeaderValue>>;
@@ -91,7 +92,6 @@ export interface AnsweredCall {
   readonly name: string;
   /** JSON text as the model wrote it; may be invalid. */
   readonly arguments: string;
-  readonly opaque?: OpaqueFields;
 }
 
 export interface ModelAnswer {
@@ -104,8 +104,8 @@ export interface ModelAnswer {
   readonly finishReason?: string;
   /** The session to send with the next request. */
   readonly sessionId?: string;
-  /** Fields that only this model understands, and wants back. */
-  readonly opaque?: OpaqueFields;
+  /** Set if something of it is for this model only: the order of its texts and calls, with what is opaque in them. */
+  readonly blocks?: readonly Block[];
 }
 
 export interface PartialAnswer {

@@ -32,7 +32,6 @@ export type {
 } from './schema/config.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';
-export { FIELD_OF_PARAMETER } from './schema/parameters.ts';
 export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
 export { type ConfigFlags, type Environment, flagOf, SETTINGS, variable } from './schema/setting-sources.ts';
 export {

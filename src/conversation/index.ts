@@ -29,6 +29,7 @@ export { missingForRun } from './decide/runs.ts';
 export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
+export { type AnswerBlock, blocksOf } from './log/blocks.ts';
 export { conversationOfApproval } from './log/call-id.ts';
 export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';

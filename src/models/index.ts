@@ -1,12 +1,16 @@
 /**
  * Models: adapters of the port `src/agents/model-port.ts`.
  *
- * openai/    chat completions over HTTP, for any compatible provider; imported directly
+ * dialects.ts   the encoders of all dialects: from a view to the body of a request
+ * protocols.ts  how each dialect is reached, and its decoder; reader.ts: the body of an answer: events or one document;
+ *               faults.ts: errors of the provider and the network as codes
+ * chat/      chat completions: encode.ts, decode.ts (tool-calls.ts: its calls; opaque-fields.ts: what only its model understands)
+ * http/      one attempt at a model behind HTTP, in any dialect; imported directly
  * remote/    agents in other processes: a call offers them the turn (session.ts: one offer and its transport)
  * scripted/  answers from a script without a network (script.ts: its form, and reading it), or from a function
  *            (function-model.ts); record.ts: the script that repeats a conversation
  *
- * Only openai/ may import the vendor's package. No retry decision outside the adapters' `retryable`; no access to logs.
+ * Only http/ may import the vendor's package. No retry decision outside the adapters' `retryable`; no access to logs.
  */
 export {
   createRemoteModel,

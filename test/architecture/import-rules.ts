@@ -24,6 +24,9 @@ interface Module {
 const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-port)\.ts$`;
 
+/** I1: the encoders of dialects are pure; `explain` makes requests without a network. */
+const DIALECTS = String.raw`models/dialects\.ts$`;
+
 /** I2: the gateway follows conversations as clients do. */
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
@@ -37,7 +40,7 @@ const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|text/look
 const MODULES: Readonly<Record<string, Module>> = {
   kernel: { modules: [] },
   conversation: { modules: ['kernel'] },
-  agents: { modules: ['kernel', 'conversation'] },
+  agents: { modules: ['kernel', 'conversation'], files: [DIALECTS] },
   bus: { modules: ['kernel', 'conversation'] },
   persistence: { modules: ['kernel', 'conversation'] },
   models: { modules: ['kernel', 'conversation'], files: [AGENT_PORTS] },
@@ -128,7 +131,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   diff: ['conversation/text'],
   dompurify: ['console'],
   esbuild: ['tools/in-process'],
-  'eventsource-parser': ['models/openai', 'console'],
+  'eventsource-parser': ['models', 'console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],
   'highlight.js': ['console'],
   hono: ['gateway'],
@@ -137,7 +140,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   nats: ['bus/nats', 'persistence/jetstream'],
   'nkeys.js': ['bus/nats'],
   'node-sqlite3-wasm': ['search'],
-  openai: ['models/openai'],
+  openai: ['models/http'],
   picocolors: ['cli'],
   pino: ['cli'],
   'pino-pretty': ['cli'],
@@ -222,6 +225,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
         String.raw`^src/[^/]+/index\.ts$`,
         `^src/${ALL_PORTS}`,
         `^src/${FOLLOWER}`,
+        `^src/${DIALECTS}`,
         FOR_BROWSERS,
         `^${ADAPTERS}index\\.ts$`,
       ],
@@ -239,7 +243,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     comment: 'I2: import an adapter through its index.ts',
     from: { path: '^src/', pathNot: `^${ADAPTERS}` },
-    to: { path: `^${ADAPTERS}`, pathNot: `^${ADAPTERS}index\\.ts$` },
+    to: { path: `^${ADAPTERS}`, pathNot: `^${ADAPTERS}(?:index|encode|decode)\\.ts$` },
   },
   {
     name: 'module-does-not-import-its-adapters',

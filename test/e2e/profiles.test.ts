@@ -12,7 +12,7 @@ const ASK: FakeReply = {
   toolCalls: [{ name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' }],
 };
 
-/** What a call without a signature has for a model that checks signatures (WIRE-FORM-7). */
+/** What a call without a signature has for a model that checks signatures (CHAT-4). */
 const MARK = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
 
 describe('a daemon whose models have profiles', () => {

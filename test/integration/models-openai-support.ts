@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { ModelDelta, ModelOutcome, ModelRequest } from '../../src/agents/model-port.ts';
-import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai/index.ts';
+import { createHttpModel, type HttpModelOptions } from '../../src/models/http/index.ts';
 import {
   type FakeHandler,
   type FakeProvider,
@@ -29,14 +29,14 @@ export function requestWith(body: Uint8Array | string, headers: Record<string, s
 }
 
 export interface Call {
-  readonly options?: Partial<OpenAiModelOptions>;
+  readonly options?: Partial<HttpModelOptions>;
   readonly request?: ModelRequest;
   readonly signal?: AbortSignal;
   readonly onDelta?: (delta: ModelDelta) => void;
 }
 
 export async function callAt(url: string, call: Call = {}) {
-  const model = createOpenAiModel({ baseURL: url, apiKey: KEY, ...LIMITS, ...call.options });
+  const model = createHttpModel({ dialect: 'chat', baseURL: url, apiKey: KEY, ...LIMITS, ...call.options });
   const deltas: ModelDelta[] = [];
   const outcome = await model.call(call.request ?? requestWith(BODY), {
     signal: call.signal ?? new AbortController().signal,

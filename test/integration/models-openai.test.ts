@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { endpointOf } from '../../src/models/openai/endpoint.ts';
-import { createOpenAiModel } from '../../src/models/openai/index.ts';
+import { endpointOf } from '../../src/models/http/endpoint.ts';
+import { createHttpModel } from '../../src/models/http/index.ts';
 import { chunk, event, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, BODY, callAt, failureOf, KEY, LIMITS, provider, requestWith } from './models-openai-support.ts';
@@ -22,7 +22,13 @@ describe('a request to a provider', () => {
   it('a header of one request replaces a configured one, and is not part of the next request', async () => {
     const provider = untilTestEnds(await startFakeProvider([{ text: 'Hi.' }, { text: 'Hi.' }]));
     const headers = { 'x-session': 'none', host: 'gateway.example' };
-    const model = createOpenAiModel({ baseURL: provider.url, apiKey: KEY, headers, ...LIMITS });
+    const model = createHttpModel({
+      dialect: 'chat',
+      baseURL: provider.url,
+      apiKey: KEY,
+      headers,
+      ...LIMITS,
+    });
     const options = { signal: new AbortController().signal, onDelta: () => undefined };
     await model.call(requestWith(BODY, { 'X-Session': 's1', 'x-more': 'yes' }), options);
     await model.call(requestWith(BODY), options);
@@ -62,7 +68,7 @@ describe('a request to a provider', () => {
   ])(
     'the key for %s is sent in the form of its host: a key of Azure, a token',
     async (baseURL, apiKey, expected) => {
-      const head = await endpointOf({ baseURL, apiKey }, '/chat/completions').head();
+      const head = await endpointOf({ baseURL, apiKey }, { path: '/chat/completions' }).head();
       const headers = new Map(head.headers);
       const seen = { 'api-key': headers.get('api-key'), authorization: headers.get('authorization') };
       expect(seen).toEqual(expected);

@@ -111,20 +111,13 @@ function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | un
     model: answer.model,
     finishReason: finishReasonOf(answer.finishReason),
     sessionId: answer.sessionId,
-    opaque: boundTo === undefined ? undefined : opaqueOf(answer, boundTo),
+    blocks: boundTo === undefined || !answer.blocks ? undefined : { boundTo, list: [...answer.blocks] },
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,
       type: 'function',
       function: { name: call.name, arguments: call.arguments },
     })),
   };
-}
-
-function opaqueOf({ opaque: message, toolCalls }: ModelAnswer, boundTo: string): Answer['opaque'] {
-  const calls = toolCalls.map(({ opaque }) => opaque ?? null);
-  const hasCalls = calls.some((fields) => fields !== null);
-  if (!message && !hasCalls) return undefined;
-  return { boundTo, ...(message ? { message } : {}), ...(hasCalls ? { calls } : {}) };
 }
 
 /**

@@ -30,7 +30,6 @@ import {
 } from '../definition/definition.ts';
 import type { WireMessage } from '../model-port.ts';
 import { type Assembled, type ModelProfile, shownParameters } from '../requests/assemble.ts';
-import { messageTokens } from '../requests/cost.ts';
 import {
   needsReduction,
   nextReductionOf,
@@ -358,7 +357,7 @@ function weigh(
   { parts, estimatedTokens, tokens }: Assembled,
   tokenRatio: number,
 ): { readonly parts: readonly ReportedPart[]; readonly groups: Readonly<Record<string, number>> } {
-  const plain = parts.map((part) => messageTokens(part.message));
+  const plain = parts.map((part) => part.tokens);
   let upTo = estimatedTokens - plain.reduce((sum, one) => sum + one, 0);
   let counted = Math.min(tokens, Math.ceil(upTo * tokenRatio));
   const groups: Record<string, number> = counted > 0 ? { tools: counted } : {};

@@ -1,10 +1,19 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { View, ViewPart } from '../../conversation/index.ts';
 import { isRecord, type Refusal } from '../../kernel/index.ts';
+import { DIALECTS } from '../../models/dialects.ts';
+import {
+  type CachePoints,
+  type Dialect,
+  type FormInput,
+  messageTokens,
+  toolTokens,
+  type WireForm,
+  type WirePart,
+} from '../dialect-port.ts';
 import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
-import { messageTokens, type Price, toolTokens } from './cost.ts';
+import type { Price } from './cost.ts';
 import { type FixedPart, guard, type Window } from './guard.ts';
-import { type FormInput, takeParts, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
  * The only assembler: turns a view into the exact bytes of a request.
@@ -79,35 +88,34 @@ export class RequestAssembler {
   #version = -1;
   #history: readonly ViewPart[] = [];
   #taken = 0;
+  #dialect: Dialect = DIALECTS.chat;
+  #state: unknown = null;
   /** The parts in `body`; append-only. */
   #closed: WirePart[] = [];
-  /** The messages of `closed`. */
-  #messages: WireMessage[] = [];
-  /** The last message of the history: the next one may still be merged into it. */
-  #open: WirePart | null = null;
   #body = new RequestBody('');
   #tokens = 0;
 
   assemble(parts: RequestParts): Assembled {
     const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
     this.#extend(parts, tools);
-    const rest = this.#restOf(parts);
-    const last = rest.map((part) => part.message);
-    const messages = [...this.#messages, ...last];
-    const estimatedTokens = this.#tokens + sum(last.map(messageTokens));
+    const { rest, end } = this.#restOf(parts);
+    const all = [...this.#closed, ...rest];
+    const messages = all.map((part) => part.message);
+    const estimatedTokens = this.#tokens + sum(rest.map((part) => part.tokens));
     const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
+    const { form } = parts.profile;
     const request: ModelRequest = {
       conversation: parts.conversation,
       agent: parts.agent,
       turnId: parts.turnId,
       messages,
       tools,
-      ...this.#body.with(last),
-      ...(parts.profile.form.boundTo === undefined ? {} : { boundTo: parts.profile.form.boundTo }),
+      ...this.#body.with(rest, end, this.#dialect.cachePoints?.(all, this.#closed.length, form)),
+      ...(form.boundTo === undefined ? {} : { boundTo: form.boundTo }),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile, fixedPart(parts, tools));
-    return { request, tokens, estimatedTokens, fault, parts: [...this.#closed, ...rest] };
+    return { request, tokens, estimatedTokens, fault, parts: all };
   }
 
   /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
@@ -122,33 +130,68 @@ export class RequestAssembler {
   }
 
   #begin(beginning: Beginning, parts: RequestParts, tools: readonly WireTool[]): void {
+    const { profile, prefix } = parts;
     this.#begun = beginning;
     this.#version = parts.view.historyVersion;
     this.#history = parts.view.history;
     this.#taken = 0;
     this.#closed = [];
-    this.#messages = [];
-    this.#open = null;
-    this.#body = new RequestBody(bodyStart(parts, tools));
+    this.#dialect = DIALECTS[profile.form.dialect];
+    const fields = {
+      ...profile.fields,
+      ...sessionAs('field', parts),
+      ...(tools.length > 0 ? profile.toolFields : {}),
+    };
+    const { text, state } = this.#dialect.begin({ fields, tools, prefix }, profile.form);
+    this.#state = state;
+    this.#body = new RequestBody(text);
     this.#tokens = sum(tools.map(toolTokens));
-    this.#take(opening(parts), parts.profile.form);
+    this.#take(opening(parts), profile.form);
   }
 
   #take(inputs: readonly FormInput[], form: WireForm): void {
-    const { closed: fresh, open } = takeParts(this.#open, inputs, form);
-    this.#open = open;
-    const messages = fresh.map((part) => part.message);
-    this.#body.add(messages);
-    for (const part of fresh) this.#closed.push(part);
-    for (const message of messages) this.#messages.push(message);
-    this.#tokens += sum(messages.map(messageTokens));
+    const fresh = this.#fold(inputs, form);
+    this.#body.add(fresh.parts);
+    for (const part of fresh.parts) this.#closed.push(part);
+    this.#tokens += sum(fresh.parts.map((part) => part.tokens));
+    this.#state = fresh.state;
   }
 
-  /** The last, still open message of the history and the tail: built for each request. */
-  #restOf({ view, profile }: RequestParts): readonly WirePart[] {
-    const { closed, open } = takeParts(this.#open, view.tail, profile.form);
-    return open ? [...closed, open] : closed;
+  /** Continues the history, without changing it. */
+  #fold(inputs: readonly FormInput[], form: WireForm) {
+    const parts: WirePart[] = [];
+    let state = this.#state;
+    for (const input of inputs) {
+      const step = this.#dialect.take(state, input, form);
+      parts.push(...step.parts);
+      state = step.state;
+    }
+    return { parts, state };
   }
+
+  /** What the history still holds open, and the tail: built for each request. */
+  #restOf({ view, profile }: RequestParts) {
+    const { parts, state } = this.#fold(view.tail, profile.form);
+    const last = this.#dialect.end(state);
+    return { rest: [...parts, ...last.parts], end: last.text };
+  }
+}
+
+/** A request outside turns, with one text as its only message. */
+export function singleRequest(
+  text: string,
+  prefix: string,
+  profile: ModelProfile,
+  call: Pick<ModelRequest, 'conversation' | 'agent' | 'turnId'>,
+): Assembled {
+  const view: View = {
+    history: [],
+    historyLength: 0,
+    historyVersion: 0,
+    tail: [{ kind: 'trigger', entries: [], message: { role: 'user', content: text } }],
+  };
+  const parts = { ...call, prefix, runContext: [], view, tools: [], profile };
+  return new RequestAssembler().assemble({ ...parts, sessionId: null, tokenRatio: 1 });
 }
 
 /** Everything that the cached bytes depend on, besides the view. Compared by identity, texts by content. */
@@ -161,14 +204,6 @@ function beginningOf(parts: RequestParts): Beginning {
 
 function isSame(one: Beginning, other: Beginning | null): boolean {
   return one.every((value, place) => value === other?.[place]);
-}
-
-/** The static fields and the tools, up to the first message. */
-function bodyStart(parts: RequestParts, tools: readonly WireTool[]): string {
-  const withTools = tools.length > 0 ? { ...parts.profile.toolFields, tools } : {};
-  const fields = JSON.stringify({ ...parts.profile.fields, ...sessionAs('field', parts), ...withTools });
-  const start = fields.slice(0, -1);
-  return `${start}${start === '{' ? '' : ','}"messages":[`;
 }
 
 function sessionAs(kind: 'header' | 'field', { profile, sessionId }: RequestParts): Record<string, string> {
@@ -234,38 +269,61 @@ function isStrict(schema: unknown): boolean {
 const GROWTH = 1.5;
 
 /**
- * The bytes of a request body, built message by message, and their hash.
+ * The bytes of a request body, built part by part, and their hash.
  *
- * ASSEMBLE-B-1 The pieces, concatenated, equal JSON.stringify of the whole body.
- * ASSEMBLE-B-2 Each message is encoded and hashed once. The bytes of the history are shared by all bodies: bytes that were
- *    returned are never written again.
+ * ASSEMBLE-B-1 The pieces, concatenated, are one JSON text.
+ * ASSEMBLE-B-2 Each part is encoded and hashed once, unless the body has cache points, which move: then all of it is hashed. The
+ *    bytes of the history are shared by all bodies: bytes that were returned are never written again.
  */
 class RequestBody {
-  /** Begins with the encoded messages; the rest is free. */
+  /** Begins with the encoded parts; the rest is free. */
   #history = Buffer.allocUnsafeSlow(0);
   #length = 0;
+  /** Where each part ends. */
+  readonly #ends: number[] = [];
   readonly #hash: Hash = createHash('sha256');
-  #isEmpty = true;
 
-  /** `start`: everything up to and including the bracket that opens the array of messages. */
+  /** `start`: everything before the first part. */
   constructor(start: string) {
     this.#append(Buffer.from(start));
   }
 
-  /** Appends messages permanently. */
-  add(messages: readonly WireMessage[]): void {
-    for (const message of messages) {
-      this.#append(element(message, this.#isEmpty));
-      this.#isEmpty = false;
+  /** Appends parts permanently. */
+  add(parts: readonly WirePart[]): void {
+    for (const { text } of parts) {
+      this.#append(Buffer.from(text));
+      this.#ends.push(this.#length);
     }
   }
 
-  /** The whole body, with `last` after the appended messages. */
-  with(last: readonly WireMessage[]): { readonly body: readonly Buffer[]; readonly hash: string } {
-    const added = last.map((message, place) => element(message, this.#isEmpty && place === 0));
-    const tail = Buffer.concat([...added, Buffer.from(']}')]);
-    const body = [this.#history.subarray(0, this.#length), tail];
-    return { body, hash: this.#hash.copy().update(tail).digest('hex') };
+  /** The whole body: `rest` and `end` after the appended parts. */
+  with(
+    rest: readonly WirePart[],
+    end: string,
+    points?: CachePoints,
+  ): { readonly body: readonly Buffer[]; readonly hash: string } {
+    const settled = this.#ends.length;
+    const tail = rest.map(({ text }, place) => {
+      if (!points?.at.includes(settled + place)) return text;
+      return text.slice(0, -1) + points.text + text.slice(-1);
+    });
+    const last = Buffer.from(`${tail.join('')}${end}`);
+    const inHistory = points?.at.filter((at) => at < settled) ?? [];
+    if (points === undefined || inHistory.length === 0) {
+      const body = [this.#history.subarray(0, this.#length), last];
+      return { body, hash: this.#hash.copy().update(last).digest('hex') };
+    }
+    const body: Buffer[] = [];
+    let from = 0;
+    for (const at of inHistory) {
+      const to = (this.#ends[at] ?? 0) - 1;
+      body.push(this.#history.subarray(from, to), Buffer.from(points.text));
+      from = to;
+    }
+    body.push(this.#history.subarray(from, this.#length), last);
+    const hash = createHash('sha256');
+    for (const piece of body) hash.update(piece);
+    return { body, hash: hash.digest('hex') };
   }
 
   #append(added: Buffer): void {
@@ -279,9 +337,4 @@ class RequestBody {
     this.#length = length;
     this.#hash.update(added);
   }
-}
-
-/** An element of the array of messages, after a comma unless it is the first. */
-function element(message: WireMessage, isFirst: boolean): Buffer {
-  return Buffer.from(`${isFirst ? '' : ','}${JSON.stringify(message)}`);
 }

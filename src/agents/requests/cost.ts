@@ -1,21 +1,22 @@
-import { estimateTokens, type Usage } from '../../conversation/index.ts';
-import type { WireMessage, WireTool } from '../model-port.ts';
-import { CALL_FIELDS, MESSAGE_FIELDS } from './wire-form.ts';
+import type { Usage } from '../../conversation/index.ts';
 
 /** US dollars per million tokens. */
 export interface Price {
   readonly inputPerMillion: number;
   readonly cachedInputPerMillion: number;
+  /** Default: as other input. */
+  readonly cacheWritePerMillion?: number | undefined;
   readonly outputPerMillion: number;
 }
 
 /** The cost of a call, from the usage reported by its provider. */
 export function costOf(usage: Usage, price: Price): number {
-  const cached = usage.cachedInputTokens ?? 0;
-  const fresh = Math.max(0, usage.inputTokens - cached);
+  const { cachedInputTokens: cached = 0, cacheWriteTokens: written = 0 } = usage;
+  const fresh = Math.max(0, usage.inputTokens - cached - written);
   const sum =
     fresh * price.inputPerMillion +
     cached * price.cachedInputPerMillion +
+    written * (price.cacheWritePerMillion ?? price.inputPerMillion) +
     usage.outputTokens * price.outputPerMillion;
   return sum / 1_000_000;
 }
@@ -64,29 +65,3 @@ export function overBudget(
 
 /** 112,897 */
 const grouped = (tokens: number): string => tokens.toLocaleString('en');
-
-/** Estimates the tokens of a request's parts, including what providers add to each message and each call. */
-
-const PER_MESSAGE = 10;
-const PER_CALL = 50;
-
-export function messageTokens(message: WireMessage): number {
-  let tokens = PER_MESSAGE + estimateTokens(message.content ?? '');
-  tokens += estimateTokens(message.reasoning_content ?? '');
-  for (const call of message.tool_calls ?? []) {
-    tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
-    tokens += opaqueTokens(call, CALL_FIELDS) + opaqueTokens(call.function, CALL_FIELDS);
-  }
-  return tokens + opaqueTokens(message, MESSAGE_FIELDS);
-}
-
-function opaqueTokens(fields: object, known: ReadonlySet<string>): number {
-  let tokens = 0;
-  for (const [name, value] of Object.entries(fields))
-    if (!known.has(name)) tokens += estimateTokens(JSON.stringify([name, value]));
-  return tokens;
-}
-
-export function toolTokens(tool: WireTool): number {
-  return PER_CALL + estimateTokens(JSON.stringify(tool));
-}

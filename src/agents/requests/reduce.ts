@@ -15,9 +15,9 @@ import {
   type ViewLimits,
   windowLimit,
 } from '../../conversation/index.ts';
+import { messageTokens } from '../dialect-port.ts';
 import type { ModelRequest } from '../model-port.ts';
-import { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
-import { messageTokens } from './cost.ts';
+import { type Assembled, type ModelProfile, singleRequest } from './assemble.ts';
 import type { Window } from './guard.ts';
 
 /**
@@ -90,7 +90,7 @@ export function needsReduction({ view, assembled, window, limits }: Reducible): 
 
 function inputOf(reducible: Reducible): ReductionInput {
   const { entries, view, agentView, assembled, tokenRatio } = reducible;
-  const tokensOf: ReductionInput['tokensOf'] = ({ reasoning, ...message }) =>
+  const tokensOf: ReductionInput['tokensOf'] = ({ reasoning, blocks: _, ...message }) =>
     messageTokens({ ...message, reasoning_content: reasoning }) * tokenRatio;
   const history = view.history.slice(0, view.historyLength);
   const fixed = assembled.tokens - sizeOf([...history, ...view.tail], tokensOf).tokens;
@@ -173,12 +173,5 @@ const SUMMARY_RULES = `You summarise the older part of a conversation between pe
 /** Uses the same assembler and guard as every other request. */
 function summaryRequest(text: string, tokens: number, profile: ModelProfile, call: SummaryCall): Assembled {
   const content = `Sum up in at most ${Math.max(50, Math.floor(tokens / 2))} tokens:\n\n${text}`;
-  const view: View = {
-    history: [],
-    historyLength: 0,
-    historyVersion: 0,
-    tail: [{ kind: 'trigger', entries: [], message: { role: 'user', content } }],
-  };
-  const parts = { ...call, prefix: SUMMARY_RULES, runContext: [], view, tools: [], profile };
-  return new RequestAssembler().assemble({ ...parts, sessionId: null, tokenRatio: 1 });
+  return singleRequest(content, SUMMARY_RULES, profile, call);
 }

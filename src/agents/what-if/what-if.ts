@@ -184,10 +184,10 @@ async function build(
   return { assembled: buildRequest(prepared, target, setup, sources).assembled, profile: setup.profile };
 }
 
-function replaced(entry: Entry | undefined, { content, reasoning, opaque, toolCalls }: Answer): Entry {
+function replaced(entry: Entry | undefined, { content, reasoning, blocks, toolCalls }: Answer): Entry {
   if (entry?.type !== 'message') throw new Error('the answer of a step is a message');
   const { fullOutputPath: _, ...kept } = entry;
-  return { ...kept, content, reasoning, opaque, tool_calls: [...toolCalls] };
+  return { ...kept, content, reasoning, blocks, tool_calls: [...toolCalls] };
 }
 
 /** The calls in the order of the recorded ones, whose results they get; null: they are other calls. */

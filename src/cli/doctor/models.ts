@@ -21,7 +21,7 @@ export function modelChecks({ models }: Pick<Config, 'models'>): Check[] {
 
 /** Where the address of an endpoint is set: the variable of the environment with this value, else its key. */
 export function addressKey(name: string, model: ModelConfig | undefined, env: Environment): string {
-  const baseURL = model?.provider === 'openai' ? model.baseURL : undefined;
+  const baseURL = model && model.provider !== 'scripted' ? model.baseURL : undefined;
   const isSource = (value: string | undefined) => value?.replace(/\/+$/, '') === baseURL;
   const variable = Object.keys(env).find((one) => baseURL !== undefined && isSource(env[one]));
   return variable ?? `models.${name}.baseURL`;

@@ -32,7 +32,7 @@ function checkOf(
   }
   if (kind === 'model') {
     const { ok, fail } = named(`model ${name}`);
-    const where = model?.provider === 'openai' ? `${model.model} at ${model.baseURL}` : name;
+    const where = model && model.provider !== 'scripted' ? `${model.model} at ${model.baseURL}` : name;
     if (!fault) return ok(`${where} answered in ${ms} ms`);
     return fail(faultText(where, ms, fault), modelFix(name, fault, addressKey(name, model, env)));
   }

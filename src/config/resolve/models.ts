@@ -12,9 +12,10 @@ import {
   DEFAULT_FIRST_TOKEN_SECONDS,
   DEFAULT_IDLE_SECONDS,
   DEFAULT_MAX_OUTPUT_TOKENS,
-  DEFAULT_MODEL,
   type ModelFile,
   modelFileSchema,
+  PROVIDERS,
+  type ProviderName,
 } from '../schema/model-file.ts';
 import { type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
 import { resolveProfile } from '../schema/profiles.ts';
@@ -30,7 +31,6 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
  * MODELS-3 A model with a script and without a provider is scripted as long as the key for OpenAI's endpoint is missing.
  */
 
-const OPENAI_URL = 'https://api.openai.com/v1';
 const DEFAULT_NAME = 'default';
 
 interface ModelsInput {
@@ -55,7 +55,7 @@ export async function resolveModels(
     configuredModels(input) ?? modelsFromEnvironment(input, problems),
   )) {
     const isScripted = model.provider === 'scripted' || waitsForKey(name, model, input, problems);
-    const config = isScripted ? scripted(name, model, input) : openai(name, model, input, problems);
+    const config = isScripted ? scripted(name, model, input) : overHttp(name, model, input, problems);
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
     models.push([name, config]);
@@ -100,7 +100,12 @@ function common(model: ModelFile, name: string, baseURL: string | null) {
 }
 
 function priceOf(price: NonNullable<ModelFile['price']>): PriceConfig {
-  return { ...price, cachedInputPerMillion: price.cachedInputPerMillion ?? price.inputPerMillion };
+  const { inputPerMillion, cachedInputPerMillion = inputPerMillion } = price;
+  return {
+    ...price,
+    cachedInputPerMillion,
+    cacheWritePerMillion: price.cacheWritePerMillion ?? inputPerMillion,
+  };
 }
 
 function sessionOf({ header, field }: NonNullable<ModelFile['session']> = {}): SessionSetting | null {
@@ -112,34 +117,38 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
   const script = model.script === undefined ? null : resolve(input.directory, model.script);
   return {
     provider: 'scripted',
+    dialect: 'chat',
     script,
     ...common({ ...model, model: undefined }, name === DEFAULT_NAME ? 'scripted' : name, null),
   };
 }
 
-function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
-  const baseURL = model.baseURL ?? endpointFromEnvironment(input, problems) ?? OPENAI_URL;
-  const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // MODELS-2
+function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
+  const provider = model.provider === undefined || model.provider === 'scripted' ? 'openai' : model.provider;
+  const { keyVariable, baseURL: usual, dialect, model: usualModel } = PROVIDERS[provider];
+  const baseURL = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
+  const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
   const apiKey = model.apiKey ?? inherited;
   const path = ['models', name, 'apiKey'];
   if (
     apiKey === undefined &&
-    baseURL === OPENAI_URL &&
+    baseURL === usual &&
     input.used.has(name) &&
     !input.isReported(['models', name])
   ) {
     problems.add({
       source: input.locate(path),
       key: path,
-      expected: `a key for ${OPENAI_URL}`,
-      hint: 'set OPENAI_API_KEY, name another endpoint (baseURL), or use provider: scripted to work offline',
+      expected: `a key for ${usual}`,
+      hint: `set ${keyVariable}, name another endpoint (baseURL), or use provider: scripted to work offline`,
     });
   }
-  const settings = common(model, DEFAULT_MODEL, baseURL);
+  const settings = common(model, usualModel, baseURL);
   const { idleSeconds = DEFAULT_IDLE_SECONDS } = model;
   const { firstTokenSeconds = settings.profile.stream ? DEFAULT_FIRST_TOKEN_SECONDS : null } = model;
   return {
-    provider: 'openai',
+    provider,
+    dialect,
     baseURL: baseURL.replace(/\/+$/, ''),
     apiKey: apiKey === undefined ? null : new Secret(apiKey),
     firstTokenMs: firstTokenSeconds === null ? null : firstTokenSeconds * 1_000,
@@ -149,8 +158,12 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
 }
 
 /** Checked as a `baseURL` is. */
-function endpointFromEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
-  const source = 'OPENAI_BASE_URL';
+function endpointFromEnvironment(
+  { env }: ModelsInput,
+  provider: ProviderName,
+  problems: Problems,
+): string | undefined {
+  const source = PROVIDERS[provider].urlVariable;
   const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
   if (parsed.success) return parsed.data;
   const expected = parsed.error.issues[0]?.message ?? 'a URL';

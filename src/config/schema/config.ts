@@ -1,6 +1,7 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
 import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
+import type { PROVIDERS } from './model-file.ts';
 import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
 import type { ConfigFile, ContextConfig, RemoteAgentsConfig } from './schema.ts';
@@ -12,6 +13,7 @@ import type { DaemonSettings, TracesConfig } from './settings.ts';
 export interface PriceConfig {
   readonly inputPerMillion: number;
   readonly cachedInputPerMillion: number;
+  readonly cacheWritePerMillion: number;
   readonly outputPerMillion: number;
 }
 
@@ -30,6 +32,8 @@ export type RequestParameters = Omit<ParameterKeys, 'headers'> & {
 export type AgentParameters = RequestParameters & Pick<AgentParameterKeys, 'maxOutputTokens'>;
 
 interface AnyModelConfig {
+  /** The protocol of its requests. */
+  readonly dialect: (typeof PROVIDERS)[keyof typeof PROVIDERS]['dialect'];
   /** The name at the provider. */
   readonly model: string;
   readonly contextTokens: number;
@@ -42,8 +46,8 @@ interface AnyModelConfig {
   readonly session: SessionSetting | null;
 }
 
-interface OpenaiModelConfig extends AnyModelConfig {
-  readonly provider: 'openai';
+interface HttpModelConfig extends AnyModelConfig {
+  readonly provider: keyof typeof PROVIDERS;
   /** Without a trailing slash. */
   readonly baseURL: string;
   /** Null: the endpoint needs no key. */
@@ -60,7 +64,7 @@ interface ScriptedModelConfig extends AnyModelConfig {
   readonly script: string | null;
 }
 
-export type ModelConfig = OpenaiModelConfig | ScriptedModelConfig;
+export type ModelConfig = HttpModelConfig | ScriptedModelConfig;
 
 export interface AgentConfig extends AgentCard {
   /** A key of `Config.models`. */

@@ -8,7 +8,20 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_FIRST_TOKEN_SECONDS = 300;
 export const DEFAULT_IDLE_SECONDS = 120;
-export const DEFAULT_MODEL = 'gpt-5-mini';
+
+/** The protocols of models behind HTTP, by the value of `provider`. */
+export const PROVIDERS = {
+  openai: {
+    dialect: 'chat',
+    says: 'any endpoint with chat completions',
+    baseURL: 'https://api.openai.com/v1',
+    keyVariable: 'OPENAI_API_KEY',
+    urlVariable: 'OPENAI_BASE_URL',
+    model: 'gpt-5-mini',
+  },
+} as const;
+export type ProviderName = keyof typeof PROVIDERS;
+const PROVIDER_NAMES = Object.keys(PROVIDERS) as [ProviderName, ...ProviderName[]];
 
 const price = z
   .strictObject({
@@ -19,6 +32,13 @@ const price = z
       .optional()
       .describe(
         'USD per million input tokens that the provider read from its cache (default: inputPerMillion)',
+      ),
+    cacheWritePerMillion: z
+      .number()
+      .nonnegative()
+      .optional()
+      .describe(
+        'USD per million input tokens that the provider wrote into its cache (default: inputPerMillion)',
       ),
     outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
   })
@@ -34,31 +54,41 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the provider: as header or as field (default: not sent)");
 
-/** Keys that only one provider supports. */
-const KEYS_OF_PROVIDER = {
-  openai: [
-    'baseURL',
-    'apiKey',
-    'session',
-    'profile',
-    'firstTokenSeconds',
-    'idleSeconds',
-    ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
-    ...(Object.keys(profileKeys) as (keyof typeof profileKeys)[]).filter((key) => key !== 'otherAgentsAs'),
-  ],
-  scripted: ['script'],
-} as const;
+/** Keys of models behind HTTP, of the protocol `openai` alone, and of `scripted` alone. */
+const HTTP_KEYS = [
+  'baseURL',
+  'apiKey',
+  'session',
+  'firstTokenSeconds',
+  'idleSeconds',
+  ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
+] as const;
+const OPENAI_KEYS = [
+  'profile',
+  ...(Object.keys(profileKeys) as (keyof typeof profileKeys)[]).filter((key) => key !== 'otherAgentsAs'),
+] as const;
+
+/** The keys that a provider does not have, with who has them. */
+function foreignKeys(provider: ProviderName | 'scripted') {
+  const of = <Key extends string>(keys: readonly Key[], owner: string) => keys.map((key) => ({ key, owner }));
+  if (provider === 'scripted') return of([...HTTP_KEYS, ...OPENAI_KEYS], 'openai');
+  return [
+    ...of(['script'] as const, 'scripted'),
+    ...(provider === 'openai' ? [] : of(OPENAI_KEYS, 'openai')),
+  ];
+}
+
+const PROVIDER_CHOICE = [...PROVIDER_NAMES, 'scripted'] as const;
 
 export const modelFileSchema = z
   .strictObject({
     provider: z
-      .enum(['openai', 'scripted'], {
-        error:
-          'one of openai, scripted; openai is the protocol: reach other vendors by their endpoint for it (baseURL), which docs/guides/model-providers.md lists',
+      .enum(PROVIDER_CHOICE, {
+        error: `one of ${PROVIDER_CHOICE.join(', ')}; openai is the protocol: reach other vendors by their endpoint for it (baseURL), which docs/guides/model-providers.md lists`,
       })
       .optional()
       .describe(
-        "openai: any endpoint with that protocol. scripted: offline and deterministic (default: openai; with a script and without a key for OpenAI's endpoint, scripted)",
+        `The protocol. ${PROVIDER_NAMES.map((name) => `${name}: ${PROVIDERS[name].says}`).join('. ')}. scripted: offline and deterministic (default: openai; with a script and without a key for OpenAI's endpoint, scripted)`,
       ),
     baseURL: z
       .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
@@ -81,7 +111,7 @@ export const modelFileSchema = z
       .string()
       .min(1)
       .optional()
-      .describe(`Name of the model at the provider (default: ${DEFAULT_MODEL})`),
+      .describe(`Name of the model at the provider (default: ${PROVIDERS.openai.model})`),
     script: z
       .string()
       .min(1)
@@ -115,12 +145,12 @@ export const modelFileSchema = z
     session: session.optional(),
   })
   .superRefine((model, context) => {
-    const other = model.provider === 'scripted' ? 'openai' : 'scripted';
     // MODELS-3: a script is for the time without a key.
     const chosenBy = (['provider', 'baseURL', 'apiKey'] as const).find((key) => model[key] !== undefined);
-    for (const key of chosenBy ? KEYS_OF_PROVIDER[other] : []) {
+    const { provider = 'openai' } = model;
+    for (const { key, owner } of chosenBy ? foreignKeys(provider) : []) {
       if (model[key] === undefined) continue;
-      const message = `nothing: provider ${model.provider ?? 'openai'} has no ${key} (${other} has); remove ${key}, or ${chosenBy}`;
+      const message = `nothing: provider ${provider} has no ${key} (${owner} has); remove ${key}, or ${chosenBy}`;
       context.addIssue({ code: 'custom', path: [key], message });
     }
     for (const path of model.session ? sessionClashes(model, model.session) : []) {

@@ -39,7 +39,7 @@ const USED_FIELDS: readonly string[] = [
   'tools',
 ];
 /** Fields of the body that have a key of their own. */
-export const FIELD_OF_PARAMETER = {
+const FIELD_OF_PARAMETER = {
   temperature: 'temperature',
   topP: 'top_p',
   reasoningEffort: 'reasoning_effort',

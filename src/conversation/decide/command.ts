@@ -1,11 +1,11 @@
 import type { Refusal } from '../../kernel/index.ts';
 import type {
   Author,
+  Blocks,
   CallPlace,
   DeliveryMode,
   Entry,
   Mode,
-  Opaque,
   TeamChange,
   ToolCall,
   Usage,
@@ -48,7 +48,7 @@ export interface Answer {
   readonly finishReason?: string;
   /** The session that the agent wants in its next requests. */
   readonly sessionId?: string;
-  readonly opaque?: Opaque;
+  readonly blocks?: Blocks;
   /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */
   readonly id?: string;
   readonly fullOutputPath?: string;

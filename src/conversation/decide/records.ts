@@ -26,7 +26,7 @@ interface AnswerFields {
   readonly tool_calls?: ToolCall[];
   readonly risks?: (Risk | null)[];
   readonly reasoning?: string;
-  readonly opaque?: Answer['opaque'];
+  readonly blocks?: Answer['blocks'];
   readonly usage?: Answer['usage'];
   readonly model?: string;
   readonly finishReason?: string;

@@ -23,7 +23,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(builder, turn, answer.toolCalls),
     reasoning: answer.reasoning,
-    opaque: failure ? undefined : answer.opaque,
+    blocks: failure ? undefined : answer.blocks,
     usage: answer.usage,
     model: answer.model,
     finishReason: answer.finishReason,

@@ -46,17 +46,27 @@ const opaqueFields = z.record(z.string(), z.unknown());
 /** Fields of a message or a call that only the model that wrote them understands. */
 export type OpaqueFields = Readonly<z.infer<typeof opaqueFields>>;
 
-/** What a model wants back with its answer: signatures, encrypted reasoning. It is returned verbatim, and to this model only. */
-const opaqueSchema = z.object({
+const length = z.int().nonnegative();
+
+/** One block of an answer (`blocks.ts`). Its text is the next `length` UTF-16 units of the entry's `content` or `reasoning`. */
+const blockSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), length, opaque: opaqueFields.optional() }),
+  z.object({ type: z.literal('reasoning'), length, opaque: opaqueFields.optional() }),
+  /** The next of the entry's `tool_calls`. */
+  z.object({ type: z.literal('call'), opaque: opaqueFields.optional() }),
+  z.object({ type: z.literal('opaque'), opaque: opaqueFields }),
+]);
+export type Block = Readonly<z.infer<typeof blockSchema>>;
+
+/** What a model wants back with its answer: the order of its blocks, signatures, encrypted reasoning. Verbatim, and to this model only. */
+const blocksSchema = z.object({
   /** Dialect and model, the only reader (`WireForm.boundTo`). */
   boundTo: z.string(),
-  message: opaqueFields.optional(),
-  /** By position; null: that call has none. */
-  calls: z.array(opaqueFields.nullable()).optional(),
-  /** Bytes that were too many to be kept, instead of the fields. */
+  list: z.array(blockSchema).optional(),
+  /** Bytes that were too many to be kept, instead of the list. */
   omittedBytes: z.int().positive().optional(),
 });
-export type Opaque = z.infer<typeof opaqueSchema>;
+export type Blocks = z.infer<typeof blocksSchema>;
 
 /** A safe tool may run twice; a risky one may not run again without a person's approval. */
 const riskSchema = z.enum(['safe', 'risky']);
@@ -65,8 +75,12 @@ export type Risk = z.infer<typeof riskSchema>;
 /** Tokens of one model call, as the provider reported them. */
 const usageSchema = z.object({
   inputTokens: z.number(),
+  /** The part of `inputTokens` that the provider read from its cache, and the part that it wrote into it. */
   cachedInputTokens: z.number().optional(),
+  cacheWriteTokens: z.number().optional(),
   outputTokens: z.number(),
+  /** The part of `outputTokens` that is reasoning. */
+  reasoningTokens: z.number().optional(),
   /** Cost, where prices are configured. */
   usd: z.number().optional(),
   /** An agent in another process reported it: it counts against the limits of that agent alone. */
@@ -184,7 +198,8 @@ const fields = {
     risks: z.array(riskSchema.nullable()).optional(),
     tool_call_id: z.string().optional(),
     reasoning: z.string().optional(),
-    opaque: opaqueSchema.optional(),
+    /** Absent: one block of reasoning, one of text, then the calls. */
+    blocks: blocksSchema.optional(),
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),

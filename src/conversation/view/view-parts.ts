@@ -1,4 +1,4 @@
-import type { Opaque } from '../log/entry.ts';
+import type { Blocks } from '../log/entry.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import type { OtherAgentsAs } from '../text/text.ts';
 
@@ -34,8 +34,8 @@ export interface ViewMessage {
   readonly content: string | null;
   /** The reasoning of an own message, if the policy includes it. */
   readonly reasoning?: string;
-  /** The opaque fields of an own message. */
-  readonly opaque?: Opaque;
+  /** Of an own message. */
+  readonly blocks?: Blocks;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;
 }

@@ -136,7 +136,7 @@ export class AgentView {
     }));
     const thought = {
       ...(this.#policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {}),
-      ...(entry.opaque ? { opaque: entry.opaque } : {}),
+      ...(entry.blocks ? { blocks: entry.blocks } : {}),
     };
     const message: ViewMessage =
       calls.length > 0

@@ -218,8 +218,9 @@ export async function composeModel(
 ): Promise<Model> {
   if (model.provider === 'scripted')
     return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
-  const { createOpenAiModel } = await import('../../models/openai/index.ts');
-  return createOpenAiModel({
+  const { createHttpModel } = await import('../../models/http/index.ts');
+  return createHttpModel({
+    dialect: model.dialect,
     baseURL: model.baseURL,
     apiKey: model.apiKey?.reveal(),
     name,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ModelOutcome } from '../../agents/index.ts';
+import { type ModelOutcome, singleRequest } from '../../agents/index.ts';
 import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
 import { type Log, messageOf, within } from '../../kernel/index.ts';
 import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
@@ -48,15 +48,12 @@ function failed(code: string, message: string): Found {
 }
 
 async function probeModel(name: string, config: ModelConfig): Promise<Found> {
-  const { fields, headers } = modelProfile(name, config, { maxOutputTokens: 1 });
-  const messages = [{ role: 'user', content: 'Say yes.' }] as const;
-  const body = [Buffer.from(JSON.stringify({ ...fields, messages }))];
-  const named = { conversation: 'probe', agent: 'probe', turnId: 'probe', hash: '', tools: [] };
+  const profile = modelProfile(name, config, { maxOutputTokens: 1 });
+  const call = { conversation: 'probe', agent: 'probe', turnId: 'probe' };
+  const { request } = singleRequest('Say yes.', 'You are asked whether you can be reached.', profile, call);
   const model = await composeModel(name, config);
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);
-  return faultOf(
-    await model.call({ ...named, messages, body, headers }, { signal, onDelta: () => undefined }),
-  );
+  return faultOf(await model.call(request, { signal, onDelta: () => undefined }));
 }
 
 /** The probe allows one token, which may be too few for a word. */

@@ -1,6 +1,7 @@
 import {
   type AgentSetup,
   type ChangedModel,
+  DIALECTS,
   type Model,
   type ModelProfile,
   PLAIN_FORM,
@@ -11,14 +12,12 @@ import {
   type Toolbox,
   type WireForm,
 } from '../../agents/index.ts';
-import {
-  type AgentConfig,
-  type AgentParameters,
-  type Config,
-  FIELD_OF_PARAMETER,
-  type ModelConfig,
-  type PublishersConfig,
-  type RequestParameters,
+import type {
+  AgentConfig,
+  AgentParameters,
+  Config,
+  ModelConfig,
+  PublishersConfig,
 } from '../../config/index.ts';
 import {
   awayTokens,
@@ -281,7 +280,14 @@ export function modelProfile(
     contextTokens,
     maxOutputTokens,
     fields: model
-      ? { ...fieldsOf(model, maxOutputTokens), ...parameterFields(parameters), ...extraBody }
+      ? {
+          ...DIALECTS[model.dialect].fields({
+            ...parameters,
+            ...model.profile,
+            ...{ model: model.model, maxOutputTokens },
+          }),
+          ...extraBody,
+        }
       : {},
     headers,
     session: model?.session ? { ...model.session, by: 'daemon' } : null,
@@ -308,23 +314,8 @@ function formOf(model: ModelConfig): WireForm {
   const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers } = model.profile;
   const { afterResults, unsignedCalls } = model.profile;
   const given = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers };
-  const form = { ...given, afterResults, unsignedCalls };
-  if (model.provider !== 'openai') return form;
-  return { ...form, boundTo: `chat-completions ${new URL(model.baseURL).host} ${model.model}` };
-}
-
-/** The static fields of a request. */
-function fieldsOf({ model, profile }: ModelConfig, maxOutputTokens: number): ModelProfile['fields'] {
-  return {
-    model,
-    stream: profile.stream,
-    ...(profile.stream && profile.streamUsage ? { stream_options: { include_usage: true } } : {}),
-    [profile.outputLimit]: maxOutputTokens,
-  };
-}
-
-function parameterFields(parameters: RequestParameters): ModelProfile['fields'] {
-  const keys = Object.keys(FIELD_OF_PARAMETER) as (keyof typeof FIELD_OF_PARAMETER)[];
-  const given = keys.filter((key) => parameters[key] !== undefined);
-  return Object.fromEntries(given.map((key) => [FIELD_OF_PARAMETER[key], parameters[key]]));
+  const { dialect } = model;
+  const form = { dialect, ...given, afterResults, unsignedCalls };
+  if (model.provider === 'scripted') return form;
+  return { ...form, boundTo: `${dialect} ${new URL(model.baseURL).host} ${model.model}` };
 }

@@ -77,7 +77,7 @@ export function hasReplacedArguments(given: Readonly<Record<string, unknown>>): 
 
 async function keptAnswer(conversation: string, answer: Answer, keeper: OutputContext): Promise<Answer> {
   const room = roomOf(keeper);
-  let kept = boundedOpaque(answer, room);
+  let kept = boundedBlocks(answer, room);
   while (sizeOf(kept) > room) {
     const largest = largestText(kept);
     if (largest === null) break;
@@ -87,11 +87,11 @@ async function keptAnswer(conversation: string, answer: Answer, keeper: OutputCo
 }
 
 /** LARGE-4 */
-function boundedOpaque(answer: Answer, room: number): Answer {
-  const { opaque } = answer;
-  const omittedBytes = opaque === undefined ? 0 : sizeOf(opaque);
-  if (opaque === undefined || omittedBytes <= Math.min(OPAQUE_BYTES, room / 2)) return answer;
-  return { ...answer, opaque: { boundTo: opaque.boundTo, omittedBytes } };
+function boundedBlocks(answer: Answer, room: number): Answer {
+  const { blocks } = answer;
+  const omittedBytes = blocks === undefined ? 0 : sizeOf(blocks);
+  if (blocks === undefined || omittedBytes <= Math.min(OPAQUE_BYTES, room / 2)) return answer;
+  return { ...answer, blocks: { boundTo: blocks.boundTo, omittedBytes } };
 }
 
 interface LargeText {

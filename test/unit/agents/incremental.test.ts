@@ -4,8 +4,8 @@ import { AgentView, DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.
 import { Log, partsOf } from './support.ts';
 
 const counts = vi.hoisted(() => ({ estimated: 0 }));
-vi.mock('../../../src/agents/requests/cost.ts', async (load) => {
-  const estimate = await load<typeof import('../../../src/agents/requests/cost.ts')>();
+vi.mock('../../../src/agents/dialect-port.ts', async (load) => {
+  const estimate = await load<typeof import('../../../src/agents/dialect-port.ts')>();
   const messageTokens: typeof estimate.messageTokens = (message) => {
     counts.estimated += 1;
     return estimate.messageTokens(message);

@@ -99,12 +99,14 @@ function asModelsWrite(entry: Entry): Entry {
   const signature = (at: number) => ({
     extra_content: { google: { thought_signature: `sig-${entry.index}-${at}` } },
   });
-  const opaque = {
+  const blocks = {
     boundTo: `chat-completions h ${entry.index % 2 === 0 ? 'gemini' : 'another'}`,
-    message: signature(-1),
-    ...(calls.length > 0 && { calls: calls.map((_, at) => (at === 0 ? signature(at) : null)) }),
+    list: [
+      { type: 'opaque' as const, opaque: signature(-1) },
+      ...calls.map((_, at) => ({ type: 'call' as const, ...(at === 0 && { opaque: signature(at) }) })),
+    ],
   };
-  if (entry.index % 3 === 0) return { ...entry, opaque };
+  if (entry.index % 3 === 0) return { ...entry, blocks };
   const odd = <T>(list: readonly T[], at: number) => list[(entry.index + at) % list.length];
   const oddCalls = calls.map((call, at) => ({
     ...call,
@@ -114,7 +116,7 @@ function asModelsWrite(entry: Entry): Entry {
     },
   }));
   const reasoning = `because of ${entry.index} \ud83d`;
-  return { ...entry, opaque, reasoning, ...(calls.length > 0 && { tool_calls: oddCalls }) };
+  return { ...entry, blocks, reasoning, ...(calls.length > 0 && { tool_calls: oddCalls }) };
 }
 
 function checkRequests(
@@ -145,7 +147,7 @@ function checkRequests(
 }
 
 describe('requests of any conversation', () => {
-  it('requests of any conversation match the rules of each provider preset, built incrementally or at once (ASSEMBLE-2, ASSEMBLE-3, WIRE-FORM-1 to WIRE-FORM-3)', async () => {
+  it('requests of any conversation match the rules of each provider preset, built incrementally or at once (ASSEMBLE-2, ASSEMBLE-3, DIALECT-1 to DIALECT-3)', async () => {
     const agents = await setups();
     const reached = new Set<string>();
     fc.assert(

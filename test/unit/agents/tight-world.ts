@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { messageTokens } from '../../../src/agents/dialect-port.ts';
 import {
   type Assembled,
   explain,
@@ -10,7 +11,6 @@ import {
   reductionEntry,
   type WireMessage,
 } from '../../../src/agents/index.ts';
-import { messageTokens } from '../../../src/agents/requests/cost.ts';
 import {
   awayTokens,
   type Entry,

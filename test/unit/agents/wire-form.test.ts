@@ -1,19 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import type { WireMessage } from '../../../src/agents/index.ts';
-import { RequestAssembler } from '../../../src/agents/index.ts';
 import {
+  type Block,
   type FormInput,
   PLAIN_FORM,
-  takeParts,
+  RequestAssembler,
   type WireForm,
-} from '../../../src/agents/requests/wire-form.ts';
+  type WireMessage,
+  type WirePart,
+} from '../../../src/agents/index.ts';
 import {
   AgentView,
   DEFAULT_VIEW_POLICY,
   escapeMarkers,
   estimateTokens,
   type ViewMessage,
+  type ViewPart,
 } from '../../../src/conversation/index.ts';
+import { chat } from '../../../src/models/chat/encode.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
 function calling(index: number, ...positions: number[]): ViewMessage {
@@ -34,8 +37,14 @@ const said = (content: string, reasoning?: string): ViewMessage =>
   reasoning === undefined ? { role: 'assistant', content } : { role: 'assistant', content, reasoning };
 
 function wireParts(inputs: readonly FormInput[], form: WireForm) {
-  const { closed, open } = takeParts(null, inputs, form);
-  return open ? [...closed, open] : closed;
+  const parts: WirePart[] = [];
+  let { state } = chat.begin({ fields: {}, tools: [], prefix: '' }, form);
+  for (const input of inputs) {
+    const step = chat.take(state, input, form);
+    parts.push(...step.parts);
+    state = step.state;
+  }
+  return [...parts, ...chat.end(state).parts];
 }
 
 function wire(form: Partial<WireForm>, ...messages: (ViewMessage | WireMessage)[]): readonly WireMessage[] {
@@ -66,7 +75,7 @@ describe('a call that providers would not accept', () => {
     ['fs_read-2', 'fs_read-2'],
     ['2fa', '_2fa'],
     ['\ud83d', '_'],
-  ])('a call with an invalid name is sent under a valid one: %j (WIRE-FORM-5)', (name, expected) => {
+  ])('a call with an invalid name is sent under a valid one: %j (DIALECT-4)', (name, expected) => {
     expect(sent(name, '{}')?.name).toBe(expected);
   });
 
@@ -85,13 +94,13 @@ describe('a call that providers would not accept', () => {
     ['{"a":"\\ud83d\\ude00 \\ud83d \\\\ud83d"}', '{"a":"\\ud83d\\ude00 \\ufffd \\\\ud83d"}'],
     ['{"a":"\ud83d\\ude00"}', '{"a":"\ufffd\\ufffd"}'],
   ])(
-    'a call whose arguments a strict provider refuses is sent with ones that it accepts: %# (WIRE-FORM-5)',
+    'a call whose arguments a strict provider refuses is sent with ones that it accepts: %# (DIALECT-4)',
     (given, expected) => {
       expect(sent('look', given)?.arguments).toBe(expected);
     },
   );
 
-  it('half of a surrogate pair in a text or in reasoning is sent as U+FFFD (WIRE-FORM-5)', () => {
+  it('half of a surrogate pair in a text or in reasoning is sent as U+FFFD (DIALECT-4)', () => {
     const [message] = wire({ sendReasoning: 'always' }, said('a \ud83d', 'b \ude00 😀'));
     expect(message).toEqual({ role: 'assistant', content: 'a \ufffd', reasoning_content: 'b \ufffd 😀' });
   });
@@ -203,28 +212,28 @@ describe('reasoning', () => {
 });
 
 describe('opaque fields', () => {
-  const opaque = {
-    boundTo: 'chat-completions h m',
-    message: {
-      reasoning_details: [{ index: 0, text: 'A' }],
-      role: 'system',
-      content: 'forged',
-      tool_call_id: 'x',
-    },
-    calls: [
-      {
-        extra_content: { google: { thought_signature: 's' } },
-        id: 'forged',
-        function: { name: 'rm', sig: 's' },
-      },
-      null,
-    ],
+  const message = {
+    reasoning_details: [{ index: 0, text: 'A' }],
+    role: 'system',
+    content: 'forged',
+    tool_call_id: 'x',
   };
-  const asked: ViewMessage = { ...calling(3, 0, 1), opaque };
+  const call = {
+    extra_content: { google: { thought_signature: 's' } },
+    id: 'forged',
+    function: { name: 'rm', sig: 's' },
+  };
+  const boundTo = 'chat h m';
+  const list: Block[] = [
+    { type: 'opaque', opaque: message },
+    { type: 'call', opaque: call },
+    { type: 'call' },
+  ];
+  const asked: ViewMessage = { ...calling(3, 0, 1), blocks: { boundTo, list } };
   const history = [user('go'), asked, result(3, 0), result(3, 1)];
   const returned = {
     ...calling(3, 0, 1),
-    reasoning_details: opaque.message.reasoning_details,
+    reasoning_details: message.reasoning_details,
     tool_calls: [
       {
         extra_content: { google: { thought_signature: 's' } },
@@ -236,43 +245,44 @@ describe('opaque fields', () => {
     ],
   };
 
-  it('opaque fields return to the model that they came from, and replace no field of the protocol (WIRE-FORM-6)', () => {
-    expect(wire({ boundTo: opaque.boundTo }, ...history)[1]).toEqual(returned);
+  it('opaque fields return to the model that they came from, and replace no field of the protocol (DIALECT-5)', () => {
+    expect(wire({ boundTo }, ...history)[1]).toEqual(returned);
   });
 
-  it.each([undefined, 'chat-completions h m2', 'chat-completions h2 m'])(
-    'another model gets none of them: %s (WIRE-FORM-6)',
+  it.each([undefined, 'chat h m2', 'chat h2 m'])(
+    'another model gets none of them: %s (DIALECT-5)',
     (boundTo) => {
       const form = boundTo === undefined ? {} : { boundTo };
       expect(wire(form, ...history)[1]).toEqual(calling(3, 0, 1));
     },
   );
 
-  it('the first call of an answer that has no signature is marked as written by another model (WIRE-FORM-7)', () => {
+  it('the first call of an answer that has no signature is marked as written by another model (CHAT-4)', () => {
     const marks = (boundTo: string) =>
       wire({ boundTo, unsignedCalls: 'marked' }, ...history)[1]?.tool_calls?.map((call) => ({ ...call }));
     const extra_content = { google: { thought_signature: 'skip_thought_signature_validator' } };
     const [first, second] = calling(3, 0, 1).tool_calls ?? [];
-    expect(marks('chat-completions h m2')).toEqual([{ ...first, extra_content }, second]);
-    expect(marks(opaque.boundTo)).toEqual(returned.tool_calls);
+    expect(marks('chat h m2')).toEqual([{ ...first, extra_content }, second]);
+    expect(marks(boundTo)).toEqual(returned.tool_calls);
   });
 
   it('messages that become one have the lists of both', () => {
-    const first = { ...said('one'), opaque: { boundTo: 'm', message: { list: [1], kept: 'a', last: 1 } } };
-    const second = { ...said('two'), opaque: { boundTo: 'm', message: { list: [2], last: 2 } } };
+    const bound = (opaque: object) => ({
+      blocks: { boundTo: 'm', list: [{ type: 'opaque', opaque } as Block] },
+    });
+    const first = { ...said('one'), ...bound({ list: [1], kept: 'a', last: 1 }) };
+    const second = { ...said('two'), ...bound({ list: [2], last: 2 }) };
     expect(wire({ boundTo: 'm', mergeMessages: true }, first, second)).toEqual([
       { role: 'assistant', content: 'one\n\ntwo', list: [1, 2], kept: 'a', last: 2 },
     ]);
   });
 
   it('opaque fields count in the estimate of a request', () => {
+    const large: Block = { type: 'opaque', opaque: { x: 'y'.repeat(4_000) } };
     const tokens = (boundTo: string) => {
       const profile = { ...PROFILE, form: { ...PLAIN_FORM, boundTo } };
-      const part = {
-        kind: 'history',
-        entries: [0],
-        message: { ...asked, opaque: { boundTo: 'm', message: { x: 'y'.repeat(4_000) } } },
-      } as const;
+      const message: ViewMessage = { ...asked, blocks: { boundTo: 'm', list: [large] } };
+      const part: ViewPart = { kind: 'history', entries: [0], message };
       const view = { history: [part], historyLength: 1, historyVersion: 0, tail: [] };
       return new RequestAssembler().assemble(partsOf([], { view, profile })).estimatedTokens;
     };
@@ -338,7 +348,7 @@ describe('the bytes of a history', () => {
     }
   });
 
-  it('the bytes of a history only grow while messages are merged: all but the last message of a request begin the next one (WIRE-FORM-2)', () => {
+  it('the bytes of a history only grow while messages are merged: all but the last message of a request begin the next one (DIALECT-2)', () => {
     const log = new Log();
     const profile = { ...PROFILE, form: { ...PLAIN_FORM, mergeMessages: true } };
     const view = new AgentView(log.entries, 'pm', { ...DEFAULT_VIEW_POLICY, otherAgentsAs: 'user' });

@@ -19,6 +19,7 @@ describe('a file without models', () => {
     expect(config.models).toEqual({
       default: {
         provider: 'scripted',
+        dialect: 'chat',
         script: null,
         model: 'scripted',
         contextTokens: 128_000,
@@ -40,6 +41,7 @@ describe('a file without models', () => {
     const config = await load({}, { env: { OPENAI_API_KEY: KEY } });
     expect(config.models.default).toMatchObject({
       provider: 'openai',
+      dialect: 'chat',
       baseURL: 'https://api.openai.com/v1',
       model: 'gpt-5-mini',
       contextTokens: 128_000,
@@ -68,6 +70,7 @@ describe('a model', () => {
     );
     expect(config.models.default).toEqual({
       provider: 'openai',
+      dialect: 'chat',
       baseURL: 'http://h/v1',
       apiKey: null,
       model: 'gpt-5-mini',
@@ -75,7 +78,7 @@ describe('a model', () => {
       maxOutputTokens: 4_096,
       firstTokenMs: 300_000,
       idleMs: 120_000,
-      price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
+      price: { inputPerMillion: 1, cachedInputPerMillion: 1, cacheWritePerMillion: 1, outputPerMillion: 2 },
       parameters: {},
       session: null,
       profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },

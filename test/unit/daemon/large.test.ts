@@ -51,14 +51,17 @@ describe('an answer of a model', () => {
     const answerWith = (length: number) => ({
       content: 'Hi.',
       toolCalls: [],
-      opaque: { boundTo: 'm', message: { signature: 'x'.repeat(length) } },
+      blocks: {
+        boundTo: 'm',
+        list: [{ type: 'opaque' as const, opaque: { signature: 'x'.repeat(length) } }],
+      },
     });
     const fits = answerWith(200_000);
     expect(await report(fits)).toBe(fits);
     const large = answerWith(300_000);
     expect(await report(large)).toEqual({
       ...large,
-      opaque: { boundTo: 'm', omittedBytes: sizeOf(large.opaque) },
+      blocks: { boundTo: 'm', omittedBytes: sizeOf(large.blocks) },
     });
   });
 

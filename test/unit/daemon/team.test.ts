@@ -119,7 +119,7 @@ describe('a request of a configured model', () => {
       sendReasoning: 'with-calls',
       emptyAnswers: 'left-out',
       callIds: 'nine',
-      boundTo: 'chat-completions h m',
+      boundTo: 'chat h m',
     });
     expect(profile).toMatchObject({ strictTools: true, toolFields: {} });
     expect(viewPolicy).toMatchObject({ otherAgentsAs: 'system', includeReasoning: true });
@@ -181,7 +181,7 @@ describe('models that a program gives', () => {
   });
 });
 
-it('a provider that quotes the URL of a request does not reveal the variable in it to those who read the failure (OPENAI-MODEL-4)', async () => {
+it('a provider that quotes the URL of a request does not reveal the variable in it to those who read the failure (HTTP-MODEL-4)', async () => {
   const server = createServer(({ url }, response) => {
     response.writeHead(404, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ error: { message: `Cannot POST ${url}` } }));
@@ -191,6 +191,7 @@ it('a provider that quotes the URL of a request does not reveal the variable in 
   const limits = { firstTokenMs: null, idleMs: 5_000, apiKey: null };
   const model = {
     provider: 'openai',
+    dialect: 'chat',
     baseURL: `http://127.0.0.1:${port}/v1?key=k-very-secret`,
     ...limits,
   };

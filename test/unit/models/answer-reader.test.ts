@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
-import { createAnswerReader } from '../../../src/models/openai/answer-reader.ts';
+import { ChatDecoder } from '../../../src/models/chat/decode.ts';
+import { createAnswerReader } from '../../../src/models/reader.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 import { OPAQUE_ANSWERS } from '../../support/provider-rules.ts';
 import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
@@ -23,7 +24,7 @@ const RICH = bytesOf(
 
 describe('reading a streamed answer', () => {
   it('a chunk of several lines is delivered as soon as it is complete', () => {
-    const reader = createAnswerReader();
+    const reader = createAnswerReader(new ChatDecoder());
     const lines = chunk({ content: 'Hi.' }).replaceAll(',', ',\ndata: ');
     expect(reader.push(bytesOf(lines.slice(0, -1)))).toEqual([]);
     expect(reader.push(bytesOf('\n'))).toEqual([{ type: 'text', delta: 'Hi.' }]);
@@ -224,7 +225,7 @@ describe('an answer that is not streamed', () => {
       /no chat completion: \{"hello":"world"\}\. Check baseURL/,
     ],
     ['JSON without choices', '{"choices":[]}', /no chat completion/],
-    ['JSON that is cut', '{"choices":[{"mess', /no chat completion/],
+    ['JSON that is cut', '{"choices":[{"mess', /no answer of this protocol but/],
     ['an HTML page', '<html>nginx</html>', /an HTML page. Check baseURL/],
   ])('an answer is refused if it is %s', (_, body, message) => {
     const fault = faultOf(body);
@@ -389,6 +390,11 @@ describe('content of a wrong type', () => {
 });
 
 describe('fields that the protocol does not name', () => {
+  const blocksOf = (form: { readonly message?: object; readonly call?: object }) => [
+    ...(form.message ? [{ type: 'opaque', opaque: form.message }] : []),
+    ...(form.call ? [{ type: 'call', opaque: form.call }] : []),
+  ];
+
   it.each(Object.entries(OPAQUE_ANSWERS))(
     'the answer of %s keeps them, wherever its stream is split (OPAQUE-FIELDS-1)',
     (_, form) => {
@@ -396,8 +402,7 @@ describe('fields that the protocol does not name', () => {
       for (let cut = 0; cut <= bytes.length; cut += 7) {
         const { result } = read(bytes, [cut]);
         if (result.kind !== 'whole') throw new Error('expected an answer');
-        expect(result.answer.opaque).toEqual(form.message);
-        expect(result.answer.toolCalls.map(({ opaque }) => opaque)).toEqual([form.call]);
+        expect(result.answer.blocks).toEqual(blocksOf(form));
       }
     },
   );
@@ -417,7 +422,7 @@ describe('fields that the protocol does not name', () => {
     const answer = answerOf(
       JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }),
     );
-    expect([answer.opaque, answer.toolCalls[0]?.opaque]).toEqual([form.message, form.call]);
+    expect(answer.blocks).toEqual(blocksOf(form));
   });
 
   it('a field that not every reader could read again is left out, and so is an empty one (OPAQUE-FIELDS-2)', () => {
@@ -427,7 +432,8 @@ describe('fields that the protocol does not name', () => {
       event(`{"choices":[{"index":0,"delta":{"content":"Hi","__proto__":{"x":1},${fields}}}]}`),
       DONE,
     );
-    expect(answer.opaque).toEqual(JSON.parse('{"__proto__":{"x":1},"kept":{"a":"\\\\ud83d 😀"}}'));
+    const kept = JSON.parse('{"__proto__":{"x":1},"kept":{"a":"\\\\ud83d 😀"}}');
+    expect(answer.blocks).toEqual([{ type: 'opaque', opaque: kept }]);
   });
 
   it('many pieces are joined in linear time', () => {
@@ -435,13 +441,12 @@ describe('fields that the protocol does not name', () => {
     const items = Array.from({ length: 50_000 }, (_, index) =>
       chunk({ reasoning_details: [{ index, text: 'a' }] }),
     );
-    expect(answerOf(...items, chunk({ content: 'Hi' }, 'stop')).opaque?.reasoning_details).toHaveLength(
-      50_000,
-    );
+    const [joined] = answerOf(...items, chunk({ content: 'Hi' }, 'stop')).blocks ?? [];
+    expect(joined).toMatchObject({ opaque: { reasoning_details: { length: 50_000 } } });
     const keys = Array.from({ length: 50_000 }, (_, at) =>
       chunk({ extra_content: { a: { [`k${at}`]: 1 } } }),
     );
-    expect(answerOf(...keys, chunk({ content: 'Hi' }, 'stop')).opaque).toBeDefined();
+    expect(answerOf(...keys, chunk({ content: 'Hi' }, 'stop')).blocks).toHaveLength(1);
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 });

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { createAnswerReader } from '../../../src/models/openai/answer-reader.ts';
+import { ChatDecoder } from '../../../src/models/chat/decode.ts';
+import { createAnswerReader } from '../../../src/models/reader.ts';
 import { chunk } from '../../support/fake-provider.ts';
 import { bytesOf, call, calls, faultOf } from './reading.ts';
 
@@ -12,7 +13,7 @@ it.each([
   ['lines of one event', 'data: a\n', 1_000_000],
 ])('an answer that consists only of %s is read in linear time', (_what, part, count) => {
   const piece = Buffer.from(part.repeat(Math.min(count, 10_000)));
-  const reader = createAnswerReader();
+  const reader = createAnswerReader(new ChatDecoder());
   const began = performance.now();
   for (let read = 0; read < count && performance.now() - began < MOST_MS; read += 10_000) reader.push(piece);
   expect(reader.end(false).result.kind).toBe('broken');
@@ -20,7 +21,7 @@ it.each([
 });
 
 it('an answer of 200,000 calls of tools is read in time, and is not kept whole', () => {
-  const reader = createAnswerReader();
+  const reader = createAnswerReader(new ChatDecoder());
   const began = performance.now();
   for (let read = 0; read < 200 && performance.now() - began < MOST_MS; read++)
     reader.push(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { faultOfBody, faultOfNetwork, faultOfResponse } from '../../../src/models/openai/faults.ts';
-import { createOpenAiModel } from '../../../src/models/openai/index.ts';
+import { faultOfBody, faultOfNetwork, faultOfResponse } from '../../../src/models/faults.ts';
+import { createHttpModel } from '../../../src/models/http/index.ts';
 import { TOO_LONG } from '../../support/too-long.ts';
 
 const NOW = Date.parse('2026-11-21T20:00:00Z');
@@ -244,7 +244,7 @@ describe('a model with an invalid configuration', () => {
   ])('an invalid model configuration is refused at once without showing a secret: %#', (options, message) => {
     let thrown: unknown;
     try {
-      createOpenAiModel({ name: 'default', firstTokenMs: 1000, idleMs: 1000, ...options });
+      createHttpModel({ dialect: 'chat', name: 'default', firstTokenMs: 1000, idleMs: 1000, ...options });
     } catch (error) {
       thrown = error;
     }

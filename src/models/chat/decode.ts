@@ -1,90 +1,12 @@
-import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
+import type { Block, ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
 import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
-import { isRecord, type JsonRecord, parseJson, stringOf, wellFormed } from '../../kernel/index.ts';
-import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
+import { isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
+import { excerpt, type Fault, faultOfBody } from '../faults.ts';
+import { type Decoder, GrowingText, isCount, type ReadingResult, unreadable } from '../reader.ts';
 import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
-import { createToolCallAssembler } from './tool-calls.ts';
+import { type AssembledCall, createToolCallAssembler } from './tool-calls.ts';
 
-/**
- * Reads the body of a chat-completions answer: bytes in, deltas and the complete answer out. Pure.
- *
- * ANSWER-READER-1 The result does not depend on where the bytes were split.
- * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
- * ANSWER-READER-3 An answer is whole at `[DONE]`, or at the end of the body if it has a finish reason: more may follow that.
- *    What ends between the two is cut (`interrupted`); what ends before is broken.
- *    So is an answer without anything in it, or with a reason of `BROKEN_BY`.
- * ANSWER-READER-4 The form of the body (events, one JSON document, an HTML page) is detected from its first character, not
- *    from the content type.
- * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
- */
-type ReadingResult =
-  | { readonly kind: 'whole'; readonly answer: ModelAnswer }
-  | { readonly kind: 'broken'; readonly fault: Fault };
-
-export interface AnswerReader {
-  push(bytes: Uint8Array): ModelDelta[];
-  /** The last deltas and the result. `isCut`: the body did not end. */
-  end(isCut: boolean): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
-  /** The rest of the body does not matter. */
-  isClosed(): boolean;
-  /** It has a finish reason (ANSWER-READER-3). */
-  isFinished(): boolean;
-  partial(): PartialAnswer;
-}
-
-export function createAnswerReader(): AnswerReader {
-  const utf8 = new TextDecoder();
-  const answer = new GrowingAnswer();
-  let deltas: ModelDelta[] = [];
-  const events = createParser({
-    onEvent: (event) => {
-      for (const delta of answer.takeEvent(event)) deltas.push(delta);
-    },
-  });
-  let body: { form: 'unknown' | 'events' } | { form: 'document'; text: string } = { form: 'unknown' };
-
-  function takeEvents(text: string): ModelDelta[] {
-    events.feed(text);
-    const taken = deltas;
-    deltas = [];
-    return taken;
-  }
-
-  function takeText(text: string): ModelDelta[] {
-    if (body.form === 'events') return takeEvents(text);
-    if (body.form === 'document') {
-      body.text += text;
-      return [];
-    }
-    const start = text.trimStart(); // blanks are discarded: a body may have millions of them
-    const first = start.charAt(0);
-    if (first === '') return [];
-    if (first === '{' || first === '[' || first === '<') {
-      body = { form: 'document', text: start };
-      return [];
-    }
-    body = { form: 'events' };
-    return takeEvents(start);
-  }
-
-  return {
-    push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
-    end(isCut) {
-      const taken = takeText(utf8.decode());
-      const rest =
-        body.form === 'events'
-          ? takeEvents('\n\n') // the last event may lack its empty line
-          : body.form === 'document'
-            ? answer.takeDocument(body.text)
-            : [];
-      return { deltas: [...taken, ...rest, ...answer.end()], result: answer.result(isCut) };
-    },
-    isClosed: () => answer.isClosed(),
-    isFinished: () => answer.isFinished(),
-    partial: () => answer.partial(),
-  };
-}
+/** Reads an answer in chat completions: its chunks, or one document. An answer with a reason of `BROKEN_BY` is none. */
 
 const NOT_A_CALL = [
   'INVALID_RESPONSE',
@@ -104,12 +26,9 @@ const BROKEN_BY: Readonly<Record<string, readonly [code: string, message: string
   abort: PROVIDER_STOPPED,
 };
 
-class GrowingAnswer {
-  #text = '';
-  #reasoning = '';
+export class ChatDecoder implements Decoder {
+  readonly #grown = new GrowingText();
   readonly #thinkTag = new ThinkTag();
-  readonly #wholeText = new WholeCharacters();
-  readonly #wholeReasoning = new WholeCharacters();
   readonly #calls = createToolCallAssembler();
   readonly #opaque = new OpaqueCollector(MESSAGE_FIELDS);
   #usage: Usage | undefined;
@@ -118,41 +37,37 @@ class GrowingAnswer {
   #isRefusal = false;
   #state: 'growing' | 'done' | 'cut' | { readonly fault: Fault } = 'growing';
 
-  takeEvent(event: EventSourceMessage): ModelDelta[] {
-    if (this.isClosed()) return [];
-    if (event.data.trimStart().startsWith('[DONE]')) {
-      this.#state = 'done';
-      return [];
-    }
-    const chunk = parseJson(event.data);
-    if (!isRecord(chunk)) {
-      return this.#breakOff(
-        'STREAM_BROKEN',
-        `The provider sent a chunk that is not ${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`,
-      );
-    }
-    return event.event === 'error' ? this.#fail(faultOfBody(chunk)) : this.#takeChunk(chunk);
+  takeEvent(chunk: JsonRecord): ModelDelta[] {
+    if (chunk.error || chunk.object === 'error') return this.fail(faultOfBody(chunk));
+    this.#model = stringOf(chunk.model) || this.#model;
+    this.#usage = usageOf(chunk.usage) ?? this.#usage;
+    const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : [];
+    const choice = choices.find(isFirstChoice);
+    if (choice === undefined) return [];
+    const deltas = this.#takeChoice(choice);
+    if (choice.error || choice.finish_reason === 'error') this.fail(faultOfBody(choice));
+    else this.#finishReason = stringOf(choice.finish_reason) || this.#finishReason;
+    return deltas;
   }
 
-  takeDocument(text: string): ModelDelta[] {
-    const document = parseJson(text);
-    const first = Array.isArray(document) ? document[0] : document;
-    if (!isRecord(first)) {
-      return this.#breakOff(
-        'INVALID_RESPONSE',
-        `The provider sent no chat completion but ${textOf(text)}. Check baseURL.`,
-      );
-    }
-    const deltas = this.#takeChunk(first);
+  takeDocument(document: JsonRecord, text: string): ModelDelta[] {
+    const deltas = this.takeEvent(document);
     if (this.#state !== 'growing') return deltas;
-    if (!Array.isArray(first.choices) || !isRecord(first.choices[0])) {
-      return this.#breakOff(
-        'INVALID_RESPONSE',
-        `The provider sent JSON that is no chat completion: ${excerpt(text, 120)}. Check baseURL.`,
-      );
+    if (!Array.isArray(document.choices) || !isRecord(document.choices[0])) {
+      const message = `The provider sent JSON that is no chat completion: ${excerpt(text, 120)}. Check baseURL.`;
+      return this.fail(unreadable('INVALID_RESPONSE', message));
     }
     this.#state = 'done'; // A document that parses is whole.
     return deltas;
+  }
+
+  close(): void {
+    this.#state = 'done';
+  }
+
+  fail(fault: Fault): ModelDelta[] {
+    this.#state = this.isFinished() ? 'cut' : { fault };
+    return [];
   }
 
   isClosed(): boolean {
@@ -164,7 +79,7 @@ class GrowingAnswer {
   }
 
   partial(): PartialAnswer {
-    return { content: this.#text, reasoning: this.#reasoning };
+    return this.#grown.partial();
   }
 
   result(isCut: boolean): ReadingResult {
@@ -175,17 +90,29 @@ class GrowingAnswer {
       const [code, message] = broken;
       return { kind: 'broken', fault: { code, message, retryable: true } };
     }
-    const opaque = this.#opaque.fields();
+    const { text, reasoning } = this.#grown;
+    const calls = this.#calls.calls();
+    const blocks = this.#blocks(calls);
     const answer: ModelAnswer = {
-      content: this.#text === '' ? null : this.#text,
-      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
-      toolCalls: this.#calls.calls(),
+      content: text === '' ? null : text,
+      ...(reasoning === '' ? {} : { reasoning }),
+      toolCalls: calls.map(({ opaque: _, ...call }) => call),
       ...(this.#usage === undefined ? {} : { usage: this.#usage }),
       ...(this.#model === '' ? {} : { model: this.#model }),
       ...this.#finishReasonField(),
-      ...(opaque === undefined ? {} : { opaque }),
+      ...(blocks.length === 0 ? {} : { blocks }),
     };
     return { kind: 'whole', answer };
+  }
+
+  /** Of the message and its calls; empty: nothing is opaque. The order of text and calls is always the same. */
+  #blocks(calls: readonly AssembledCall[]): Block[] {
+    const message = this.#opaque.fields();
+    const isAny = calls.some(({ opaque }) => opaque !== undefined);
+    return [
+      ...(message ? [{ type: 'opaque', opaque: message } as const] : []),
+      ...(isAny ? calls.map(({ opaque }) => ({ type: 'call', ...(opaque ? { opaque } : {}) }) as const) : []),
+    ];
   }
 
   /** Code and message (ANSWER-READER-3); null: it is an answer. An empty one that was cut for a reason is the turn's failure. */
@@ -215,29 +142,8 @@ class GrowingAnswer {
   }
 
   #isEmpty(): boolean {
-    return this.#text === '' && this.#reasoning === '' && this.#calls.calls().length === 0;
-  }
-
-  #fail(fault: Fault): ModelDelta[] {
-    this.#state = this.isFinished() ? 'cut' : { fault };
-    return [];
-  }
-
-  #breakOff(code: string, message: string): ModelDelta[] {
-    return this.#fail({ code, message, retryable: code === 'STREAM_BROKEN' });
-  }
-
-  #takeChunk(chunk: JsonRecord): ModelDelta[] {
-    if (chunk.error || chunk.object === 'error') return this.#fail(faultOfBody(chunk));
-    this.#model = stringOf(chunk.model) || this.#model;
-    this.#usage = usageOf(chunk.usage) ?? this.#usage;
-    const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choice = choices.find(isFirstChoice);
-    if (choice === undefined) return [];
-    const deltas = this.#takeChoice(choice);
-    if (choice.error || choice.finish_reason === 'error') this.#fail(faultOfBody(choice));
-    else this.#finishReason = stringOf(choice.finish_reason) || this.#finishReason;
-    return deltas;
+    const { text, reasoning } = this.#grown;
+    return text === '' && reasoning === '' && this.#calls.calls().length === 0;
   }
 
   #takeChoice(choice: JsonRecord): ModelDelta[] {
@@ -248,7 +154,7 @@ class GrowingAnswer {
     if (!isRecord(choice.message)) return [];
     this.#opaque.push(choice.message, false);
     // A complete message. In the last chunk of a stream it repeats the deltas.
-    if (this.#text === '' && this.#reasoning === '') return this.#takeMessage(choice.message);
+    if (this.#grown.text === '' && this.#grown.reasoning === '') return this.#takeMessage(choice.message);
     return this.#takeCalls(choice.message);
   }
 
@@ -256,7 +162,8 @@ class GrowingAnswer {
     if (!isContent(message.content)) {
       const seen = excerpt(JSON.stringify(message.content), 80);
       const wanted = 'a text or a list of parts was expected';
-      return this.#breakOff('INVALID_RESPONSE', `The provider sent a content that is ${seen}: ${wanted}.`);
+      const what = `The provider sent a content that is ${seen}: ${wanted}.`;
+      return this.fail(unreadable('INVALID_RESPONSE', what));
     }
     const parts = partsOf(message.content);
     const thought = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
@@ -270,22 +177,11 @@ class GrowingAnswer {
 
   /** Returns text that was held back because it could have been the start of a tag. */
   end(): ModelDelta[] {
-    const { text, reasoning } = this.#thinkTag.end();
-    return [
-      ...this.#add({ text, reasoning }),
-      ...this.#add({ text: this.#wholeText.end(), reasoning: this.#wholeReasoning.end() }),
-    ];
+    return [...this.#add(this.#thinkTag.end()), ...this.#grown.end()];
   }
 
-  #add(split: Split): ModelDelta[] {
-    const reasoning = this.#wholeReasoning.push(split.reasoning);
-    const text = this.#wholeText.push(split.text);
-    this.#reasoning += reasoning;
-    this.#text += text;
-    const deltas: ModelDelta[] = [];
-    if (reasoning !== '') deltas.push({ type: 'reasoning', delta: reasoning });
-    if (text !== '') deltas.push({ type: 'text', delta: text });
-    return deltas;
+  #add({ reasoning, text }: Split): ModelDelta[] {
+    return [...this.#grown.add('reasoning', reasoning), ...this.#grown.add('text', text)];
   }
 
   /** `function_call` is the legacy form of a single call. */
@@ -297,28 +193,6 @@ class GrowingAnswer {
 
 function isFirstChoice(choice: unknown): choice is JsonRecord {
   return isRecord(choice) && (choice.index ?? 0) === 0;
-}
-
-/**
- * Replaces lone surrogates with U+FFFD. The result does not depend on where the text was split: a high surrogate at
- * the end is held back until the next piece.
- */
-class WholeCharacters {
-  #held = '';
-
-  push(piece: string): string {
-    if (piece === '') return '';
-    const text = this.#held + piece;
-    this.#held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
-    return wellFormed(this.#held === '' ? text : text.slice(0, -1));
-  }
-
-  /** Returns what was held back, at the end of the text. */
-  end(): string {
-    const held = this.#held;
-    this.#held = '';
-    return wellFormed(held);
-  }
 }
 
 /** A message with tool calls may have no content, or null. */
@@ -355,10 +229,6 @@ function usageOf(usage: unknown): Usage | undefined {
     ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
     outputTokens: output,
   };
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 /**

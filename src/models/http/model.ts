@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { DialectName } from '../../agents/dialect-port.ts';
 import type {
   HeaderValue,
   HiddenValue,
@@ -15,7 +16,9 @@ import {
   parseJson,
   systemClock,
 } from '../../kernel/index.ts';
-import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
+import { type Fault, faultOfNetwork, faultOfResponse } from '../faults.ts';
+import { PROTOCOLS, type Protocol } from '../protocols.ts';
+import { type AnswerReader, createAnswerReader } from '../reader.ts';
 import {
   answerTo,
   type Endpoint,
@@ -26,43 +29,44 @@ import {
   post,
   textOfBody,
 } from './endpoint.ts';
-import { type Fault, faultOfNetwork, faultOfResponse } from './faults.ts';
 
 /**
- * One attempt at a chat completion with any compatible endpoint.
+ * One attempt at a model behind HTTP, in any dialect.
  *
- * OPENAI-MODEL-1 The bytes of `request.body` are sent unchanged.
- * OPENAI-MODEL-2 Every expected failure is a value. It is retryable only if no delta was delivered.
- * OPENAI-MODEL-3 Socket, timer and listeners are released at the end of the call, whatever its outcome.
- * OPENAI-MODEL-4 No message contains the key, the value of a configured header, or another of `secrets`: providers quote the URL
+ * HTTP-MODEL-1 The bytes of `request.body` are sent unchanged.
+ * HTTP-MODEL-2 Every expected failure is a value. It is retryable only if no delta was delivered.
+ * HTTP-MODEL-3 Socket, timer and listeners are released at the end of the call, whatever its outcome.
+ * HTTP-MODEL-4 No message contains the key, the value of a configured header, or another of `secrets`: providers quote the URL
  *    and the fields of a request.
- * OPENAI-MODEL-5 An answer with a finish reason counts, however its connection ends. It is whole only if its body ended.
- * OPENAI-MODEL-6 An endless answer is cut at `MAX_BYTES`, which bounds the memory. The partial answer is kept.
+ * HTTP-MODEL-5 An answer with a finish reason counts, however its connection ends. It is whole only if its body ended.
+ * HTTP-MODEL-6 An endless answer is cut at `MAX_BYTES`, which bounds the memory. The partial answer is kept.
  */
-export interface OpenAiModelOptions extends ProviderOptions {
+export interface HttpModelOptions extends ProviderOptions {
+  readonly dialect: DialectName;
   /** The key of `models`, for errors. */
   readonly name: string;
   /** Timeout for the first delta; null: none. Milliseconds. */
   readonly firstTokenMs: number | null;
   /** Timeout for each next delta, and for the end after a finish reason. */
   readonly idleMs: number;
-  /** OPENAI-MODEL-4 */
+  /** HTTP-MODEL-4 */
   readonly secrets?: readonly string[];
 }
 
-/** OPENAI-MODEL-6. The longest answers take about 10 MB when each token is an event. */
+/** HTTP-MODEL-6. The longest answers take about 10 MB when each token is an event. */
 const MAX_BYTES = 128 * 1024 * 1024;
 /** How long a whole answer waits for the end of its body, so that the connection is reused. */
 const CLOSE_WAIT_MS = 100;
 
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
-export function createOpenAiModel(options: OpenAiModelOptions): Model {
-  const endpoint = endpointOf(options, '/chat/completions');
+export function createHttpModel(options: HttpModelOptions): Model {
+  const protocol = PROTOCOLS[options.dialect];
+  const endpoint = endpointOf(options, protocol);
   return {
     async call(request, { signal, onDelta }) {
       const watch = createWatch(signal);
       try {
-        return await attempt({ endpoint, options, request, watch, onDelta });
+        return await attempt({ endpoint, protocol, options, request, watch, onDelta });
       } finally {
         watch.release();
       }
@@ -94,7 +98,8 @@ function createWatch(caller: AbortSignal) {
 
 interface Attempt {
   readonly endpoint: Endpoint;
-  readonly options: OpenAiModelOptions;
+  readonly protocol: Protocol;
+  readonly options: HttpModelOptions;
   readonly request: ModelRequest;
   readonly watch: ReturnType<typeof createWatch>;
   readonly onDelta: (delta: ModelDelta) => void;
@@ -102,7 +107,7 @@ interface Attempt {
 
 async function attempt(context: Attempt): Promise<ModelOutcome> {
   const { watch, options } = context;
-  const reader = createAnswerReader();
+  const reader = createAnswerReader(context.protocol.decoder());
   const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(context, reader, fault, gaveDelta);
   if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
   if (options.firstTokenMs !== null) watch.expectWithin(options.firstTokenMs);
@@ -263,10 +268,10 @@ function failed(
   return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
 }
 
-/** OPENAI-MODEL-4 */
+/** HTTP-MODEL-4 */
 function redact(
   message: string,
-  { apiKey = '', headers = {}, secrets = [] }: OpenAiModelOptions,
+  { apiKey = '', headers = {}, secrets = [] }: HttpModelOptions,
   request: ModelRequest,
 ) {
   const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));

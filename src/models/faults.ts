@@ -6,7 +6,7 @@ import {
   stringOf,
   systemClock,
   UNRESOLVED,
-} from '../../kernel/index.ts';
+} from '../kernel/index.ts';
 
 /**
  * Maps an error of a provider, or of the network, to a code. Error texts differ between providers; the codes do not.

@@ -1,4 +1,9 @@
-import { type AnsweredCall, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
+import {
+  type AnsweredCall,
+  MAX_TOOL_CALLS,
+  type ModelDelta,
+  type OpaqueFields,
+} from '../../agents/model-port.ts';
 import { isRecord, isShallow, type JsonRecord, MAX_DEPTH, parseJson, stringOf } from '../../kernel/index.ts';
 import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 
@@ -18,7 +23,11 @@ import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 export interface ToolCallAssembler {
   /** Reads the `tool_calls` of one chunk, valid or not. */
   push(toolCalls: unknown): ModelDelta[];
-  calls(): AnsweredCall[];
+  calls(): AssembledCall[];
+}
+
+export interface AssembledCall extends AnsweredCall {
+  readonly opaque?: OpaqueFields;
 }
 
 interface Growing {

@@ -3,9 +3,10 @@ import https from 'node:https';
 import OpenAI from 'openai';
 import { bodyLength, type ModelRequest } from '../../agents/model-port.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import type { Protocol } from '../protocols.ts';
 
 export interface ProviderOptions {
-  /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
+  /** With the version: `http://127.0.0.1:8080/v1`. */
   readonly baseURL: string;
   /** Absent: no Authorization header is sent. */
   readonly apiKey?: string;
@@ -21,14 +22,18 @@ export interface Endpoint {
   head(): Promise<Head>;
 }
 
+/** How the requests of a dialect are addressed. */
+type Way = Omit<Protocol, 'decoder'>;
+
 interface Head {
   readonly url: string;
   readonly headers: readonly (readonly [string, string])[];
 }
 
 /** Throws `CONFIG_INVALID` for an invalid baseURL, key or header. */
-export function endpointOf(options: ProviderOptions, path: string): Endpoint {
-  const { client, shown } = clientOf(options);
+export function endpointOf(options: ProviderOptions, protocol: Way): Endpoint {
+  const { client, shown } = clientOf(options, protocol);
+  const { path } = protocol;
   let made: Promise<Head> | undefined;
   return {
     shown,
@@ -42,7 +47,7 @@ export function endpointOf(options: ProviderOptions, path: string): Endpoint {
   };
 }
 
-function clientOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions) {
+function clientOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions, way: Way) {
   const url = checkedUrl(baseURL);
   for (const [name, value] of [['apiKey', apiKey] as const, ...Object.entries(headers)]) {
     // Other characters are not valid in a header. The value is not shown: it may be a key.
@@ -53,6 +58,7 @@ function clientOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions) {
     }
   }
   const isAzure = AZURE.test(url.hostname) && !TOKEN.test(apiKey);
+  const keyHeader = way.keyHeader ?? (isAzure ? 'api-key' : undefined);
   const shown = `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
   const client = new OpenAI({
     baseURL: shown,
@@ -60,8 +66,9 @@ function clientOf({ baseURL, apiKey = '', headers = {} }: ProviderOptions) {
     // The package requires a key; where it is not sent in this form, the header is removed below.
     apiKey: apiKey === '' ? 'none' : apiKey,
     defaultHeaders: {
-      ...(apiKey === '' || isAzure ? { authorization: null } : {}),
-      ...(apiKey !== '' && isAzure ? { 'api-key': apiKey } : {}),
+      ...(apiKey === '' || keyHeader ? { authorization: null } : {}),
+      ...(apiKey !== '' && keyHeader ? { [keyHeader]: apiKey } : {}),
+      ...way.headers,
       ...headers,
     },
     // Otherwise the package reads these from the environment.

@@ -1,0 +1,194 @@
+import {
+  type AnswerBlock,
+  blocksOf,
+  estimateTokens,
+  type PartKind,
+  type ViewMessage,
+} from '../conversation/index.ts';
+import { readArguments, wellFormed } from '../kernel/index.ts';
+import type { WireMessage, WireTool } from './model-port.ts';
+
+/**
+ * What a request needs of a provider's language. A dialect is pure: an encoder here, a decoder of its answers beside it
+ * (`src/models/<dialect>/`).
+ *
+ * DIALECT-1 A fold: the same inputs and form give the same text.
+ * DIALECT-2 Text that was returned never changes, so the bytes of a history are append-only (ASSEMBLE-3). Only cache points
+ *    are inserted later, each at the end of a piece.
+ * DIALECT-3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
+ * DIALECT-4 What is sent back satisfies the strictest reader: names of calls, arguments (one JSON object of limited depth), ids, no
+ *    half of a surrogate pair. Otherwise every later request would be refused.
+ * DIALECT-5 What only one model understands returns verbatim, and to that model only (`WireForm.boundTo`).
+ */
+
+export type DialectName = 'chat';
+
+/** How the messages of a view are encoded for one model. */
+export interface WireForm {
+  readonly dialect: DialectName;
+  /** The dialect and model that get back what only they understand. Absent: nothing is kept for it. */
+  readonly boundTo?: string;
+  /** How long a provider keeps what it caches at a cache point. */
+  readonly cacheTtl?: '5m' | '1h';
+  /** The role for `system` messages of the view. This and what follows: of the dialect `chat`. */
+  readonly instructionsAs: 'system' | 'developer';
+  /** Merge adjacent messages of the same role. */
+  readonly mergeMessages: boolean;
+  /** `with-calls`: on answers that call tools, and on those that follow a result. */
+  readonly sendReasoning: 'never' | 'with-calls' | 'always';
+  /** `nine`: nine letters and digits. */
+  readonly callIds: 'plain' | 'nine';
+  /** Answers without text and without a call. */
+  readonly emptyAnswers: 'sent' | 'left-out';
+  /** `assistant`: only an assistant message or another result may follow a result. */
+  readonly afterResults: 'anything' | 'assistant';
+  /** `marked`: the first call of an answer has a signature, as Gemini requires. */
+  readonly unsignedCalls: 'plain' | 'marked';
+}
+
+/** The view as it is. */
+export const PLAIN_FORM: WireForm = {
+  dialect: 'chat',
+  instructionsAs: 'system',
+  mergeMessages: false,
+  sendReasoning: 'never',
+  callIds: 'plain',
+  emptyAnswers: 'sent',
+  afterResults: 'anything',
+  unsignedCalls: 'plain',
+};
+
+/** A part of the view, or a message before the history. */
+export interface FormInput {
+  readonly kind: PartKind;
+  readonly entries: readonly number[];
+  readonly message: ViewMessage | WireMessage;
+}
+
+/** A message of a request, its source entries, and its kind (several kinds are joined with `+`). */
+export interface WirePart {
+  readonly kind: string;
+  readonly entries: readonly number[];
+  /** As `explain` shows it, in the chat-completions form whatever the dialect is. */
+  readonly message: WireMessage;
+  /** What it adds to the body: JSON in the form of the dialect. Empty: it is in the beginning. */
+  readonly text: string;
+  /** Estimate. */
+  readonly tokens: number;
+  /** A cache point may be inserted before the last character of `text`. */
+  readonly mayCache?: true;
+  /** Content blocks in `text`, where cache points look back by blocks. */
+  readonly blocks?: number;
+}
+
+/** What every request of an agent begins with. */
+export interface Opening {
+  /** Static fields of the body, in order. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly tools: readonly WireTool[];
+  /** The system prompt. */
+  readonly prefix: string;
+}
+
+/** The parameters of a model's requests, as the configuration names them. */
+export interface RequestSettings {
+  readonly model: string;
+  readonly maxOutputTokens: number;
+  readonly stream: boolean;
+  readonly streamUsage: boolean;
+  /** The field of the dialect `chat` that contains `maxOutputTokens`. */
+  readonly outputLimit: string;
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly reasoningEffort?: string | undefined;
+  readonly reasoningTokens?: number | undefined;
+  readonly stop?: string | readonly string[] | undefined;
+  readonly seed?: number | undefined;
+}
+
+export interface Step<State> {
+  readonly parts: readonly WirePart[];
+  readonly state: State;
+}
+
+/** `State`: what the fold keeps between messages; immutable. */
+export interface Dialect<State = unknown> {
+  /** The static fields of a body, in order. */
+  fields(settings: RequestSettings): Readonly<Record<string, unknown>>;
+  /** The body up to its first message. */
+  begin(opening: Opening, form: WireForm): { readonly text: string; readonly state: State };
+  /** Encodes the next message: what is complete now. */
+  take(state: State, input: FormInput, form: WireForm): Step<State>;
+  /** What `state` still holds, and the end of the body. */
+  end(state: State): { readonly parts: readonly WirePart[]; readonly text: string };
+  /** Where the provider shall cache: places in `parts`, of which the first `settled` belong to the history. */
+  cachePoints?(parts: readonly WirePart[], settled: number, form: WireForm): CachePoints;
+}
+
+export interface CachePoints {
+  /** Places of parts that `mayCache`, ascending. */
+  readonly at: readonly number[];
+  /** What is inserted at each. */
+  readonly text: string;
+}
+
+/** The blocks of an own message: with what only their model understands, if `form` is for that model. */
+export function ownBlocks(message: ViewMessage | WireMessage, form: WireForm): readonly AnswerBlock[] {
+  const own = 'blocks' in message ? message : { ...message, blocks: undefined };
+  return blocksOf(own, form.boundTo);
+}
+
+const PER_MESSAGE = 10;
+const PER_CALL = 50;
+
+/** Estimates the tokens of a message, including what providers add to each message and each call. */
+export function messageTokens(message: WireMessage): number {
+  let tokens = PER_MESSAGE + estimateTokens(message.content ?? '');
+  tokens += estimateTokens(message.reasoning_content ?? '');
+  for (const call of message.tool_calls ?? []) {
+    tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
+    tokens += opaqueTokens(call, CALL_FIELDS) + opaqueTokens(call.function, CALL_FIELDS);
+  }
+  return tokens + opaqueTokens(message, MESSAGE_FIELDS);
+}
+
+/** Fields that the chat-completions form names; others are opaque. */
+export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+  'role',
+  'content',
+  'reasoning_content',
+  'tool_calls',
+  'tool_call_id',
+]);
+export const CALL_FIELDS: ReadonlySet<string> = new Set(['id', 'type', 'function', 'name', 'arguments']);
+
+function opaqueTokens(fields: object, known: ReadonlySet<string>): number {
+  let tokens = 0;
+  for (const [name, value] of Object.entries(fields))
+    if (!known.has(name)) tokens += estimateTokens(JSON.stringify([name, value]));
+  return tokens;
+}
+
+export function toolTokens(tool: WireTool): number {
+  return PER_CALL + estimateTokens(JSON.stringify(tool));
+}
+
+/** Some providers want a letter or `_` first (DIALECT-4). */
+export function wireName(name: string): string {
+  const plain = name.replaceAll(/[^\w-]/g, '_');
+  return (/^[a-z_]/i.test(plain) ? plain : `_${plain}`).slice(0, 64);
+}
+
+/** As the model wrote them, if every reader accepts that; else the result that follows says what was wrong (DIALECT-4). */
+export function wireArguments(given: string): string {
+  const text = wellFormed(given);
+  if (!readArguments(text).ok) return JSON.stringify({ unreadable: text });
+  return text.trim() === '' ? '{}' : text.replaceAll(ESCAPE, wholeEscape);
+}
+
+/** A whole pair, half a pair, or any other escape of a JSON text. */
+const ESCAPE = /\\(?:ud[89ab]..\\ud[c-f]..|u(d[89a-f]..)|.)/gi;
+
+function wholeEscape(given: string, half: string | undefined): string {
+  return half === undefined ? given : '\\ufffd';
+}

@@ -1,0 +1,64 @@
+import type { Block, Blocks, OpaqueFields } from './entry.ts';
+
+/** One block of an answer, in the order in which the model wrote it. */
+export type AnswerBlock =
+  | { readonly type: 'text' | 'reasoning'; readonly text: string; readonly opaque?: OpaqueFields }
+  | { readonly type: 'call'; readonly position: number; readonly opaque?: OpaqueFields }
+  /** An item that only its model understands. */
+  | { readonly type: 'opaque'; readonly opaque: OpaqueFields };
+
+interface Answered {
+  readonly content: string | null;
+  readonly reasoning?: string | undefined;
+  readonly tool_calls?: readonly unknown[] | undefined;
+  readonly blocks?: Blocks | undefined;
+}
+
+/**
+ * The blocks of an answer. `reader`: the dialect and model that they are sent to, or undefined. Only the one that wrote them gets
+ * their order and what is opaque in them; everyone else reads one block of reasoning, one of text, and the calls. So does an
+ * answer whose texts were shortened since, as its signatures no longer fit.
+ */
+export function blocksOf(answer: Answered, reader: string | undefined): readonly AnswerBlock[] {
+  const { blocks } = answer;
+  const list = reader !== undefined && blocks?.boundTo === reader ? (blocks.list ?? []) : [];
+  return orderedBlocks(answer, list) ?? plainBlocks(answer, []);
+}
+
+/** What the list does not name: reasoning and text come first, calls last. */
+function plainBlocks(
+  { content, reasoning, tool_calls: calls = [] }: Answered,
+  list: readonly Block[],
+  between: readonly AnswerBlock[] = [],
+): readonly AnswerBlock[] {
+  const isNamed = (type: Block['type']) => list.some((item) => item.type === type);
+  return [
+    ...(reasoning && !isNamed('reasoning') ? [{ type: 'reasoning', text: reasoning } as const] : []),
+    ...(content && !isNamed('text') ? [{ type: 'text', text: content } as const] : []),
+    ...between,
+    ...(isNamed('call') ? [] : calls.map((_, position) => ({ type: 'call', position }) as const)),
+  ];
+}
+
+/** Null: the list does not fit the texts or the calls. */
+function orderedBlocks(answer: Answered, list: readonly Block[]): readonly AnswerBlock[] | null {
+  const { content, reasoning = '', tool_calls: calls = [] } = answer;
+  const whole = { text: content ?? '', reasoning };
+  const used = { text: 0, reasoning: 0, call: 0 };
+  const named = list.map((item): AnswerBlock => {
+    if (item.type === 'opaque') return item;
+    const opaque = item.opaque ? { opaque: item.opaque } : {};
+    if (item.type === 'call') {
+      used.call += 1;
+      return { type: 'call', position: used.call - 1, ...opaque };
+    }
+    const from = used[item.type];
+    used[item.type] += item.length;
+    return { type: item.type, text: whole[item.type].slice(from, used[item.type]), ...opaque };
+  });
+  const fits =
+    [0, whole.text.length].includes(used.text) &&
+    [0, whole.reasoning.length].includes(used.reasoning) &&
+    [0, calls.length].includes(used.call);
+  return fits ? plainBlocks(answer, list, named) : null;
+}

@@ -1,0 +1,237 @@
+import {
+  CALL_FIELDS,
+  type Dialect,
+  type FormInput,
+  MESSAGE_FIELDS,
+  messageTokens,
+  type Opening,
+  ownBlocks,
+  type RequestSettings,
+  type Step,
+  type WireForm,
+  type WirePart,
+  wireArguments,
+  wireName,
+} from '../../agents/dialect-port.ts';
+import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
+import type { AnswerBlock } from '../../conversation/index.ts';
+import { isRecord, wellFormed } from '../../kernel/index.ts';
+
+/**
+ * Encodes messages of the view as chat completions. All differences between providers of this protocol are here.
+ *
+ * CHAT-1 A closed message never changes; only the last one is open: the next one may be merged into it (DIALECT-2).
+ * CHAT-2 Messages of several authors that are merged are separated by a marker that content cannot contain (L17).
+ * CHAT-3 Opaque fields never replace a field of the protocol.
+ * CHAT-4 A model that checks signatures gets one with each answer that has calls: its own, or the one for other models' calls.
+ */
+interface ChatState {
+  /** The message that may still grow; null: no input yet. */
+  readonly open: OpenPart | null;
+  /** No message is closed yet. */
+  readonly isFirst: boolean;
+}
+
+/** A part without its text, which depends on its place. */
+type OpenPart = Pick<WirePart, 'kind' | 'entries' | 'message'>;
+
+export const chat: Dialect<ChatState> = {
+  fields: fieldsOf,
+  begin({ fields, tools }: Opening) {
+    const start = JSON.stringify(tools.length > 0 ? { ...fields, tools } : fields).slice(0, -1);
+    const text = `${start}${start === '{' ? '' : ','}"messages":[`;
+    return { text, state: { open: null, isFirst: true } };
+  },
+  take({ open, isFirst }, input, form) {
+    const step = takePart(open, input, form);
+    return closing(step.closed, step.open, isFirst);
+  },
+  end({ open, isFirst }) {
+    return { parts: open ? closing([open], null, isFirst).parts : [], text: ']}' };
+  },
+};
+
+function closing(closed: readonly OpenPart[], open: OpenPart | null, isFirst: boolean): Step<ChatState> {
+  const parts = closed.map((part, place) => ({
+    ...part,
+    text: `${isFirst && place === 0 ? '' : ','}${JSON.stringify(part.message)}`,
+    tokens: messageTokens(part.message),
+  }));
+  return { parts, state: { open, isFirst: isFirst && closed.length === 0 } };
+}
+
+const PARAMETER_FIELDS = {
+  temperature: 'temperature',
+  topP: 'top_p',
+  reasoningEffort: 'reasoning_effort',
+  stop: 'stop',
+  seed: 'seed',
+} as const satisfies Partial<Record<keyof RequestSettings, string>>;
+
+function fieldsOf(settings: RequestSettings): Readonly<Record<string, unknown>> {
+  const { model, stream, streamUsage, outputLimit, maxOutputTokens } = settings;
+  const names = Object.keys(PARAMETER_FIELDS) as (keyof typeof PARAMETER_FIELDS)[];
+  const given = names.filter((name) => settings[name] !== undefined);
+  return {
+    model,
+    stream,
+    ...(stream && streamUsage ? { stream_options: { include_usage: true } } : {}),
+    [outputLimit]: maxOutputTokens,
+    ...Object.fromEntries(given.map((name) => [PARAMETER_FIELDS[name], settings[name]])),
+  };
+}
+
+interface FormStep {
+  /** Messages that are now complete, in order. */
+  readonly closed: readonly OpenPart[];
+  readonly open: OpenPart | null;
+}
+
+/** Separates merged messages; the same line in content is escaped (MARKER-1). */
+const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
+
+/** Inserted where a provider requires an assistant message after a result. */
+const BRIDGE: OpenPart = {
+  kind: 'bridge',
+  entries: [],
+  message: { role: 'assistant', content: 'Understood.' },
+};
+
+/** Some reasoning models refuse a call whose reasoning is missing or empty. */
+const NO_REASONING = ' ';
+
+/** The value that Gemini documents for calls that it did not make. */
+const FOREIGN_CALL = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
+
+function takePart(open: OpenPart | null, input: FormInput, form: WireForm): FormStep {
+  if (form.emptyAnswers === 'left-out' && isEmptyAnswer(input.message)) return { closed: [], open };
+  const part = wirePart(input, open, form);
+  if (!open) return { closed: [], open: part };
+  const { role } = part.message;
+  if (form.afterResults === 'assistant' && open.message.role === 'tool' && !MAY_FOLLOW_RESULT.has(role)) {
+    return { closed: [open, BRIDGE], open: part };
+  }
+  if (form.mergeMessages && canMerge(open.message, part.message)) {
+    return { closed: [], open: merged(open, part) };
+  }
+  return { closed: [open], open: part };
+}
+
+const MAY_FOLLOW_RESULT: ReadonlySet<string> = new Set(['assistant', 'tool']);
+
+function isEmptyAnswer({ role, content, tool_calls: calls }: FormInput['message']): boolean {
+  return role === 'assistant' && !calls?.length && (content ?? '').trim() === '';
+}
+
+function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null, form: WireForm): OpenPart {
+  const { role, content, tool_calls: calls, tool_call_id: id } = message;
+  const reasoning = reasoningOf(message, before, form);
+  const opaque = opaqueIn(ownBlocks(message, form));
+  const wire: WireMessage = {
+    ...outside(MESSAGE_FIELDS, opaque.message),
+    role: role === 'system' ? form.instructionsAs : role,
+    content: content === null ? null : wellFormed(content),
+    ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),
+    ...(calls === undefined
+      ? {}
+      : { tool_calls: calls.map((call, at) => wireCall(call, at, form, opaque.calls[at])) }),
+    ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
+  };
+  return { kind, entries, message: wire };
+}
+
+/** The opaque fields of the message, and those of each call. */
+function opaqueIn(blocks: readonly AnswerBlock[]) {
+  const items = blocks.flatMap((block) => (block.type === 'opaque' ? [block.opaque] : []));
+  const calls = blocks.flatMap((block) => (block.type === 'call' ? [block.opaque] : []));
+  const message: OpaqueFields = Object.fromEntries(items.flatMap((item) => Object.entries(item)));
+  return { message, calls };
+}
+
+function reasoningOf(
+  message: FormInput['message'],
+  before: OpenPart | null,
+  { sendReasoning }: WireForm,
+): string | undefined {
+  if (sendReasoning === 'never' || message.role !== 'assistant') return undefined;
+  const reasoning = 'reasoning' in message ? message.reasoning : undefined;
+  if (message.tool_calls?.length) return reasoning || NO_REASONING;
+  const sent = sendReasoning === 'always' || before?.message.role === 'tool';
+  return sent ? reasoning || undefined : undefined;
+}
+
+const PLAIN_ID = /^c(\d+)_(\d+)$/;
+
+/** `c12_0` as nine letters and digits, unique per call: six for the entry, two for the position. */
+function callId(id: string, { callIds }: WireForm): string {
+  const place = callIds === 'nine' ? PLAIN_ID.exec(id) : null;
+  if (!place) return id;
+  const [entry = '', position = ''] = place.slice(1).map((digits) => Number(digits).toString(36));
+  return `c${entry.padStart(6, '0')}${position.padStart(2, '0')}`;
+}
+
+type WireCall = NonNullable<WireMessage['tool_calls']>[number];
+
+/** DIALECT-4, CHAT-4 */
+function wireCall(call: WireCall, at: number, form: WireForm, opaque?: OpaqueFields | null): WireCall {
+  const { name, arguments: given } = call.function;
+  const more = isRecord(opaque?.function) ? outside(CALL_FIELDS, opaque.function) : {};
+  const accepted = { ...more, name: wireName(name), arguments: wireArguments(given) };
+  const unsigned = form.unsignedCalls === 'marked' && at === 0 ? FOREIGN_CALL : {};
+  return {
+    ...unsigned,
+    ...outside(CALL_FIELDS, opaque),
+    id: callId(call.id, form),
+    type: call.type,
+    function: accepted,
+  };
+}
+
+/** CHAT-3: a log that was imported can contain any. */
+function outside(known: ReadonlySet<string>, fields: OpaqueFields | null = null): OpaqueFields {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([name]) => !known.has(name)));
+}
+
+/** DIALECT-3: earlier text may be merged into a message with calls, but later messages may not. */
+function canMerge(open: WireMessage, next: WireMessage): boolean {
+  return open.role === next.role && open.role !== 'tool' && !open.tool_calls?.length;
+}
+
+function merged(open: OpenPart, next: OpenPart): OpenPart {
+  const reasoning = [open.message.reasoning_content, next.message.reasoning_content]
+    .filter((text) => text?.trim())
+    .join('\n\n');
+  const sent = reasoning || (next.message.reasoning_content ?? open.message.reasoning_content);
+  return {
+    kind: open.kind.split('+').includes(next.kind) ? open.kind : `${open.kind}+${next.kind}`,
+    entries: [...open.entries, ...next.entries],
+    message: {
+      ...joinedFields(
+        outside(MESSAGE_FIELDS, { ...open.message }),
+        outside(MESSAGE_FIELDS, { ...next.message }),
+      ),
+      role: open.message.role,
+      content: joined(open.message, next.message),
+      ...(sent === undefined ? {} : { reasoning_content: sent }),
+      ...(next.message.tool_calls === undefined ? {} : { tool_calls: next.message.tool_calls }),
+    },
+  };
+}
+
+/** Opaque fields of messages that become one: lists follow each other, else the later value counts. */
+function joinedFields(open: OpaqueFields, next: OpaqueFields): OpaqueFields {
+  const lists = Object.entries(next).flatMap(([name, value]) => {
+    const before = open[name];
+    return Array.isArray(before) && Array.isArray(value) ? [[name, [...before, ...value]] as const] : [];
+  });
+  return { ...open, ...next, ...Object.fromEntries(lists) };
+}
+
+/** CHAT-2: not needed between an agent's own messages, nor before or after another marker. */
+function joined(open: WireMessage, next: WireMessage): string {
+  const [before, after] = [open.content ?? '', next.content ?? ''];
+  if (open.role === 'assistant') return [before, after].filter((text) => text !== '').join('\n\n');
+  const lastLine = before.slice(before.lastIndexOf('\n') + 1);
+  const isMarked = after.startsWith('=== ') || (lastLine.startsWith('=== ') && lastLine.endsWith(' ==='));
+  return isMarked ? `${before}\n\n${after}` : `${before}\n\n${NEXT_MESSAGE_MARKER}\n\n${after}`;
+}

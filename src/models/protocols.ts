@@ -1,0 +1,18 @@
+import type { DialectName } from '../agents/dialect-port.ts';
+import { ChatDecoder } from './chat/decode.ts';
+import type { Decoder } from './reader.ts';
+
+/** How a dialect is reached by HTTP, and what reads its answers. */
+export interface Protocol {
+  /** After the base URL. */
+  readonly path: string;
+  /** The header that contains the key; absent: `authorization`, as a bearer. */
+  readonly keyHeader?: string;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  decoder(): Decoder;
+}
+
+export const PROTOCOLS: Readonly<Record<DialectName, Protocol>> = {
+  chat: { path: '/chat/completions', decoder: () => new ChatDecoder() },
+};

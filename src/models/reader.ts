@@ -1,0 +1,176 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import type { ModelAnswer, ModelDelta, PartialAnswer } from '../agents/model-port.ts';
+import { isRecord, type JsonRecord, parseJson, wellFormed } from '../kernel/index.ts';
+import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
+
+/**
+ * Reads the body of an answer: bytes in, deltas and the complete answer out. Pure. What events mean is the decoder's.
+ *
+ * ANSWER-READER-1 The result does not depend on where the bytes were split.
+ * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
+ * ANSWER-READER-3 An answer is whole at its closing event, or at the end of the body if it has a finish reason: more may follow that.
+ *    What ends between the two is cut (`interrupted`); what ends before is broken.
+ * ANSWER-READER-4 The form of the body (events, one JSON document, an HTML page) is detected from its first character, not
+ *    from the content type.
+ * ANSWER-READER-5 No lone surrogate is returned: the log cannot store one, and live text would differ from its entry.
+ */
+export type ReadingResult =
+  | { readonly kind: 'whole'; readonly answer: ModelAnswer }
+  | { readonly kind: 'broken'; readonly fault: Fault };
+
+export interface AnswerReader {
+  push(bytes: Uint8Array): ModelDelta[];
+  /** The last deltas and the result. `isCut`: the body did not end. */
+  end(isCut: boolean): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
+  /** The rest of the body does not matter. */
+  isClosed(): boolean;
+  /** It has a finish reason (ANSWER-READER-3). */
+  isFinished(): boolean;
+  partial(): PartialAnswer;
+}
+
+/** One answer as it grows: what a dialect makes of events, or of a whole document. */
+export interface Decoder extends Pick<AnswerReader, 'isClosed' | 'isFinished' | 'partial'> {
+  takeEvent(data: JsonRecord): ModelDelta[];
+  /** An answer that did not come as events. */
+  takeDocument(document: JsonRecord, text: string): ModelDelta[];
+  /** The provider reported an error, or sent what cannot be read. */
+  fail(fault: Fault): ModelDelta[];
+  /** The end of the stream was announced by `[DONE]`. */
+  close(): void;
+  /** Deltas that were held back. */
+  end(): ModelDelta[];
+  result(isCut: boolean): ReadingResult;
+}
+
+export function createAnswerReader(answer: Decoder): AnswerReader {
+  const utf8 = new TextDecoder();
+  let deltas: ModelDelta[] = [];
+  const events = createParser({
+    onEvent: (event) => {
+      for (const delta of takeEvent(answer, event)) deltas.push(delta);
+    },
+  });
+  let body: { form: 'unknown' | 'events' } | { form: 'document'; text: string } = { form: 'unknown' };
+
+  function takeEvents(text: string): ModelDelta[] {
+    events.feed(text);
+    const taken = deltas;
+    deltas = [];
+    return taken;
+  }
+
+  function takeText(text: string): ModelDelta[] {
+    if (body.form === 'events') return takeEvents(text);
+    if (body.form === 'document') {
+      body.text += text;
+      return [];
+    }
+    const start = text.trimStart(); // blanks are discarded: a body may have millions of them
+    const first = start.charAt(0);
+    if (first === '') return [];
+    if (first === '{' || first === '[' || first === '<') {
+      body = { form: 'document', text: start };
+      return [];
+    }
+    body = { form: 'events' };
+    return takeEvents(start);
+  }
+
+  return {
+    push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
+    end(isCut) {
+      const taken = takeText(utf8.decode());
+      const rest =
+        body.form === 'events'
+          ? takeEvents('\n\n') // the last event may lack its empty line
+          : body.form === 'document'
+            ? takeDocument(answer, body.text)
+            : [];
+      return { deltas: [...taken, ...rest, ...answer.end()], result: answer.result(isCut) };
+    },
+    isClosed: () => answer.isClosed(),
+    isFinished: () => answer.isFinished(),
+    partial: () => answer.partial(),
+  };
+}
+
+function takeEvent(answer: Decoder, event: EventSourceMessage): ModelDelta[] {
+  if (answer.isClosed()) return [];
+  if (event.data.trimStart().startsWith('[DONE]')) {
+    answer.close();
+    return [];
+  }
+  const chunk = parseJson(event.data);
+  if (!isRecord(chunk)) {
+    const seen = `${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`;
+    return answer.fail(unreadable('STREAM_BROKEN', `The provider sent a chunk that is not ${seen}`));
+  }
+  return event.event === 'error' ? answer.fail(faultOfBody(chunk)) : answer.takeEvent(chunk);
+}
+
+function takeDocument(answer: Decoder, text: string): ModelDelta[] {
+  const document = parseJson(text);
+  const first = Array.isArray(document) ? document[0] : document;
+  if (isRecord(first)) return answer.takeDocument(first, text);
+  const message = `The provider sent no answer of this protocol but ${textOf(text)}. Check baseURL and provider.`;
+  return answer.fail(unreadable('INVALID_RESPONSE', message));
+}
+
+/** An answer that cannot be read. A broken stream may be whole next time. */
+export function unreadable(code: 'STREAM_BROKEN' | 'INVALID_RESPONSE', message: string): Fault {
+  return { code, message, retryable: code === 'STREAM_BROKEN' };
+}
+
+/** Text and reasoning as they grow (ANSWER-READER-5). */
+export class GrowingText {
+  text = '';
+  reasoning = '';
+  readonly #whole = { text: new WholeCharacters(), reasoning: new WholeCharacters() };
+
+  add(type: 'text' | 'reasoning', piece: string): ModelDelta[] {
+    return this.#grow(type, this.#whole[type].push(piece));
+  }
+
+  /** Returns what was held back, at the end of the answer. */
+  end(): ModelDelta[] {
+    const { text, reasoning } = this.#whole;
+    return [...this.#grow('reasoning', reasoning.end()), ...this.#grow('text', text.end())];
+  }
+
+  partial(): PartialAnswer {
+    return { content: this.text, reasoning: this.reasoning };
+  }
+
+  #grow(type: 'text' | 'reasoning', delta: string): ModelDelta[] {
+    if (delta === '') return [];
+    this[type] += delta;
+    return [{ type, delta }];
+  }
+}
+
+/**
+ * Replaces lone surrogates with U+FFFD. The result does not depend on where the text was split: a high surrogate at
+ * the end is held back until the next piece.
+ */
+class WholeCharacters {
+  #held = '';
+
+  push(piece: string): string {
+    if (piece === '') return '';
+    const text = this.#held + piece;
+    this.#held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
+    return wellFormed(this.#held === '' ? text : text.slice(0, -1));
+  }
+
+  /** Returns what was held back, at the end of the text. */
+  end(): string {
+    const held = this.#held;
+    this.#held = '';
+    return wellFormed(held);
+  }
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
