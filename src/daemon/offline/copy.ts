@@ -40,11 +40,6 @@ export async function contentOf(archive: StoreArchive, id: string): Promise<Cont
   return { entries, audit, outputs, ...(ends && { ends }) };
 }
 
-export function isSame(left: Content, right: Content): boolean {
-  const [one, other] = [left, right].map(({ ends: _, ...content }) => JSON.stringify(content));
-  return one === other;
-}
-
 /** Writes a conversation that the target does not have, and compares it with what was read. `divides`: its large appends too. */
 export async function copy(
   target: MigrationTarget,

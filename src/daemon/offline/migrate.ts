@@ -8,7 +8,6 @@ import {
   copy,
   copyDefinitions,
   differs,
-  isSame,
   isSamePosition,
   list,
   ofNewestStream,
@@ -19,23 +18,18 @@ import {
  * Moves all conversations of one store into another.
  *
  * MIGRATE-1  The target is closed to daemons and other migrations until everything is read back and compared.
- * MIGRATE-2  An interrupted migration continues when it is started again: an equal conversation is kept, any other content
- *            of the target is removed and copied again.
- * MIGRATE-3  A target that contains anything that the source does not is refused before the first write.
+ * MIGRATE-2  An interrupted migration begins again when it is started again: what it copied is removed first.
+ * MIGRATE-3  A target that contains anything is refused before the first write.
  * MIGRATE-4  The source is only read.
  * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
- * MIGRATE-6  The mark of the target excludes a second run. The second may have ended between the check and the mark, so the
- *            check is repeated after the mark: a target that was filled meanwhile is refused and left as it is.
- * MIGRATE-7  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
- *            as a backup until a daemon starts on it. After that comparison, a repetition finds other content there.
+ * MIGRATE-6  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
+ *             as a backup until a daemon starts on it.
  */
 
 export interface MigrationReport {
   readonly from: string;
   readonly to: string;
   readonly conversations: number;
-  /** The conversations that had to be copied. */
-  readonly copied: number;
   readonly entries: number;
   /** The records of tool calls. */
   readonly records: number;
@@ -61,30 +55,24 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
-  const isResumed = await begin(source, target, ids);
+  const isRepeated = await begin(source, target);
+  const left = isRepeated ? [...ids, ...(await archive.conversations())] : []; // tool records may exist without a log
+  for (const id of new Set(left)) await store.delete(id);
   const definitions = await copyDefinitions(source, target, (hash) => {
     throw damagedDefinition(hash, source.name);
   });
-  const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
+  const totals = { conversations: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
   const deletions = ofNewestStream(await source.deletions());
   const deletedThere = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
     if (!isSamePosition(upTo, deletedThere.get(conversation))) await store.delete(conversation, upTo);
   }
-  const there = new Set(isResumed ? await archive.conversations() : []);
-  const known = new Set(ids);
-  for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
     moved.add(id);
-    const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
-    if (!isThere) {
-      if (isResumed) await store.delete(id); // MIGRATE-2: tool records may exist without a log
-      await copy(target, id, content, { divides: true }); // an append of a file may exceed a message
-      totals.copied += 1;
-    }
+    await copy(target, id, content, { divides: true }); // an append of a file may exceed a message
     const state = await list(target, id, content.entries);
     await store.saveState(id, { id, ...state });
     totals.conversations += 1;
@@ -108,40 +96,22 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   return { from, to: archive.name, deletions: deletions.length, ...totals };
 }
 
-/** True: the target may contain conversations of an earlier run. */
-async function begin(source: StoreArchive, target: MigrationTarget, ids: string[]): Promise<boolean> {
+/** MIGRATE-2, MIGRATE-3. True: an earlier run may have left something. */
+async function begin(source: StoreArchive, target: MigrationTarget): Promise<boolean> {
   const { archive } = target;
   const from = await archive.migration();
   if (from !== null && from !== source.name) throw otherSource(archive.name, from, source.name);
-  const isFilled = from !== null || (await holdsSame(source, archive, ids));
+  if (from === null) await refuseFilled(archive);
   await target.begin(source.name);
-  if (from !== null) return true;
-  try {
-    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled;
-    throw notEmpty(archive.name, 'another migration filled it after this one began');
-  } catch (error) {
-    await target.end();
-    throw error;
-  }
+  return from !== null;
 }
 
-/** MIGRATE-3. False: the target is empty. */
-async function holdsSame(source: StoreArchive, target: StoreArchive, ids: string[]): Promise<boolean> {
-  const there = await target.conversations();
-  const [foreign] = await foreignConversations(target, new Set(ids));
-  if (foreign !== undefined) throw notEmpty(target.name, `conversation ${foreign} is not in ${source.name}`);
-  const deletions = positionsOf(ofNewestStream(await source.deletions()));
-  const deleted = (await target.deletions()).find(
-    (one) => !isSamePosition(one, deletions.get(one.conversation)),
-  );
-  if (deleted) throw notEmpty(target.name, `it has a deletion of conversation ${deleted.conversation}`);
-  const [own, position] = [await target.ingressPosition(), await source.ingressPosition()];
-  if (own !== null && !isSamePosition(own, position)) throw notEmpty(target.name, 'it has read other posts');
-  await concurrently(there, async (id) => {
-    if (isSame(await contentOf(source, id), await contentOf(target, id))) return;
-    throw notEmpty(target.name, `its conversation ${id} has other content`);
-  });
-  return there.length > 0;
+async function refuseFilled(target: StoreArchive): Promise<void> {
+  const [own] = await foreignConversations(target, new Set());
+  if (own !== undefined) throw inUse(target.name, `conversation ${own}`);
+  const [deleted] = await target.deletions();
+  if (deleted) throw inUse(target.name, `a deletion of conversation ${deleted.conversation}`);
+  if ((await target.ingressPosition()) !== null) throw inUse(target.name, 'a position in the ingress stream');
 }
 
 /** MIGRATE-5. The conversations of an archive besides these. */
@@ -179,8 +149,8 @@ function otherSource(to: string, from: string, own: string): ParleyError {
   });
 }
 
-function notEmpty(to: string, why: string): ParleyError {
-  return new ParleyError('MIGRATION_TARGET_IN_USE', `${to} contains conversations of its own: ${why}`, {
+function inUse(to: string, what: string): ParleyError {
+  return new ParleyError('MIGRATION_TARGET_IN_USE', `${to} is not empty: it contains ${what}`, {
     hint: 'nothing was changed: migrate into an empty directory, or under another --prefix',
   });
 }

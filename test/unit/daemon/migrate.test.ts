@@ -41,12 +41,12 @@ describe('a migration of all conversations', () => {
   });
   const move = () => migrateStore(source.archive, target);
 
-  it('continues after an interruption: it copies a part again and removes what the source has deleted since', async () => {
+  it('begins again after an interruption, and removes what the source has deleted since', async () => {
     await target.begin(source.archive.name);
     await fill('one', 2);
     await fill('two', 3);
     await fill('stray', 1);
-    expect(await move()).toMatchObject({ conversations: 2, copied: 1, entries: 6 });
+    expect(await move()).toMatchObject({ conversations: 2, entries: 6 });
     expect(await target.archive.conversations()).toEqual(['one', 'two']);
     expect(await target.archive.entries('one')).toEqual(batch(0, 3));
     expect(await target.archive.migration()).toBeNull();
@@ -56,7 +56,6 @@ describe('a migration of all conversations', () => {
   it('leaves out logs without entries, such as the feed of another store', async () => {
     expect(await migrateStore(withFeed(source.archive), target)).toMatchObject({
       conversations: 2,
-      copied: 2,
       entries: 6,
     });
     expect(await target.archive.conversations()).toEqual(['one', 'two']);
@@ -67,7 +66,7 @@ describe('a migration of all conversations', () => {
     expect(await migrateStore(source.archive, { ...target, archive })).toMatchObject({ conversations: 2 });
   });
 
-  it('is refused when the target has other conversations, and changes nothing', async () => {
+  it('is refused when the target has conversations, and changes nothing', async () => {
     await fill('one', 2);
     await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
     expect(await target.archive.entries('one')).toEqual(batch(0, 2));
@@ -90,31 +89,6 @@ describe('a migration of all conversations', () => {
       code: 'MIGRATION_UNFINISHED',
       message: expect.stringContaining('from jetstream:OTHER_LOG, not from'),
     });
-  });
-
-  it('checks again after the target is marked, and leaves a target that was filled meanwhile unchanged and open', async () => {
-    const writes: string[] = [];
-    const store = new Proxy(target.store, {
-      get: (real, name) => {
-        const value = Reflect.get(real, name);
-        if (typeof value !== 'function') return value;
-        return (...given: unknown[]) => {
-          writes.push(String(name));
-          return value.apply(real, given);
-        };
-      },
-    });
-    const begin = async (from: string) => {
-      await fill('one', 3);
-      await fill('two', 3);
-      await target.begin(from);
-    };
-    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject({
-      code: 'MIGRATION_TARGET_IN_USE',
-      message: expect.stringContaining('filled'),
-    });
-    expect(writes).toEqual([]);
-    expect(await target.archive.migration()).toBeNull();
   });
 
   it('keeps the target closed when the content read back differs', async () => {

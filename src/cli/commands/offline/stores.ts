@@ -130,11 +130,10 @@ async function migrateOptions(
 }
 
 function describeMigration({ from, to, ...counts }: MigrationReport): string {
-  const { conversations, copied, entries, records, outputs, deletions } = counts;
+  const { conversations, entries, records, outputs, deletions } = counts;
   const held = `${entries} entries, ${records} records of tools, ${outputs} large outputs`;
-  const there = copied === conversations ? '' : `, ${conversations - copied} of them there already`;
   return [
-    `${from} -> ${to}: ${conversations} conversations${there}, ${deletions} marks of deletions`,
+    `${from} -> ${to}: ${conversations} conversations, ${deletions} marks of deletions`,
     `${held}: read back, and the same`,
     `${from} was not changed: run no daemon on it any more`,
   ].join('\n');
