@@ -27,9 +27,8 @@ import { addInit } from './commands/offline/init.ts';
 import { addBackup, addMigrate } from './commands/offline/stores.ts';
 import { type Act, createContext } from './context.ts';
 import { type CliDependencies, type Io, realDependencies } from './io.ts';
-import { withContext } from './options/contexts.ts';
 import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
-import { refuseIgnored, takesContext } from './options/taken-options.ts';
+import { refuseIgnored } from './options/taken-options.ts';
 import { type Failure, renderFailure } from './render/text.ts';
 
 /**
@@ -65,9 +64,7 @@ export async function run(
     async (...given) => {
       const command = given.at(-1) as Command;
       refuseIgnored(command, io);
-      const own = command.optsWithGlobals<GlobalOptions>();
-      const options = takesContext(command) ? await withContext(own, io) : own;
-      const context = createContext(io, dependencies, options);
+      const context = createContext(io, dependencies, command.optsWithGlobals<GlobalOptions>());
       const code = await work(context, ...(given.slice(0, -1) as never));
       if (typeof code === 'number') exitCode = code;
     };
@@ -98,7 +95,7 @@ export function createProgram(io: Io, act: Act): Command {
     });
   addGlobalOptions(program);
   program.addHelpText('afterAll', ({ command }) =>
-    command === program ? '' : '\nGlobal options (--json, --data, --nats, --context, …): parley --help',
+    command === program ? '' : '\nGlobal options (--json, --data, --nats, …): parley --help',
   );
   for (const [group, adders] of Object.entries(COMMANDS)) {
     program.commandsGroup(`${group}:`);

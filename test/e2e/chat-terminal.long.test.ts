@@ -42,6 +42,7 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
     await project.up();
     await expect.poll(screen, PATIENCE).toContain('the daemon answers again');
+    await expect.poll(screen, PATIENCE).toContain('arrive.');
     tell({ type: 'first\rsecond\r' });
     await expect.poll(screen, PATIENCE).toContain('Answer to second');
     expect(screen().match(/the daemon answers again/g)).toHaveLength(1);

@@ -10,14 +10,12 @@ export interface GlobalOptions extends ConfigFlags {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly prefix?: string;
-  readonly context?: string;
 }
 
 export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'print more details on stderr')
-    .option('--context <name>', 'a server that contexts.json names (PARLEY_CONTEXT)')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',

@@ -55,6 +55,8 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
+  const deletions = ofNewestStream(await source.deletions());
+  const position = await source.ingressPosition();
   const isRepeated = await begin(source, target);
   const left = isRepeated ? [...ids, ...(await archive.conversations())] : []; // tool records may exist without a log
   for (const id of new Set(left)) await store.delete(id);
@@ -63,7 +65,6 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   });
   const totals = { conversations: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
-  const deletions = ofNewestStream(await source.deletions());
   const deletedThere = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
     if (!isSamePosition(upTo, deletedThere.get(conversation))) await store.delete(conversation, upTo);
@@ -80,7 +81,6 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
     totals.records += content.audit.length;
     totals.outputs += content.outputs.length;
   });
-  const position = await source.ingressPosition();
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
   const backup = await source.backup();
