@@ -22,7 +22,9 @@ import {
  * MIGRATE-3  A target that contains anything is refused before the first write.
  * MIGRATE-4  The source is only read.
  * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
- * MIGRATE-6  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
+ * MIGRATE-6  The mark of the target excludes a second run. The second may have ended between the check and the mark, so the
+ *            check is repeated after the mark: a target that was filled meanwhile is refused and left as it is.
+ * MIGRATE-7  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
  *             as a backup until a daemon starts on it.
  */
 
@@ -103,7 +105,14 @@ async function begin(source: StoreArchive, target: MigrationTarget): Promise<boo
   if (from !== null && from !== source.name) throw otherSource(archive.name, from, source.name);
   if (from === null) await refuseFilled(archive);
   await target.begin(source.name);
-  return from !== null;
+  if (from !== null) return true;
+  try {
+    await refuseFilled(archive);
+    return false;
+  } catch (error) {
+    await target.end();
+    throw error;
+  }
 }
 
 async function refuseFilled(target: StoreArchive): Promise<void> {

@@ -91,6 +91,31 @@ describe('a migration of all conversations', () => {
     });
   });
 
+  it('checks again after the target is marked, and leaves a target that was filled meanwhile unchanged and open', async () => {
+    const writes: string[] = [];
+    const store = new Proxy(target.store, {
+      get: (real, name) => {
+        const value = Reflect.get(real, name);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]) => {
+          writes.push(String(name));
+          return value.apply(real, given);
+        };
+      },
+    });
+    const begin = async (from: string) => {
+      await fill('one', 3);
+      await fill('two', 3);
+      await target.begin(from);
+    };
+    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject({
+      code: 'MIGRATION_TARGET_IN_USE',
+      message: expect.stringContaining('is not empty'),
+    });
+    expect(writes).toEqual([]);
+    expect(await target.archive.migration()).toBeNull();
+  });
+
   it('keeps the target closed when the content read back differs', async () => {
     const archive: StoreArchive = { ...target.archive, entries: async () => batch(0, 2) };
     await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject({
