@@ -69,26 +69,17 @@ export interface RefusedRuns {
   readonly runs: readonly (readonly [number, number])[];
 }
 
-/** Posts of a life of the ingress stream of which nothing is known to be settled (`settled.ts`, SETTLED-7). */
+/** Posts that need a person's decision, because they may have an answer that is in no log of this store (`settled.ts`). */
 export interface OldPosts {
   /** The name of the ingress stream. */
   readonly stream: string;
   readonly count: number;
-  /** When the stream stored the first and the last of them: milliseconds since the epoch. */
-  readonly from: number;
-  readonly to: number;
-  /** The sequence of the last one. */
+  /** A start that skips up to here answers none of these. */
   readonly last: number;
-}
-
-/** Posts after a store's own position in the stream that others settled, or may have settled. */
-export interface LackedPosts {
-  readonly stream: string;
-  readonly count: number;
+  /** When the stream stored the first and the last, if nothing is known of them (SETTLED-7); null: a backup lacks them (SETTLED-9). */
+  readonly time: { readonly from: number; readonly to: number } | null;
   /** The store that settled them; null: not known. */
   readonly by: string | null;
-  /** A start that skips up to here answers none of these, and all others. */
-  readonly from: number;
 }
 
 /** The last post that a store does not answer: the newest now, one by its sequence, or the newest of a time in milliseconds. */

@@ -3,7 +3,6 @@ import type { Refusal } from '../kernel/index.ts';
 import type {
   Delivery,
   DeliveryHead,
-  LackedPosts,
   OldPosts,
   Reading,
   RefusedRuns,
@@ -59,10 +58,8 @@ export interface ReadingStore {
 
 export interface IngressStart {
   readonly life: string;
-  /** Its posts, if they need a decision first (SETTLED-7). */
+  /** Null: no post needs a decision first. */
   readonly old: OldPosts | null;
-  /** The posts that a backup lacks, which need a decision first (SETTLED-9). */
-  readonly lacked: LackedPosts | null;
 }
 
 export interface IngressOptions extends ReadingStore {

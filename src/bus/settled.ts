@@ -59,50 +59,51 @@ export interface Start {
   readonly before: Settled | null;
   /** Which of the posts after the store's own position others settled, and who did last; null: none. */
   readonly elsewhere: { readonly after: number; readonly settled: Settled; readonly by: string } | null;
+  /** It is known which posts of this life of the stream are settled. If not, each of them may have an answer (SETTLED-7). */
+  readonly isKnown: boolean;
 }
 
 interface StartQuery {
   readonly own: StreamPosition | null;
   readonly owner: Owner;
+  /** As the server has it. */
   readonly record: SettledRecord | null;
+  /** The stream lost its end since the record was written (SETTLED-2); the caller has compared `last`. */
+  readonly hasLostEnd?: boolean;
   /** Nothing is skipped. */
   readonly isReplay: boolean;
   readonly stream: { readonly created: string; readonly last: number };
 }
 
-/**
- * Whether it is known which posts of this life of the stream are settled. If not, each of them may have an answer. `record`:
- * as the server has it, also if the stream lost its end since.
- */
-export function knowsStream({ own, owner, record, stream }: Omit<StartQuery, 'isReplay'>): boolean {
-  if (own?.stream === stream.created) return true;
-  if (record?.stream !== stream.created) return false;
-  return record.by.id === owner.id || record.settled.upTo <= stream.last;
-}
-
-/** SETTLED-8. `record` is of this stream as it is now. A position after the end of the stream is left to the reader. */
-export function upToRecord({ own, owner, record, stream }: Omit<StartQuery, 'isReplay'>) {
-  if (own === null || record?.by.id !== owner.id || record.stream !== own.stream) return own;
-  const { upTo } = record.settled;
-  return own.sequence <= upTo || own.sequence > stream.last ? own : { ...own, sequence: upTo };
-}
-
-/** `record` is of this stream as it is now (SETTLED-2); the caller has compared `last`. */
-export function startOf({ own, owner, record, isReplay, stream }: StartQuery): Start {
-  if (isReplay) return { position: null, skip: null, before: null, elsewhere: null };
-  const fits = record !== null && record.stream === stream.created && record.settled.upTo <= stream.last;
-  const isOwn = record?.by.id === owner.id;
-  const before = fits ? (isOwn ? record.before : record.settled) : null;
-  const ownFits = own?.stream === stream.created && own.sequence <= stream.last;
-  const after = ownFits ? own.sequence : 0;
-  if (before === null) return { position: own, skip: null, before, elsewhere: null };
+export function startOf({ own, owner, record, hasLostEnd = false, isReplay, stream }: StartQuery): Start {
+  const ofStream = record?.stream === stream.created ? record : null;
+  const isOwn = ofStream?.by.id === owner.id;
+  const fits = !hasLostEnd && ofStream !== null && ofStream.settled.upTo <= stream.last;
+  const isKnown =
+    own?.stream === stream.created || (ofStream !== null && (isOwn || ofStream.settled.upTo <= stream.last));
+  const nothing = { skip: null, before: null, elsewhere: null, isKnown };
+  if (isReplay) return { position: null, ...nothing };
+  // The store's own position may be in the lost part; ids suppress repeated posts.
+  if (hasLostEnd) return { position: { stream: stream.created, sequence: 0 }, ...nothing };
+  const known = isOwn ? upToRecord(own, ofStream, stream.last) : own;
+  const before = fits ? (isOwn ? ofStream.before : ofStream.settled) : null;
+  if (!fits || before === null) return { position: known, ...nothing };
+  const ownFits = known?.stream === stream.created && known.sequence <= stream.last;
+  const after = ownFits ? known.sequence : 0;
   const start = Math.max(after, markOf(before));
   return {
     position: { stream: stream.created, sequence: start },
     skip: before.upTo > start ? before : null,
     before,
-    elsewhere: fits && !isOwn && before.upTo > after ? { after, settled: before, by: record.by.name } : null,
+    elsewhere: !isOwn && before.upTo > after ? { after, settled: before, by: ofStream.by.name } : null,
+    isKnown,
   };
+}
+
+/** SETTLED-8. A position after the end of the stream is left to the reader. */
+function upToRecord(own: StreamPosition | null, { stream, settled }: SettledRecord, last: number) {
+  if (own?.stream !== stream || own.sequence <= settled.upTo || own.sequence > last) return own;
+  return { ...own, sequence: settled.upTo };
 }
 
 /** Every post up to here is settled. */

@@ -140,9 +140,7 @@ class NatsBus implements Bus {
     this.#refuseWhenClosed();
     if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'the ingress stream is already being read');
     this.#ingress = new Ingress(sources, ingress, beginning);
-    const { position } = beginning.start;
-    if (position && position !== ingress.after) ingress.onPosition(position);
-    await beginning.warnOfSkipped();
+    await beginning.report(ingress.onPosition);
   }
 
   share(daemon: string): Sharing {

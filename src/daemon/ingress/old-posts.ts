@@ -1,11 +1,4 @@
-import {
-  type Bus,
-  type LackedPosts,
-  type OldPosts,
-  type Owner,
-  SKIPPED,
-  type SkipUntil,
-} from '../../bus/index.ts';
+import { type Bus, type OldPosts, type Owner, SKIPPED, type SkipUntil } from '../../bus/index.ts';
 import { type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
 import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
 import { beginFromBackup } from '../conversations/restored-logs.ts';
@@ -21,28 +14,24 @@ export interface OldPostsParts {
 }
 
 /**
- * Binds the store to the ingress stream before it reads posts (SETTLED-7). Throws `OLD_POSTS` if nothing is known about the
- * posts of the stream, or if the logs are a backup that lacks settled posts, and the caller decided nothing.
+ * Binds the store to the ingress stream before it reads posts. Throws `OLD_POSTS` if nothing is known about the posts of the
+ * stream, or if the logs are a backup that lacks settled posts, and the caller decided nothing.
  */
 export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
-  const { store, log } = parts;
-  const backup = await store.backupMark.get();
-  await decide(parts, backup);
-  if (backup) await beginFromBackup(store, backup, log);
-}
-
-async function decide(parts: OldPostsParts, backup: BackupFacts | null): Promise<void> {
   const { bus, store, owner, log, isReplay, skipUntil } = parts;
-  if (isReplay) return;
-  if (skipUntil) return skip(parts, skipUntil);
-  const after = await store.ingressPosition();
-  const { life, old, lacked } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
-  if (old) throw oldPosts(old, owner);
-  if (backup && lacked) throw lackedPosts(lacked, backup);
-  if (after?.stream === life) return;
-  await store.saveIngressPosition({ stream: life, sequence: 0 }).catch((error: unknown) => {
-    log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
-  });
+  const backup = await store.backupMark.get();
+  if (!isReplay && skipUntil) await skip(parts, skipUntil);
+  else if (!isReplay) {
+    const after = await store.ingressPosition();
+    const { life, old } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
+    if (old) throw oldPosts(old, owner, backup);
+    const begin = { stream: life, sequence: 0 };
+    if (after?.stream !== life)
+      await store.saveIngressPosition(begin).catch((error: unknown) => {
+        log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
+      });
+  }
+  if (backup) await beginFromBackup(store, backup, log);
 }
 
 /** The letters are stored before the position: a crash between them writes them once more. */
@@ -67,24 +56,23 @@ async function skip({ bus, store, owner, log }: OldPostsParts, until: SkipUntil)
   );
 }
 
-function oldPosts({ stream, count, from, to, last }: OldPosts, { name }: Owner): ParleyError {
-  const [first, newest] = [new Date(from).toISOString(), new Date(to).toISOString()];
-  return new ParleyError(
-    'OLD_POSTS',
-    `stream ${stream} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${name} knows which are answered`,
-    {
-      hint: `answer them with \`parley up --replay\`, or skip them with \`parley up --skip-until ${last}\` (a sequence, an ISO time, or now)`,
-    },
-  );
-}
-
-function lackedPosts({ stream, count, by, from }: LackedPosts, { madeAt }: BackupFacts): ParleyError {
+function oldPosts({ stream, count, time, by, last }: OldPosts, { name }: Owner, backup: BackupFacts | null) {
+  if (time !== null) {
+    const [first, newest] = [new Date(time.from).toISOString(), new Date(time.to).toISOString()];
+    return new ParleyError(
+      'OLD_POSTS',
+      `stream ${stream} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${name} knows which are answered`,
+      {
+        hint: `answer them with \`parley up --replay\`, or skip them with \`parley up --skip-until ${last}\` (a sequence, an ISO time, or now)`,
+      },
+    );
+  }
   const settled = by === null ? 'that may have an answer' : `that ${by} settled`;
   return new ParleyError(
     'OLD_POSTS',
-    `stream ${stream} has posts (${count}) ${settled} after this backup was made (${madeAt}): the logs lack them`,
+    `stream ${stream} has posts (${count}) ${settled} after this backup was made (${backup?.madeAt}): the logs lack them`,
     {
-      hint: `answer them again with \`parley up --replay\`, or leave them out with \`parley up --skip-until ${from}\``,
+      hint: `answer them again with \`parley up --replay\`, or leave them out with \`parley up --skip-until ${last}\``,
     },
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { nanosecondsOf } from '../../../src/bus/nats/ingress/stored-posts.ts';
 import { parseAckSubject } from '../../../src/bus/nats/ingress/stream-consumer.ts';
-import { nanosecondsOf } from '../../../src/bus/nats/ingress/stream-message.ts';
 import { isAtLeast } from '../../../src/kernel/index.ts';
 
 describe('the sequence and time of a message', () => {

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import {
   covers,
   isAhead,
-  knowsStream,
   LowWaterMark,
   markOf,
   parseSettledRecord,
@@ -11,7 +10,6 @@ import {
   type SettledRecord,
   startOf,
   union,
-  upToRecord,
 } from '../../../src/bus/settled.ts';
 
 const LIFE = '2026-11-22T09:57:09.070717376Z';
@@ -40,6 +38,7 @@ describe('the position at which a store starts to read posts', () => {
       skip: null,
       before: upTo(10),
       elsewhere: { after: 0, settled: upTo(10), by: A.name },
+      isKnown: true,
     });
   });
 
@@ -63,6 +62,7 @@ describe('the position at which a store starts to read posts', () => {
       skip: null,
       before: null,
       elsewhere: null,
+      isKnown: true,
     });
     expect(begin({ record: own }).position).toBeNull();
   });
@@ -87,13 +87,13 @@ describe('the position at which a store starts to read posts', () => {
 
   it('the start position of a replay is the oldest post, whatever is settled', () => {
     const start = begin({ own: at(12), record: record(upTo(50)), isReplay: true });
-    expect(start).toEqual({ position: null, skip: null, before: null, elsewhere: null });
+    expect(start).toEqual({ position: null, skip: null, before: null, elsewhere: null, isKnown: true });
   });
 });
 
 describe('whether it is known which posts of a stream are settled', () => {
   const earlier = { stream: 'earlier', sequence: 40 };
-  type Known = Partial<Pick<Parameters<typeof knowsStream>[0], 'own' | 'record'>>;
+  type Known = Partial<Pick<Parameters<typeof startOf>[0], 'own' | 'record'>>;
   it.each<[boolean, string, Known]>([
     [false, 'no position and no record: an empty data directory on a server with posts', {}],
     [true, 'a position: a restart, with or without posts that arrived meanwhile', { own: at(4) }],
@@ -109,13 +109,13 @@ describe('whether it is known which posts of a stream are settled', () => {
     ],
     [true, 'a record of this store: a copy of its logs', { record: record(upTo(101), { by: B }) }],
   ])('%s: %s', (isKnown, _, known) => {
-    expect(knowsStream({ own: null, record: null, owner: B, stream, ...known })).toBe(isKnown);
+    expect(begin(known).isKnown).toBe(isKnown);
   });
 });
 
 it('SETTLED-8: a store reads again what is after its own record, and only then', () => {
   const cut = (own: ReturnType<typeof at> | null, known: SettledRecord | null) =>
-    upToRecord({ own, owner: B, record: known, stream });
+    begin({ own, record: known }).position;
   expect(cut(at(12), record(upTo(10, [4]), { by: B }))).toEqual(at(10));
   expect(cut(at(9), record(upTo(10), { by: B }))).toEqual(at(9));
   expect(cut(at(101), record(upTo(10), { by: B }))).toEqual(at(101)); // after the end of the stream

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { handOverSkipped } from '../../../src/bus/nats/ingress/skip-ahead.ts';
-import type { StreamMessage } from '../../../src/bus/nats/ingress/stream-message.ts';
+import type { StreamMessage } from '../../../src/bus/nats/ingress/stored-posts.ts';
 
 function handed(from: number, last: number, others: readonly number[]): string[] {
   const order: string[] = [];

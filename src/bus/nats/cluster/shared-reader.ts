@@ -93,7 +93,7 @@ export class SharedReader {
   async at(sequence: number): Promise<Delivery | null> {
     const sources = this.#sources();
     const { created } = await sources.stream();
-    return readDelivery(sources, created, { seq: sequence }, sequence);
+    return readDelivery(sources, created, sequence);
   }
 
   async #run(): Promise<void> {
@@ -134,14 +134,12 @@ export class SharedReader {
     onClaim(reader === daemon ? null : reader);
     this.#isReplay = false;
     this.#keeper = keeper;
-    const { position } = beginning.start;
     const onPosition: SharedIngressOptions['onPosition'] = (settled) => {
       this.#floor = settled;
       if (this.#keeper === keeper) this.#options.onPosition(settled);
     };
     this.#ingress = new Ingress(sources, { ...this.#options, onPosition }, beginning);
-    if (position && position !== after) onPosition(position);
-    await beginning.warnOfSkipped();
+    await beginning.report(onPosition);
   }
 
   /** SHARED-READER-3 */

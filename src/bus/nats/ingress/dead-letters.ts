@@ -7,8 +7,8 @@ import type { BusLog, DeadLetter, DeadLetterQuery, DeadLetters, Delivery, Refuse
 import { isLegalId } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
-import { findStream } from '../streams/streams.ts';
+import { brokerError } from '../streams/broker-error.ts';
+import { findMessage, findStream } from '../streams/streams.ts';
 
 /** Replaces a name that cannot be a subject token. */
 const INVALID_TOKEN = '_invalid';
@@ -158,12 +158,8 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
   const { deadStream: stream, ingressStream } = subjects;
 
   async function get(sequence: number): Promise<DeadLetter | null> {
-    try {
-      return letterOf(subjects, await manager.streams.getMessage(stream, { seq: sequence }));
-    } catch (error) {
-      if (isGone(error)) return null;
-      throw brokerError(error, `read stream ${stream}`);
-    }
+    const stored = await findMessage(manager, stream, { seq: sequence });
+    return stored && letterOf(subjects, stored);
   }
 
   async function page(query: DeadLetterQuery) {
@@ -193,7 +189,7 @@ export function createDeadLetters(manager: JetStreamManager, subjects: Subjects)
     try {
       await manager.streams.deleteMessage(stream, sequence, false);
     } catch (error) {
-      if (!isGone(error) && (await get(sequence)) !== null) throw brokerError(error, `delete from ${stream}`);
+      if ((await get(sequence)) !== null) throw brokerError(error, `delete from ${stream}`);
     }
   }
 
@@ -211,9 +207,4 @@ function fits(letter: DeadLetter, { publisher, conversation, code }: DeadLetterQ
     (conversation === undefined || letter.conversation === conversation) &&
     (code === undefined || letter.code === code)
   );
-}
-
-function isGone(error: unknown): boolean {
-  const code = apiErrorCode(error);
-  return code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND;
 }

@@ -11,9 +11,8 @@ import type { IngressSources } from './ingress-sources.ts';
 import { type LetterOf, refusedAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
-import { StoredPosts, timeOf } from './stored-posts.ts';
+import { deliveryOf, StoredPosts, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
-import { deliveryOf, type StreamMessage, senderOf } from './stream-message.ts';
 
 /**
  * Reads the ingress stream for one daemon.

@@ -4,7 +4,8 @@ import type { StreamPosition } from '../../deliveries.ts';
 import type { Letter } from '../../fate.ts';
 import type { DeadLetter } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
+import { brokerError } from '../streams/broker-error.ts';
+import { findMessage } from '../streams/streams.ts';
 import { tokenOf } from './dead-letters.ts';
 import type { IngressSources } from './ingress-sources.ts';
 
@@ -31,26 +32,21 @@ export async function refusedAfter(
   const { manager, subjects } = sources;
   const own = new Map<string, number>();
   const shared = new Map<string, NamedRun[]>();
-  const query: { seq: number; next_by_subj: string } = {
-    seq: sequence + 1,
-    next_by_subj: subjects.in(ANY, ANY),
-  };
-  try {
-    const { time } = await manager.streams.getMessage(subjects.ingressStream, query);
-    await manager.streams.getMessage(subjects.deadStream, { last_by_subj: subjects.dead(ANY, ANY) }); // throws: no letter
-    await readSince(sources, time, ({ publisher, at: stored, ingress, refused, code }) => {
-      const at = Date.parse(stored);
-      if (ingress?.stream === stream) own.set(`${publisher} ${ingress.sequence}`, at);
-      if (refused?.stream !== stream || (isReplay && code === SKIPPED)) return;
-      const runs = shared.get(publisher) ?? [];
-      shared.set(publisher, runs);
-      for (const [first, last] of refused.runs) if (last > sequence) runs.push({ first, last, at });
-    });
-  } catch (error) {
-    const code = apiErrorCode(error);
-    if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND)
-      throw brokerError(error, `read stream ${subjects.deadStream}`);
-  }
+  const unsettled = { seq: sequence + 1, next_by_subj: subjects.in(ANY, ANY) };
+  const oldest = await findMessage(manager, subjects.ingressStream, unsettled);
+  const newest = await findMessage(manager, subjects.deadStream, { last_by_subj: subjects.dead(ANY, ANY) });
+  if (oldest === null || newest === null || newest.time < oldest.time) return () => null;
+  const read = readSince(sources, oldest.time, ({ publisher, at: stored, ingress, refused, code }) => {
+    const at = Date.parse(stored);
+    if (ingress?.stream === stream) own.set(`${publisher} ${ingress.sequence}`, at);
+    if (refused?.stream !== stream || (isReplay && code === SKIPPED)) return;
+    const runs = shared.get(publisher) ?? [];
+    shared.set(publisher, runs);
+    for (const [first, last] of refused.runs) if (last > sequence) runs.push({ first, last, at });
+  });
+  await read.catch((error) => {
+    throw brokerError(error, `read stream ${subjects.deadStream}`);
+  });
   const sorted = new Map([...shared].map(([publisher, runs]) => [publisher, withoutOverlaps(runs)]));
   return (publisher, place, takenAt) => {
     const name = tokenOf(publisher);

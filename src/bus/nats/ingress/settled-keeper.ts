@@ -11,14 +11,8 @@ import {
   type SettledRecord,
 } from '../../settled.ts';
 import type { Subjects } from '../../subjects.ts';
-import {
-  apiErrorCode,
-  brokerError,
-  isForbidden,
-  MESSAGE_NOT_FOUND,
-  STREAM_NOT_FOUND,
-  WRONG_LAST_SEQUENCE,
-} from '../streams/broker-error.ts';
+import { apiErrorCode, brokerError, isForbidden, WRONG_LAST_SEQUENCE } from '../streams/broker-error.ts';
+import { findMessage } from '../streams/streams.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { timeOf } from './stored-posts.ts';
 
@@ -37,9 +31,6 @@ import { timeOf } from './stored-posts.ts';
  */
 
 const EVERY_MS = 250;
-/** Building the record may take at most this share of the time. */
-const MOST_BUSY = 1 / 50;
-const MOST_MS = 2_000;
 const RETRY_MS = 1_000;
 const LAST_WRITE_MS = 2_000;
 const MOST_TRIES = 5;
@@ -84,7 +75,6 @@ export class SettledKeeper {
   #unfit: number | null = null;
   #newest: (() => Progress) | null = null;
   #writing: Promise<void> | null = null;
-  #builtInMs = 0;
   #isTold = false;
   #isForbidden = false;
 
@@ -208,7 +198,6 @@ export class SettledKeeper {
       let wait = EVERY_MS;
       try {
         if (await watch.connected(RETRY_MS, signal)) await this.#writeNewest();
-        wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
         this.#isTold = false;
       } catch (error) {
         if (error instanceof ClaimLost || this.disableIfForbidden(error)) return;
@@ -230,9 +219,7 @@ export class SettledKeeper {
     const losses = this.#losses;
     this.#newest = null;
     try {
-      const began = performance.now();
       const progress = newest();
-      this.#builtInMs = performance.now() - began;
       const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
       await this.#write({ ...progress, by: this.#owner, before, reader: this.#self?.daemon ?? null });
     } catch (error) {
@@ -276,13 +263,9 @@ const NOTHING = { record: null, sequence: 0 } as const;
 /** The record and its sequence. */
 async function newest({ manager, subjects }: Pick<IngressSources, 'manager' | 'subjects'>) {
   const { settled, settledStream } = subjects;
-  try {
-    const { seq, data } = await manager.streams.getMessage(settledStream, { last_by_subj: settled });
-    return { record: parseSettledRecord(Buffer.from(data).toString()), sequence: seq };
-  } catch (error) {
-    if ([MESSAGE_NOT_FOUND, STREAM_NOT_FOUND].includes(apiErrorCode(error) ?? 0)) return NOTHING;
-    throw brokerError(error, `read stream ${settledStream}`);
-  }
+  const stored = await findMessage(manager, settledStream, { last_by_subj: settled });
+  if (stored === null) return NOTHING;
+  return { record: parseSettledRecord(Buffer.from(stored.data).toString()), sequence: stored.seq };
 }
 
 /** False: the stream lost its end in a crash, and its sequences may belong to other posts now. */

@@ -2,9 +2,8 @@ import type { StreamState } from 'nats';
 import type { StreamPosition, UnreadPosts } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { lastSequence } from './stored-posts.ts';
+import { lastSequence, type StreamMessage } from './stored-posts.ts';
 import { StreamConsumer } from './stream-consumer.ts';
-import type { StreamMessage } from './stream-message.ts';
 
 /**
  * Skips the posts of publishers that flood the stream up to its current end, and reads those of the others.

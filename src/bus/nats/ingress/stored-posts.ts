@@ -1,13 +1,70 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JetStreamManager } from 'nats';
+import type { JetStreamManager, MsgHdrs, StoredMsg } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import type { BusLog, Delivery } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
-import { deliveryOf, messageFrom, nanosecondsOf, type StreamMessage, senderOf } from './stream-message.ts';
+import { apiErrorCode, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
+import { findMessage } from '../streams/streams.ts';
 
-/** Reads single posts of the ingress stream by their sequence. */
+/** Posts as the ingress stream stores them, and reading single ones by their sequence. */
+
+/** A message of a stream, read by a consumer or by its sequence. */
+export interface StreamMessage {
+  readonly sequence: number;
+  /** When the stream stored it: nanoseconds since the epoch. */
+  readonly time: bigint;
+  readonly subject: string;
+  readonly data: Uint8Array;
+  /** The size of its body in bytes, also where `data` is empty because only headers were read. */
+  readonly size: number;
+  /** The header `Nats-Msg-Id`, if any. */
+  readonly messageId: string | null;
+  /** The header `traceparent`, if any. */
+  readonly traceparent: string | null;
+}
+
+function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg): StreamMessage {
+  const time = nanosecondsOf(timestamp) ?? 0n;
+  return { sequence: seq, time, subject, data, size: data.length, ...headersOf(header) };
+}
+
+/** What a publisher may set. */
+export function headersOf(header: MsgHdrs | undefined): Pick<StreamMessage, 'messageId' | 'traceparent'> {
+  return { messageId: header?.get('Nats-Msg-Id') || null, traceparent: header?.get('traceparent') || null };
+}
+
+/** Nanoseconds since the epoch of a server time such as `2026-11-21T23:27:07.3957029Z`; null if invalid. */
+export function nanosecondsOf(time: string): bigint | null {
+  const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
+  const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
+  if (!match || Number.isNaN(milliseconds)) return null;
+  return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+}
+
+type Sender = Pick<Delivery, 'publisher' | 'conversation'>;
+
+/** The stream's subject filter guarantees two tokens. The decoder refuses names that are not legal. */
+export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 'subject'>): Sender {
+  return subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
+}
+
+/** `stream`: its creation time. */
+export function deliveryOf(
+  stream: string,
+  sender: Sender,
+  { sequence, time, data, messageId, traceparent }: StreamMessage,
+): Delivery {
+  return {
+    position: { stream, sequence },
+    takenAt: Number(time / 1_000_000n),
+    fallbackId: `in-${sequence}-${time.toString(36)}`,
+    ...sender,
+    body: data,
+    messageId,
+    ...(traceparent !== null && { traceparent }),
+  };
+}
 
 const PAUSE_MS = 100;
 const CONNECTION_TIMEOUT_MS = 2_000;
@@ -64,22 +121,14 @@ export class StoredPosts {
   }
 }
 
-/** The delivery that a query of the stream with this creation time finds; null: none up to `upTo`. */
+/** The post with this sequence of the stream with this creation time; null: the stream does not have it. */
 export async function readDelivery(
   { manager, subjects }: Pick<StoredPostsSources, 'manager' | 'subjects'>,
   life: string,
-  query: { readonly seq: number; readonly next_by_subj?: string },
-  upTo: number,
+  sequence: number,
 ): Promise<Delivery | null> {
-  try {
-    const stored = await manager.streams.getMessage(subjects.ingressStream, query);
-    if (stored.seq > upTo) return null;
-    return deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
-  } catch (error) {
-    const code = apiErrorCode(error);
-    if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
-    throw brokerError(error, `read stream ${subjects.ingressStream}`);
-  }
+  const stored = await findMessage(manager, subjects.ingressStream, { seq: sequence });
+  return stored && deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
 }
 
 /** When the stream stored a message, in nanoseconds; null: the stream does not have it. */
@@ -88,12 +137,8 @@ export async function timeOf(
   stream: string,
   sequence: number,
 ): Promise<bigint | null> {
-  try {
-    return nanosecondsOf((await manager.streams.getMessage(stream, { seq: sequence })).timestamp);
-  } catch (error) {
-    if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
-    throw brokerError(error, `read stream ${stream}`);
-  }
+  const stored = await findMessage(manager, stream, { seq: sequence });
+  return stored && nanosecondsOf(stored.timestamp);
 }
 
 /** The sequence of the newest message whose subject matches; 0: there is none. */
@@ -102,12 +147,7 @@ export async function lastSequence(
   stream: string,
   filter: string,
 ): Promise<number> {
-  try {
-    return (await manager.streams.getMessage(stream, { last_by_subj: filter })).seq;
-  } catch (error) {
-    if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return 0;
-    throw error;
-  }
+  return (await findMessage(manager, stream, { last_by_subj: filter }))?.seq ?? 0;
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   type Subscription,
 } from 'nats';
 import { brokerError } from '../streams/broker-error.ts';
-import { headersOf, type StreamMessage } from './stream-message.ts';
+import { headersOf, type StreamMessage } from './stored-posts.ts';
 
 /**
  * A short-lived consumer that reads one stream in order, by pulls. It has no state to save: after any failure (connection

@@ -2,8 +2,8 @@ import type { JetStreamManager, StoredMsg } from 'nats';
 import { decodeDeadLetter } from '../../dead-letter.ts';
 import type { DeletedPosts, Erased, Eraser, StreamPosition } from '../../port.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
-import { findStream } from './streams.ts';
+import { apiErrorCode, brokerError, STREAM_NOT_FOUND } from './broker-error.ts';
+import { findMessage, findStream } from './streams.ts';
 
 /** Limits of one run, so that it ends soon even if the server is slow. The next run continues. */
 const MOST_AT_ONCE = 2_000;
@@ -108,18 +108,8 @@ export class NatsEraser implements Eraser {
   }
 
   /** The oldest message with a sequence of at least `from`; null: there is none. */
-  async #next(stream: string, filter: string, from: number): Promise<StoredMsg | null> {
-    const query: { readonly seq: number; readonly next_by_subj: string } = {
-      seq: from,
-      next_by_subj: filter,
-    };
-    try {
-      return await this.#manager.streams.getMessage(stream, query);
-    } catch (error) {
-      const code = apiErrorCode(error);
-      if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
-      throw brokerError(error, `read stream ${stream}`);
-    }
+  #next(stream: string, filter: string, from: number): Promise<StoredMsg | null> {
+    return findMessage(this.#manager, stream, { seq: from, next_by_subj: filter });
   }
 
   /** ERASE-2. False: it was already deleted. */

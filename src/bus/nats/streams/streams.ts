@@ -7,6 +7,7 @@ import {
   nanos,
   RetentionPolicy,
   StorageType,
+  type StoredMsg,
   type StreamConfig,
   type StreamInfo,
 } from 'nats';
@@ -27,6 +28,7 @@ import {
   isOutOfSpace,
   isUnanswered,
   LIMIT_REQUIRED,
+  MESSAGE_NOT_FOUND,
   NO_LEADER,
   NOT_FOR_ACCOUNT,
   STREAM_NOT_FOUND,
@@ -173,6 +175,21 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   } catch (error) {
     if (apiErrorCode(error) === STREAM_NOT_FOUND) return null;
     throw brokerError(error, `look up stream ${name}`);
+  }
+}
+
+/** By its sequence, the next one of a subject from a sequence on, or the newest of a subject. Null: the stream does not have it. */
+export async function findMessage(
+  manager: JetStreamManager,
+  stream: string,
+  query: { readonly seq: number; readonly next_by_subj?: string } | { readonly last_by_subj: string },
+): Promise<StoredMsg | null> {
+  try {
+    return await manager.streams.getMessage(stream, query);
+  } catch (error) {
+    const code = apiErrorCode(error);
+    if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
+    throw brokerError(error, `read stream ${stream}`);
   }
 }
 
