@@ -3,16 +3,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
   let handler: FakeHandler = () => ({ text: 'fine' });
-  const project = shared(() =>
-    startProject({ nats: {}, model: (request, count) => handler(request, count) }),
-  );
+  const project = sharedProject({ model: (request, count) => handler(request, count) });
   const { client, provider } = project;
 
   const post = (conversation: string, content: string) =>

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
-import { shared } from '../support/lifetime.ts';
 import { ask, entriesOf } from '../support/log.ts';
-import { modelAt, startProject } from '../support/project.ts';
+import { modelAt, sharedProject } from '../support/project.ts';
 
 /** A conversation that exceeds its model's window, explained at a terminal with its cost. */
 describe('explaining a view that was reduced', () => {
@@ -13,13 +12,10 @@ describe('explaining a view that was reduced', () => {
     completion_tokens: 10,
     prompt_tokens_details: { cached_tokens: 400 },
   };
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      model: () => ({ text: 'word '.repeat(300), usage }),
-      settings: (url) => ({ models: { default: { ...modelAt(url), ...window, price } } }),
-    }),
-  );
+  const project = sharedProject({
+    model: () => ({ text: 'word '.repeat(300), usage }),
+    settings: (url) => ({ models: { default: { ...modelAt(url), ...window, price } } }),
+  });
   const { nats, provider, client } = project;
 
   it('explain shows the bytes that were sent, what was left out, what differs, and the cost', async () => {

@@ -7,9 +7,8 @@ import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 const BEGINNING = 'A beginning';
 const NOTICE = {
@@ -38,15 +37,12 @@ const V1_REASON = {
 describe('a finish reason that is not the usual one', () => {
   let handler: FakeHandler;
 
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: { limits: { modelCallsPerTurn: 2 } },
-      model: (request, count) => handler(request, count),
-      agents: { pm: '---\nname: Pam\n---\nYou plan.' },
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    settings: { limits: { modelCallsPerTurn: 2 } },
+    model: (request, count) => handler(request, count),
+    agents: { pm: '---\nname: Pam\n---\nYou plan.' },
+    http: true,
+  });
   const { provider, client } = project;
 
   const ends = (reason: string) => () =>

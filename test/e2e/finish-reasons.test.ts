@@ -3,23 +3,19 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, MessageEntry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { followUntil, ofType, outcomesOf, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /** The finish reason of an answer is kept in its entry and reported to its readers. */
 describe('an answer that a model did not finish', () => {
   let openai: OpenAI;
   let handler: FakeHandler = () => ({ text: 'fine' });
 
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      model: (request, count) => handler(request, count),
-      agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write, fs_list]\n---\nPERSONA OF PAM' },
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    model: (request, count) => handler(request, count),
+    agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write, fs_list]\n---\nPERSONA OF PAM' },
+    http: true,
+  });
   const { provider, client } = project;
   beforeAll(async () => {
     openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });

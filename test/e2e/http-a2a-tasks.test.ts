@@ -2,30 +2,26 @@ import { TaskState } from '@a2a-js/sdk';
 import { type Client, ClientFactory } from '@a2a-js/sdk/client';
 import { describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text } from '../support/a2a-client.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
 
 /** Task lists and other messages than text, with the official A2A client on a daemon in its own process. */
 describe('a client of `@a2a-js/sdk`', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      agents: {
-        lead: '---\nname: Lead\ntools: [fs_write, ask]\n---\nYou lead.',
-        dev: '---\nname: Dev\n---\nYou build.',
-      },
-      script: RULES,
-      http: true,
-    }),
-  );
-
   const RULES = [
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
     { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
     { reply: { text: 'Noted.' } },
   ];
+  const project = sharedProject({
+    agents: {
+      lead: '---\nname: Lead\ntools: [fs_write, ask]\n---\nYou lead.',
+      dev: '---\nname: Dev\n---\nYou build.',
+    },
+    script: RULES,
+    http: true,
+  });
+
   const open = (agent = 'lead'): Promise<Client> =>
     new ClientFactory().createFromUrl(`${project.http}/a2a/${agent}/.well-known/agent-card.json`, '');
 

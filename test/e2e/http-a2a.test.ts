@@ -9,27 +9,12 @@ import {
 import { describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
 import { EVERYBODY } from '../support/batch.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The A2A route with the official client, on a daemon in its own process. */
 describe('the client of `@a2a-js/sdk`', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
-      agents: {
-        lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask, handoff]\n---\nYou lead.',
-        dev: '---\nname: Dev\n---\nYou build.',
-      },
-      script: RULES,
-      http: true,
-    }),
-  );
-  const { daemon } = project;
-
   const RULES = [
     LOOKS,
     GIVES,
@@ -44,6 +29,16 @@ describe('the client of `@a2a-js/sdk`', () => {
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
+    agents: {
+      lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask, handoff]\n---\nYou lead.',
+      dev: '---\nname: Dev\n---\nYou build.',
+    },
+    script: RULES,
+    http: true,
+  });
+  const { daemon } = project;
 
   const url = (agent: string) => `${project.http}/a2a/${agent}/.well-known/agent-card.json`;
   const open = (agent = 'lead'): Promise<Client> => new ClientFactory().createFromUrl(url(agent), '');

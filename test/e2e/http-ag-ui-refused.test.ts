@@ -1,24 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { posting } from '../support/http.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
 
 const user = (id: string, content: string) => ({ id, role: 'user', content });
 
 describe('an AG-UI run with a message that is refused', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
-      script: [
-        { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
-        { reply: { text: 'Noted.' } },
-      ],
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
+    script: [
+      { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+      { reply: { text: 'Noted.' } },
+    ],
+    http: true,
+  });
   const { client } = project;
 
   async function run(threadId: string, messages: object[], resume: object[] = []) {

@@ -2,27 +2,12 @@ import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Messa
 import { describe, expect, it } from 'vitest';
 import { conversationOf } from '../../src/gateway/conversation-id.ts';
 import { EVERYBODY } from '../support/batch.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The AG-UI route with the official client and its verifier, on a daemon in its own process. */
 describe('the package `@ag-ui/client`', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
-      agents: {
-        lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, delegate, ask, set_phase]\n---\nYou lead.',
-        dev: '---\nname: Dev\ntools: [fs_write]\n---\nYou build.',
-      },
-      script: RULES,
-      http: true,
-    }),
-  );
-  const { daemon } = project;
-
   const write = (path: string) => call('', 'fs_write', { path: `@project/${path}`, content: 'x' });
   const RULES = [
     LOOKS,
@@ -48,6 +33,16 @@ describe('the package `@ag-ui/client`', () => {
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 }, approvals: EVERYBODY },
+    agents: {
+      lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, delegate, ask, set_phase]\n---\nYou lead.',
+      dev: '---\nname: Dev\ntools: [fs_write]\n---\nYou build.',
+    },
+    script: RULES,
+    http: true,
+  });
+  const { daemon } = project;
 
   const user = (id: string, content: string): Message => ({ id, role: 'user', content });
   function application(agent: string, threadId: string, initialMessages: Message[] = []) {

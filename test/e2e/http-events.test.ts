@@ -1,19 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/event-source.ts';
-import { perTest } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { projectPerTest } from '../support/project.ts';
 
 /** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
-  const project = perTest(() =>
-    startProject({
-      nats: {},
-      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      script: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }],
-      http: true,
-    }),
-  );
+  const project = projectPerTest({
+    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    script: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }],
+    http: true,
+  });
   const { client, daemon } = project;
 
   const url = () => `${project.http}/api/conversations/demo/events`;

@@ -4,8 +4,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, it } from 'vitest';
 import { message, send, stateOf, wordsOf } from '../support/a2a-client.ts';
-import { shared } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call } from '../support/route-rules.ts';
 import { until } from '../support/steps.ts';
 
@@ -14,18 +13,15 @@ import { until } from '../support/steps.ts';
  * long.
  */
 describe('a message to an agent that waits for an approval', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: { retry: { attempts: 1 } },
-      agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
-      script: [
-        { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
-        { reply: { text: 'Done.' } },
-      ],
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 } },
+    agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
+    script: [
+      { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+      { reply: { text: 'Done.' } },
+    ],
+    http: true,
+  });
   const { client } = project;
 
   /** A conversation with an open approval. Returns its id. */

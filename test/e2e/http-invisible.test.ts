@@ -3,20 +3,17 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, it } from 'vitest';
 import { send } from '../support/a2a-client.ts';
+import { errorWith } from '../support/error-with.ts';
 import { posting } from '../support/http.ts';
-import { shared } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /** On every route, a message without visible characters is refused in its protocol, and leaves nothing. */
 describe('a message of invisible characters only', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      script: [{ reply: { text: 'Noted.' } }],
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    script: [{ reply: { text: 'Noted.' } }],
+    http: true,
+  });
 
   const post = async (path: string, body: object) => {
     const answer = await fetch(
@@ -78,10 +75,7 @@ describe('a message of invisible characters only', () => {
   it('invisible messages and unpaired surrogates are refused by /v1 before its history is kept', async () => {
     const messages = ['user', 'assistant', 'user'].map((role) => ({ role, content: 'half \ud83d' }));
     const { status, text } = await post('/v1/chat/completions', { model: 'lead', messages });
-    const error = expect.objectContaining({
-      code: 'INVALID_FIELD',
-      message: expect.stringMatching(/surrogate/),
-    });
+    const error = expect.objectContaining(errorWith('INVALID_FIELD', /surrogate/));
     expect([status, JSON.parse(text)]).toEqual([400, { error }]);
     const client = await project.connect();
     expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });

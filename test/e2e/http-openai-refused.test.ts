@@ -1,24 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { posting } from '../support/http.ts';
-import { shared } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 const MAX_BYTES = 20_000;
 const user = (content: string) => ({ role: 'user', content });
 const history = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
 
 describe('a request at `/v1` whose last message is refused', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: {
-        publishers: { default: { maxBytes: MAX_BYTES }, openai: { maxBytes: MAX_BYTES, postsPerMinute: 1 } },
-      },
-      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      script: [{ reply: { text: 'Noted.' } }],
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    settings: {
+      publishers: { default: { maxBytes: MAX_BYTES }, openai: { maxBytes: MAX_BYTES, postsPerMinute: 1 } },
+    },
+    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    script: [{ reply: { text: 'Noted.' } }],
+    http: true,
+  });
   const { client } = project;
 
   async function complete(messages: object[], conversation?: string) {

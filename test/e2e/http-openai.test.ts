@@ -1,29 +1,12 @@
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 
 /** The `/v1` routes with the official OpenAI client, on a daemon in its own process. */
 describe('the package `openai`', () => {
   let openai: OpenAI;
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: { retry: { attempts: 1 } },
-      agents: {
-        lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, ask]\n---\nYou lead.',
-        dev: '---\nname: Dev\n---\nYou build.',
-      },
-      script: RULES,
-      http: true,
-    }),
-  );
-  beforeAll(async () => {
-    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
-  });
-
   const RULES = [
     LOOKS,
     GIVES,
@@ -37,6 +20,18 @@ describe('the package `openai`', () => {
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
   ];
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 } },
+    agents: {
+      lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, ask]\n---\nYou lead.',
+      dev: '---\nname: Dev\n---\nYou build.',
+    },
+    script: RULES,
+    http: true,
+  });
+  beforeAll(async () => {
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
+  });
 
   /** The header that the package sends with a retry. */
   const RETRY = { 'x-stainless-retry-count': '1' };

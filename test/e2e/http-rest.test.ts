@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/bus/contract.ts';
 import { readConnectionFile } from '../../src/client/index.ts';
 import { identity } from '../../src/gateway/rest/routes.ts';
-import { shared, untilTestEnds } from '../support/lifetime.ts';
-import { openProject, scriptedSettings, startProject } from '../support/project.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { openProject, scriptedSettings, sharedProject } from '../support/project.ts';
 
 const SCRIPT = [
   {
@@ -15,14 +15,11 @@ const SCRIPT = [
 
 /** The REST routes of a daemon in its own process. */
 describe('the REST API', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
-      script: SCRIPT,
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
+    script: SCRIPT,
+    http: true,
+  });
   const { nats } = project;
 
   const call = async (method: string, path: string, body?: object) => {

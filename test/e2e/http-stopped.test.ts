@@ -1,20 +1,16 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { shared } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 const PATIENCE_MS = 8_000;
 
 describe('a message to stopped agents', () => {
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-      script: [{ reply: { text: 'Noted.' } }],
-      http: true,
-    }),
-  );
+  const project = sharedProject({
+    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    script: [{ reply: { text: 'Noted.' } }],
+    http: true,
+  });
   beforeAll(async () => {
     for (const conversation of ['v1', 'v1-stream', 'ag-ui', 'a2a', 'a2a-stream', 'mcp']) {
       await project.parley('say', conversation, 'Hello', '--wait');

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { shared } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
-import { modelAt, startProject } from '../support/project.ts';
+import { modelAt, sharedProject } from '../support/project.ts';
 
 const SECRET = 'very-secret-value';
 /** In two parts, since it is a reference and not a template. */
@@ -20,28 +19,25 @@ describe('parameters of requests', () => {
   });
   const agent = (name: string, more: string) =>
     `---\nname: ${name}\nmodel: ${name === 'Pam' ? 'default' : name.toLowerCase()}\n${more}---\nYou plan.`;
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      env: { GATEWAY_KEY: SECRET },
-      settings: (url) => ({ models: modelsAt(url) }),
-      model: ({ json }) =>
-        JSON.stringify(json.messages).includes('fail')
-          ? {
-              status: 400,
-              body: { error: { message: `temperature is not supported; your x-key is ${SECRET}` } },
-            }
-          : { text: 'Here it is.' },
-      agents: {
-        pm: agent('Pam', 'parameters: { temperature: 1, maxOutputTokens: 100, headers: { x-team: red } }\n'),
-        whole: agent('Whole', ''),
-        small: agent(
-          'Small',
-          'context: { summaryModel: small }\nparameters: { temperature: 1, extraBody: { user: agent } }\n',
-        ),
-      },
-    }),
-  );
+  const project = sharedProject({
+    env: { GATEWAY_KEY: SECRET },
+    settings: (url) => ({ models: modelsAt(url) }),
+    model: ({ json }) =>
+      JSON.stringify(json.messages).includes('fail')
+        ? {
+            status: 400,
+            body: { error: { message: `temperature is not supported; your x-key is ${SECRET}` } },
+          }
+        : { text: 'Here it is.' },
+    agents: {
+      pm: agent('Pam', 'parameters: { temperature: 1, maxOutputTokens: 100, headers: { x-team: red } }\n'),
+      whole: agent('Whole', ''),
+      small: agent(
+        'Small',
+        'context: { summaryModel: small }\nparameters: { temperature: 1, extraBody: { user: agent } }\n',
+      ),
+    },
+  });
   const { nats, provider, client } = project;
 
   async function ask(conversation: string, to: string, content: string, turns = 1) {

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { chunk, event, type FakeReply } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { type Body, OPAQUE_ANSWERS, refusalsOf } from '../support/provider-rules.ts';
 
 const ASK: FakeReply = {
@@ -30,32 +29,29 @@ describe('a daemon whose models have profiles', () => {
   };
   const agent = (name: string) =>
     `---\nname: ${name}\ndescription: works\nmodel: ${name}\ntools: [set_phase]\n---\nWORK`;
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      settings: (url) => ({ models: modelsAt(url), defaultAgent: 'thinker' }),
-      model: async (request) => {
-        await gate;
-        const messages = request.json.messages ?? [];
-        const plans = JSON.stringify(messages).includes('plan it');
-        const isAnswered = messages.some(({ role }) => role === 'tool');
-        const form = Object.entries(OPAQUE_ANSWERS).find(([name]) =>
-          JSON.stringify(messages).includes(name),
-        )?.[1];
-        if (form && !isAnswered)
-          return {
-            body: [...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), event('[DONE]')],
-          };
-        return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
-      },
-      agents: {
-        thinker: agent('default'),
-        strict: agent('strict'),
-        whole: agent('whole'),
-        signer: agent('signer'),
-      },
-    }),
-  );
+  const project = sharedProject({
+    settings: (url) => ({ models: modelsAt(url), defaultAgent: 'thinker' }),
+    model: async (request) => {
+      await gate;
+      const messages = request.json.messages ?? [];
+      const plans = JSON.stringify(messages).includes('plan it');
+      const isAnswered = messages.some(({ role }) => role === 'tool');
+      const form = Object.entries(OPAQUE_ANSWERS).find(([name]) =>
+        JSON.stringify(messages).includes(name),
+      )?.[1];
+      if (form && !isAnswered)
+        return {
+          body: [...form.deltas.map((delta) => chunk(delta)), chunk({}, 'tool_calls'), event('[DONE]')],
+        };
+      return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
+    },
+    agents: {
+      thinker: agent('default'),
+      strict: agent('strict'),
+      whole: agent('whole'),
+      signer: agent('signer'),
+    },
+  });
   const { provider, client, daemon } = project;
 
   /** Posts and waits for the end of the turn. Returns the bodies of its requests. */

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, MessageEntry } from '../../src/client/index.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
-import { modelAt, startProject, TEAM } from '../support/project.ts';
+import { modelAt, sharedProject, TEAM } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 import { TOO_LONG } from '../support/too-long.ts';
 
@@ -12,14 +11,11 @@ describe('a provider that fails', () => {
   let handler: FakeHandler = () => ({ text: 'fine' });
   // Nothing listens on port 1 of loopback.
   const nowhere = modelAt('http://127.0.0.1:1/v1');
-  const project = shared(() =>
-    startProject({
-      nats: {},
-      model: (request, count) => handler(request, count),
-      settings: (url) => ({ models: { default: modelAt(url), nowhere } }),
-      agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
-    }),
-  );
+  const project = sharedProject({
+    model: (request, count) => handler(request, count),
+    settings: (url) => ({ models: { default: modelAt(url), nowhere } }),
+    agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
+  });
   const { provider, daemon, client } = project;
 
   async function ask(conversation: string, content: string, turns: number): Promise<readonly Entry[]> {

@@ -1,22 +1,18 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
-import { perTest } from '../support/lifetime.ts';
 import { callsOf, entriesOf, finished, followUntil } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { projectPerTest } from '../support/project.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
 
-const project = perTest(() =>
-  startProject({
-    nats: {},
-    model: answer,
-    agents: {
-      pm: '---\nname: Pam\ntools: [recall]\ncontext: { includeToolResultsInContext: false }\n---\nYou plan.',
-      dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
-    },
-  }),
-);
+const project = projectPerTest({
+  model: answer,
+  agents: {
+    pm: '---\nname: Pam\ntools: [recall]\ncontext: { includeToolResultsInContext: false }\n---\nYou plan.',
+    dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
+  },
+});
 const { provider, client, daemon } = project;
 
 /** A message `<tool> <arguments>` is a call to make. A result is repeated as text. */

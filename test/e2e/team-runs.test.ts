@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
-import { perTest } from '../support/lifetime.ts';
 import {
   callsOf,
   checkLog,
@@ -13,7 +12,7 @@ import {
   parseLog,
   saidBy,
 } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { projectPerTest } from '../support/project.ts';
 
 /**
  * Mode run: a workflow that returns to an earlier node once, and a daemon that is killed in the middle of a node.
@@ -70,14 +69,11 @@ rules:
   /** The same workflow with a check that never ends. */
   const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
 
-  const project = perTest(() =>
-    startProject({
-      nats: {},
-      agents,
-      files: { 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
-      script: hanging,
-    }),
-  );
+  const project = projectPerTest({
+    agents,
+    files: { 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
+    script: hanging,
+  });
   const { client, daemon } = project;
   beforeEach(async () => {
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'Build me a thing.' });

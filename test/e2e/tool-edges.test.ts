@@ -3,9 +3,8 @@ import { connect as connectToNats } from 'nats';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import type { FakeHandler, FakeReply } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /** Content larger than the server carries, many tools at once, and what other users see of tools. */
 
@@ -40,7 +39,7 @@ const model: FakeHandler = ({ json }) => {
   const last = json.messages?.at(-1)?.content ?? '';
   return Object.entries(REPLIES).find(([words]) => last.endsWith(words))?.[1] ?? { text: 'Noted.' };
 };
-const project = shared(() => startProject({ nats: {}, model, settings, agents }));
+const project = sharedProject({ model, settings, agents });
 const { nats, provider, daemon, client } = project;
 
 /** Posts and waits until no agent works on it any more. */

@@ -2,15 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
 import { runCli } from '../support/cli.ts';
 import type { FakeRequest } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /** What a model receives, read from the requests at a provider. */
 describe('the view of each agent', () => {
-  const project = shared(() =>
-    startProject({ nats: {}, model: (request) => ({ text: `answer to ${lastOf(request).content}` }) }),
-  );
+  const project = sharedProject({ model: (request) => ({ text: `answer to ${lastOf(request).content}` }) });
   const { nats, provider, daemon } = project;
 
   const messagesOf = (request: FakeRequest | undefined) => request?.json.messages ?? [];

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type ApiHandler, type Bus, createSubjects } from '../../src/bus/index.ts';
 import { createNatsBus, type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
 import { connect, type Entry, type FollowEvent, type ParleyClient } from '../../src/client/index.ts';
+import { errorWith } from '../support/error-with.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** The client library on a real server, with a daemon whose log is a list. */
@@ -90,21 +91,17 @@ const follow = (options: Parameters<ParleyClient['follow']>[1] = {}) =>
 
 describe('the client on a real server', () => {
   it('the client reports that no daemon runs if none left its address', async () => {
-    await expect(connect(null)).rejects.toMatchObject({
-      code: 'DAEMON_NOT_RUNNING',
-      message: expect.stringContaining('no daemon has left its address'),
-      hint: expect.stringContaining('parley up'),
-    });
+    await expect(connect(null)).rejects.toMatchObject(
+      errorWith('DAEMON_NOT_RUNNING', 'no daemon has left its address', 'parley up'),
+    );
   });
 
   it.each([[undefined], [{}], [{ url: '' }], [{ url: 7 }]])(
     'the client reports which option is missing: %j',
     async (options) => {
-      await expect(connect(options as never)).rejects.toMatchObject({
-        code: 'CONFIG_INVALID',
-        message: expect.stringMatching(/^connect: url is/),
-        hint: expect.stringContaining('readConnectionFile'),
-      });
+      await expect(connect(options as never)).rejects.toMatchObject(
+        errorWith('CONFIG_INVALID', /^connect: url is/, 'readConnectionFile'),
+      );
     },
   );
 

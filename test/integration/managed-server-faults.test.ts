@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { takeLock } from '../../src/bus/nats/managed/process.ts';
+import { errorWith } from '../support/error-with.ts';
 import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
 import { isAlive } from '../support/mcp-tools.ts';
 
@@ -30,11 +31,9 @@ describe('a start that cannot succeed', () => {
     await server.stop();
     const stranger = await occupy(port);
     stage.defer(() => new Promise((resolve) => stranger.close(resolve)));
-    await expect(stage.start()).rejects.toMatchObject({
-      code: 'NATS_PORT_IN_USE',
-      message: expect.stringContaining(String(port)),
-      hint: expect.stringContaining(join(stage.directory, 'endpoint.json')),
-    });
+    await expect(stage.start()).rejects.toMatchObject(
+      errorWith('NATS_PORT_IN_USE', String(port), join(stage.directory, 'endpoint.json')),
+    );
     expect(await stage.lockIsFree()).toBe(true);
     const endpoint = await stage.json('endpoint.json');
     const other = port === 29_999 ? port - 1 : port + 1;
@@ -62,11 +61,9 @@ describe('a start that cannot succeed', () => {
     const noSpace = async () => {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     };
-    await expect(stage.start({ host: { ...systemHost(), freeBytes: noSpace } })).rejects.toMatchObject({
-      code: 'NATS_DISK_FULL',
-      message: expect.stringContaining(`the disk of ${stage.directory} is full`),
-      hint: expect.stringContaining('free space'),
-    });
+    await expect(stage.start({ host: { ...systemHost(), freeBytes: noSpace } })).rejects.toMatchObject(
+      errorWith('NATS_DISK_FULL', `the disk of ${stage.directory} is full`, 'free space'),
+    );
     expect(await stage.lockIsFree()).toBe(true);
   });
 
@@ -87,11 +84,9 @@ describe('a start that cannot succeed', () => {
 
   test('a start shows the output of a server that ended', async () => {
     const fake = await stage.fakeServer('2.9.10', 'echo "the disk is on fire" >&2; exit 3');
-    await expect(stage.start({ binary: fake })).rejects.toMatchObject({
-      code: 'NATS_SERVER_FAILED',
-      message: expect.stringMatching(/exit code 3[\s\S]*the disk is on fire/),
-      hint: expect.stringContaining('nats-server.log'),
-    });
+    await expect(stage.start({ binary: fake })).rejects.toMatchObject(
+      errorWith('NATS_SERVER_FAILED', /exit code 3[\s\S]*the disk is on fire/, 'nats-server.log'),
+    );
   });
 
   test("a start shows the server's error in its configuration", async () => {
@@ -99,28 +94,23 @@ describe('a start that cannot succeed', () => {
       '2.9.10',
       `echo 'nonsense: 1' >> "$2"; exec ${stage.binary} -c "$2"`,
     );
-    await expect(stage.start({ binary: wrong })).rejects.toMatchObject({
-      code: 'NATS_SERVER_FAILED',
-      message: expect.stringContaining('nonsense'),
-    });
+    await expect(stage.start({ binary: wrong })).rejects.toMatchObject(
+      errorWith('NATS_SERVER_FAILED', 'nonsense'),
+    );
   });
 
   test("a start shows the server's error in its store", async () => {
     await stage.start().then((server) => server.stop());
     await rm(join(stage.directory, 'jetstream'), { recursive: true });
     await writeFile(join(stage.directory, 'jetstream'), 'not a folder');
-    await expect(stage.start()).rejects.toMatchObject({
-      code: 'NATS_SERVER_FAILED',
-      message: expect.stringMatching(/jetstream/i),
-    });
+    await expect(stage.start()).rejects.toMatchObject(errorWith('NATS_SERVER_FAILED', /jetstream/i));
   });
 
   test('a start ends a server that never becomes ready, and leaves none', async () => {
     const hung = await stage.fakeServer('2.9.10', `echo $$ > ${join(stage.root, 'pid')}; exec sleep 600`);
-    await expect(stage.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject({
-      code: 'NATS_SERVER_NOT_READY',
-      message: expect.stringContaining('500 ms'),
-    });
+    await expect(stage.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject(
+      errorWith('NATS_SERVER_NOT_READY', '500 ms'),
+    );
     expect(isAlive(Number(await readFile(join(stage.root, 'pid'), 'utf8')))).toBe(false);
     expect(await stage.lockIsFree()).toBe(true);
   });
@@ -129,22 +119,18 @@ describe('a start that cannot succeed', () => {
     await stage.start().then((server) => server.stop());
     const lock = await takeLock(join(stage.directory, 'LOCK'));
     stage.defer(async () => lock?.release());
-    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject({
-      code: 'NATS_DIRECTORY_IN_USE',
-      message: expect.stringContaining(stage.directory),
-      hint: expect.stringContaining('LOCK'),
-    });
+    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
+      errorWith('NATS_DIRECTORY_IN_USE', stage.directory, 'LOCK'),
+    );
   });
 
   test('a start names the process of a running server that cannot be adopted', async () => {
     const server = await stage.start();
     const seed = await readFile(server.nkey);
     await writeFile(server.nkey, 'SUAB');
-    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject({
-      code: 'NATS_DIRECTORY_IN_USE',
-      message: expect.stringContaining('user.nk'),
-      hint: expect.stringContaining(`kill ${server.pid}`),
-    });
+    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
+      errorWith('NATS_DIRECTORY_IN_USE', 'user.nk', `kill ${server.pid}`),
+    );
     await writeFile(server.nkey, seed);
     expect((await stage.start()).pid).toBe(server.pid);
   });

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { errorWith } from '../support/error-with.ts';
 import {
   EVERYTHING,
   FILESYSTEM,
@@ -69,10 +70,7 @@ describe('published MCP servers over stdio', () => {
     const long = stage.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
     await marked('hanging');
     process.kill(pid, 'SIGKILL');
-    expect(await call).toMatchObject({
-      code: 'MCP_CONNECTION_LOST',
-      message: expect.stringContaining('not known'),
-    });
+    expect(await call).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
     expect(Number(await contentOf('mcp__it__pid'))).not.toBe(pid);
     expect(await long).toMatchObject({ kind: 'completed' }); // nothing else noticed
   });

@@ -1,6 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { perTest } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { projectPerTest } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher posts far beyond its limit into one conversation, so that almost each post is refused. */
@@ -10,13 +9,10 @@ const ACCEPTED = 4_000;
 
 const connections = createConnections();
 
-const project = perTest(() =>
-  startProject({
-    nats: {},
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    script: [{ reply: { text: 'noted' } }],
-  }),
-);
+const project = projectPerTest({
+  agents: { lead: '---\nname: Lead\n---\nLEAD' },
+  script: [{ reply: { text: 'noted' } }],
+});
 const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();

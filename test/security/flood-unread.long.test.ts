@@ -1,6 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { perTest } from '../support/lifetime.ts';
-import { startProject } from '../support/project.ts';
+import { projectPerTest } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher sends posts as fast as the server takes them, without waiting for acknowledgements. */
@@ -16,13 +15,10 @@ interface Letter {
 
 const connections = createConnections();
 
-const project = perTest(() =>
-  startProject({
-    nats: {},
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    script: [{ reply: { text: 'noted' } }],
-  }),
-);
+const project = projectPerTest({
+  agents: { lead: '---\nname: Lead\n---\nLEAD' },
+  script: [{ reply: { text: 'noted' } }],
+});
 const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();

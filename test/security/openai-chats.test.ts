@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
-import { startProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 /**
  * Chats at `/v1` belong to their callers. The attacker has a token with the role post. It reads every log and every
@@ -16,16 +15,13 @@ const people = Object.keys(SECRETS).map((publisher) => ({
   token: `\${${publisher.toUpperCase()}}`,
   publisher,
 }));
-const project = shared(() =>
-  startProject({
-    nats: {},
-    settings: { http: { people } },
-    env: { ALICE: SECRETS.alice, MALLORY: SECRETS.mallory },
-    agents: { lead: LEAD },
-    script: [{ reply: { text: 'Noted.' } }],
-    http: true,
-  }),
-);
+const project = sharedProject({
+  settings: { http: { people } },
+  env: { ALICE: SECRETS.alice, MALLORY: SECRETS.mallory },
+  agents: { lead: LEAD },
+  script: [{ reply: { text: 'Noted.' } }],
+  http: true,
+});
 
 type Who = keyof typeof SECRETS;
 const headersOf = (who: Who, more: object = {}) => ({

@@ -10,14 +10,15 @@ import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
 import { connect, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
+import { perTest, shared } from './lifetime.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
 
 /**
  * The vocabulary of the tests: one name for each thing, and one way to start, use, read and stop it.
  *
- * - `lifetime.ts`: `shared`, `perTest` and `untilTestEnds` close what a test starts
- * - `project.ts`: `openProject`, `startProject`: a project folder on disk, its daemons as processes (`project.up()`), and the
- *   nats-server and the model that they need
+ * - `lifetime.ts`: `shared`, `perTest` and `untilTestEnds` close what a test starts; `folderPerTest`: an empty folder
+ * - `project.ts`: `openProject`, `startProject`, `sharedProject`: a project folder on disk, its daemons as processes
+ *   (`project.up()`), and the nats-server and the model that they need
  * - `fleet.ts`: `startFleet`: several daemons that share their logs
  * - `nats-server.ts`: `startNatsServer`: a nats-server in a process of its own. `server-users.ts`: its users and their rights
  * - `fake-provider.ts`: `startFakeProvider`: the endpoint of a model on loopback, with the replies of the test
@@ -244,6 +245,14 @@ export async function startProject(
     throw error;
   }
 }
+
+/** A project with a nats-server and a daemon, which the tests of this file or `describe` share. */
+export const sharedProject = (options: ProjectOptions) =>
+  shared(() => startProject({ nats: {}, ...options }));
+
+/** The same, new for each test. */
+export const projectPerTest = (options: ProjectOptions) =>
+  perTest(() => startProject({ nats: {}, ...options }));
 
 /** The settings, with those of the model that is named. */
 function settled(options: ProjectOptions, providerUrl = ''): Settings | undefined {

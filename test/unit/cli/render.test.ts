@@ -18,6 +18,7 @@ import {
 } from '../../../src/cli/render/text.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
 import { type Entry, ParleyError, type ViewReport } from '../../../src/client/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { agent, ended, entryOf, person, reportOf, started } from './support.ts';
 
 const plain = createPalette(false);
@@ -196,11 +197,7 @@ describe('an error message', () => {
 
   it('an error of a full disk is not called a bug, and says what to do', () => {
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
-    expect(failureOf(full)).toMatchObject({
-      code: 'DISK_FULL',
-      message: expect.stringContaining('is full: ENOSPC'),
-      hint: expect.stringContaining('free space'),
-    });
+    expect(failureOf(full)).toMatchObject(errorWith('DISK_FULL', 'is full: ENOSPC', 'free space'));
   });
 
   it('an unexpected error is called a bug', () => {

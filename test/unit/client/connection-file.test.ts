@@ -7,6 +7,7 @@ import {
   removeConnectionFile,
   writeConnectionFile,
 } from '../../../src/client/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 const directory = folderPerTest();
@@ -53,20 +54,18 @@ describe('the connection file', () => {
     'a connection file with %j is refused by name',
     async (text) => {
       await writeFile(connectionFilePath(directory), text);
-      await expect(readConnectionFile(directory)).rejects.toMatchObject({
-        code: 'CONNECTION_FILE_INVALID',
-        message: expect.stringContaining(connectionFilePath(directory)),
-      });
+      await expect(readConnectionFile(directory)).rejects.toMatchObject(
+        errorWith('CONNECTION_FILE_INVALID', connectionFilePath(directory)),
+      );
     },
   );
 
   it('a connection file that cannot be written is reported with its path', async () => {
     const file = join(directory, 'file');
     await writeFile(file, '');
-    await expect(writeConnectionFile(file, CONNECTION)).rejects.toMatchObject({
-      code: 'CONNECTION_FILE_UNWRITABLE',
-      message: expect.stringContaining(file),
-    });
+    await expect(writeConnectionFile(file, CONNECTION)).rejects.toMatchObject(
+      errorWith('CONNECTION_FILE_UNWRITABLE', file),
+    );
   });
 
   it('the connection file is removed only by the daemon that wrote it', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Conversation } from '../../../src/conversation/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { PERSON, Team } from './team.ts';
 
 const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
@@ -146,10 +147,7 @@ describe('a delegate that gives no answer', () => {
         null,
         tool === 'delegate' ? to('dev') : ['handoff', { to: 'dev', summary: 'all yours' }],
       );
-      expect(JSON.parse(team.result(tool)).error).toMatchObject({
-        code: 'AGENT_STOPPED',
-        message: expect.stringContaining('dev is stopped'),
-      });
+      expect(JSON.parse(team.result(tool)).error).toMatchObject(errorWith('AGENT_STOPPED', 'dev is stopped'));
       expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
       team.do({ type: 'resume', agent: 'dev', by: PERSON });
       team.act('pm', null, to('dev'));

@@ -15,6 +15,7 @@ import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import type { DefinitionTexts } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { Log, sourcesOf } from '../agents/support.ts';
 
@@ -178,10 +179,9 @@ describe('definitions beside logs', () => {
     const bring = (file: string) =>
       importConversation({ dataDirectory: at('new'), file, conversation: 'demo', agent: 'pm' });
     await mkdir(at('new'));
-    await expect(bring(at('changed.jsonl'))).rejects.toMatchObject({
-      code: 'IMPORT_INVALID',
-      message: expect.stringMatching(/line \d+: its text does not have its hash/),
-    });
+    await expect(bring(at('changed.jsonl'))).rejects.toMatchObject(
+      errorWith('IMPORT_INVALID', /line \d+: its text does not have its hash/),
+    );
     await writeFile(at('same.jsonl'), `${exported}\n`);
     await bring(at('same.jsonl'));
     expect(await findings(false, at('new'))).toEqual([]);

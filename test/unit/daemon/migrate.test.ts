@@ -4,6 +4,7 @@ import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { batch } from '../../contract/samples.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 /** From one directory into another, which no command offers: the same work without a server. */
@@ -85,10 +86,9 @@ describe('a migration of all conversations', () => {
 
   it('is refused while another migration into the same target is unfinished', async () => {
     await target.begin('jetstream:OTHER_LOG');
-    await expect(move()).rejects.toMatchObject({
-      code: 'MIGRATION_UNFINISHED',
-      message: expect.stringContaining('from jetstream:OTHER_LOG, not from'),
-    });
+    await expect(move()).rejects.toMatchObject(
+      errorWith('MIGRATION_UNFINISHED', 'from jetstream:OTHER_LOG, not from'),
+    );
   });
 
   it('checks again after the target is marked, and leaves a target that was filled meanwhile unchanged and open', async () => {
@@ -108,20 +108,18 @@ describe('a migration of all conversations', () => {
       await fill('two', 3);
       await target.begin(from);
     };
-    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject({
-      code: 'MIGRATION_TARGET_IN_USE',
-      message: expect.stringContaining('is not empty'),
-    });
+    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject(
+      errorWith('MIGRATION_TARGET_IN_USE', 'is not empty'),
+    );
     expect(writes).toEqual([]);
     expect(await target.archive.migration()).toBeNull();
   });
 
   it('keeps the target closed when the content read back differs', async () => {
     const archive: StoreArchive = { ...target.archive, entries: async () => batch(0, 2) };
-    await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject({
-      code: 'MIGRATION_NOT_SAME',
-      message: expect.stringMatching(/conversation (one|two): entries differ at 2/),
-    });
+    await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject(
+      errorWith('MIGRATION_NOT_SAME', /conversation (one|two): entries differ at 2/),
+    );
     await target.store.close();
     await expect(openFileStore(join(root, 'to'))).rejects.toMatchObject({ code: 'MIGRATION_UNFINISHED' });
   });
@@ -157,9 +155,8 @@ describe('a migration of all conversations', () => {
       };
       return opened;
     };
-    await expect(migrateStore(source.archive, { ...target, store })).rejects.toMatchObject({
-      code: 'MIGRATION_FAILED',
-      message: expect.stringMatching(/conversation (one|two) could not be copied: no space left/),
-    });
+    await expect(migrateStore(source.archive, { ...target, store })).rejects.toMatchObject(
+      errorWith('MIGRATION_FAILED', /conversation (one|two) could not be copied: no space left/),
+    );
   });
 });

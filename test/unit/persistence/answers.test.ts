@@ -1,6 +1,7 @@
 import { ErrorCode, NatsError } from 'nats';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Answers } from '../../../src/persistence/jetstream/broker.ts';
+import { errorWith } from '../../support/error-with.ts';
 
 /** ANSWERS-1 */
 describe('the answers of a JetStream server', () => {
@@ -33,10 +34,7 @@ describe('the answers of a JetStream server', () => {
     await vi.advanceTimersByTimeAsync(999);
     expect(answers.fault).toBeNull();
     await vi.advanceTimersByTimeAsync(1);
-    expect(answers.fault).toMatchObject({
-      code: 'NATS_SILENT',
-      message: expect.stringContaining('could not append to LOG'),
-    });
+    expect(answers.fault).toMatchObject(errorWith('NATS_SILENT', 'could not append to LOG'));
     answer(7);
     expect(await asked).toBe(7);
     expect(answers.fault).toBeNull();

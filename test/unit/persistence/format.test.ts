@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Entry, viewOf } from '../../../src/conversation/index.ts';
 import { VERSION } from '../../../src/kernel/index.ts';
 import { checkFormat } from '../../../src/persistence/jsonl/directory/format.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { batch, entry, logBytes, type Scene, scenePerTest } from './support.ts';
 
 const scene = scenePerTest();
@@ -43,10 +44,7 @@ describe('the version of the stored format', () => {
     await scene.leave('demo', logBytes([batch(0, 2)]));
     await writeFile(formatFile(scene), '{"format":3,"writtenBy":"parleyd 4.5.6"}');
     await writeFile(scene.path('conversations', 'index.json'), 'a list of another kind');
-    const refusal = {
-      code: 'DATA_FORMAT_UNKNOWN',
-      message: expect.stringMatching(/format 3.*parleyd 4\.5\.6/),
-    };
+    const refusal = errorWith('DATA_FORMAT_UNKNOWN', /format 3.*parleyd 4\.5\.6/);
     await expect(scene.session(async () => undefined)).rejects.toMatchObject(refusal);
     await expect(checkFormat(scene.directory)).rejects.toMatchObject(refusal);
     expect((await readdir(scene.path('conversations'))).sort()).toEqual([

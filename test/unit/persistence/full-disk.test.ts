@@ -9,6 +9,7 @@ import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { nodeLogFiles, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { entry } from '../../contract/samples.ts';
+import { errorWith } from '../../support/error-with.ts';
 
 describe('a simulated full disk', () => {
   let directory: string;
@@ -97,11 +98,9 @@ describe('a full disk', () => {
     'a deletion on a full disk is refused with STORE_FULL and a hint',
     async () => {
       await noRoomFor(join(directory, deleted));
-      await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject({
-        code: 'STORE_FULL',
-        message: expect.stringContaining(`the disk of ${directory} is full`),
-        hint: expect.stringContaining('free space'),
-      });
+      await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject(
+        errorWith('STORE_FULL', `the disk of ${directory} is full`, 'free space'),
+      );
     },
   );
 
@@ -112,11 +111,9 @@ describe('a full disk', () => {
       const path = storePaths(fresh).identity;
       await mkdir(dirname(path), { recursive: true });
       await noRoomFor(path);
-      await expect(openFileStore(fresh)).rejects.toMatchObject({
-        code: 'STORE_FULL',
-        message: expect.stringContaining(`the disk of ${fresh} is full`),
-        hint: expect.stringContaining('free space'),
-      });
+      await expect(openFileStore(fresh)).rejects.toMatchObject(
+        errorWith('STORE_FULL', `the disk of ${fresh} is full`, 'free space'),
+      );
       full.clear();
       await (await openFileStore(fresh)).close();
     },

@@ -2,6 +2,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { scenePerTest, withDirectory } from './support.ts';
 
 const { directory, path, session } = scenePerTest();
@@ -34,10 +35,7 @@ describe('the id of a data directory', () => {
 
   it('an id file that cannot be read or replaced is refused by its path, and the lock is released', async () => {
     await mkdir(path('conversations', 'identity.json'), { recursive: true });
-    const refused = {
-      code: 'DATA_DIRECTORY_UNWRITABLE',
-      message: expect.stringContaining('identity.json'),
-    };
+    const refused = errorWith('DATA_DIRECTORY_UNWRITABLE', 'identity.json');
     await expect(openFileStore(directory)).rejects.toMatchObject(refused);
     await rm(path('conversations', 'identity.json'), { recursive: true });
     expect(await idOf(directory)).toMatch(/\S/);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { isLockFree } from '../../../src/bus/nats/managed/process.ts';
 import { replaceFile } from '../../../src/kernel/index.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { scenePerTest } from './support.ts';
 
 const { events, path, session } = scenePerTest();
@@ -26,10 +27,9 @@ async function withLink(path: string, make: typeof symlink | typeof link, work: 
 describe.each(KINDS)('%s in place of a file of the data directory', (_, make) => {
   it('the daemon refuses to lock the directory and does not empty the target of the link', async () =>
     withLink(path('LOCK'), make, () =>
-      expect(session(async () => undefined)).rejects.toMatchObject({
-        code: 'DATA_DIRECTORY_UNWRITABLE',
-        message: expect.stringMatching(/LOCK.*link/),
-      }),
+      expect(session(async () => undefined)).rejects.toMatchObject(
+        errorWith('DATA_DIRECTORY_UNWRITABLE', /LOCK.*link/),
+      ),
     ));
 
   it('the lock of the managed nats-server is refused', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { errorWith } from '../../../support/error-with.ts';
 import { callOf, FakeServer, openSignal, type Rig, rigOf, toolOf } from './support.ts';
 
 let rig: Rig | null = null;
@@ -32,10 +33,7 @@ describe('an MCP server whose process ends', () => {
       return {};
     };
     const outcome = await rig.tools.run(CALL, openSignal());
-    expect(outcome).toMatchObject({
-      code: 'MCP_CONNECTION_LOST',
-      message: expect.stringContaining('not known'),
-    });
+    expect(outcome).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
     expect(files.calls).toHaveLength(1);
   });
 
@@ -61,10 +59,9 @@ describe('an MCP server whose process ends', () => {
     await until(() => tools.status()[0]?.state === 'failed');
     expect(tools.status()).toEqual([{ server: 'files', state: 'failed', tools: 0, error: 'it is down' }]);
     expect(tools.definitions().size).toBe(0);
-    expect(await tools.run(CALL, openSignal())).toMatchObject({
-      code: 'MCP_SERVER_UNAVAILABLE',
-      message: expect.stringContaining('it is down'),
-    });
+    expect(await tools.run(CALL, openSignal())).toMatchObject(
+      errorWith('MCP_SERVER_UNAVAILABLE', 'it is down'),
+    );
     files.isDown = false;
     await until(() => tools.definitions().has('mcp__files__a'));
   });
