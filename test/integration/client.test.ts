@@ -3,6 +3,7 @@ import { type ApiHandler, type Bus, createSubjects } from '../../src/bus/index.t
 import { createNatsBus, type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
 import { connect, type Entry, type FollowEvent, type ParleyClient } from '../../src/client/index.ts';
 import { errorWith } from '../support/error-with.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** The client library on a real server, with a daemon whose log is a list. */
@@ -135,15 +136,13 @@ describe('the client on a real server', () => {
   });
 
   it('the client reports that no daemon runs if none answers', async () => {
-    const stranger = await connect({ url: server.url, prefix: 'elsewhere', requests: { pauseMs: 1 } });
-    try {
-      await expect(stranger.request('agents', {})).rejects.toMatchObject({
-        code: 'DAEMON_NOT_RUNNING',
-        hint: expect.stringContaining('parley up'),
-      });
-    } finally {
-      await stranger.close();
-    }
+    const stranger = untilTestEnds(
+      await connect({ url: server.url, prefix: 'elsewhere', requests: { pauseMs: 1 } }),
+    );
+    await expect(stranger.request('agents', {})).rejects.toMatchObject({
+      code: 'DAEMON_NOT_RUNNING',
+      hint: expect.stringContaining('parley up'),
+    });
   });
 
   it('the client refuses a body that the server cannot carry, and a name that cannot be in a subject', async () => {

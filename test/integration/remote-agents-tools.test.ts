@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentTurn } from '../../src/client/index.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   answered,
@@ -154,23 +155,19 @@ describe('the tools of a remote agent', () => {
   });
 
   it('results arrive although the server was down during the call and its end', async () => {
-    const patient = await openRemoteSite(server.url, 10_000, 2_000);
-    try {
-      let offers = 0;
-      await patient.client.agent('critic', async (turn) => {
-        offers += 1;
-        const [result] = await turn.callTools([reading]);
-        return result?.content;
-      });
-      const first = await patient.call();
-      await server.kill9();
-      const second = patient.call(requestAfter(first)); // sent while nothing listens
-      await server.restart();
-      expect(await second).toMatchObject(answered('result of fs_read'));
-      expect(offers).toBe(1);
-    } finally {
-      await patient.close();
-    }
+    const patient = untilTestEnds(await openRemoteSite(server.url, 10_000, 2_000));
+    let offers = 0;
+    await patient.client.agent('critic', async (turn) => {
+      offers += 1;
+      const [result] = await turn.callTools([reading]);
+      return result?.content;
+    });
+    const first = await patient.call();
+    await server.kill9();
+    const second = patient.call(requestAfter(first)); // sent while nothing listens
+    await server.restart();
+    expect(await second).toMatchObject(answered('result of fs_read'));
+    expect(offers).toBe(1);
   });
 
   it('a call is repeated until a daemon receives it, and answered once', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AgentTurn, connect } from '../../src/client/index.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   answered,
@@ -151,39 +152,31 @@ describe('a remote agent', () => {
 describe('several instances of one agent', () => {
   it('several instances share the turns, and each turn runs on one of them', async () => {
     const taken: string[] = [];
-    const other = await connect({ url: server.url });
-    try {
-      for (const [name, at] of [
-        ['one', project.client],
-        ['two', other],
-      ] as const) {
-        await at.agent('critic', (turn) => {
-          taken.push(turn.turnId);
-          return name;
-        });
-      }
-      const turns = Array.from({ length: 40 }, (_, place) => `turn-${place}`);
-      const outcomes = await Promise.all(turns.map((turnId) => project.call(requestOf([question], turnId))));
-      expect(taken.sort()).toEqual(turns.sort());
-      const names = new Set(outcomes.map((outcome) => outcome.kind === 'answered' && outcome.answer.content));
-      expect(names).toEqual(new Set(['one', 'two']));
-    } finally {
-      await other.close();
+    const other = untilTestEnds(await connect({ url: server.url }));
+    for (const [name, at] of [
+      ['one', project.client],
+      ['two', other],
+    ] as const) {
+      await at.agent('critic', (turn) => {
+        taken.push(turn.turnId);
+        return name;
+      });
     }
+    const turns = Array.from({ length: 40 }, (_, place) => `turn-${place}`);
+    const outcomes = await Promise.all(turns.map((turnId) => project.call(requestOf([question], turnId))));
+    expect(taken.sort()).toEqual(turns.sort());
+    const names = new Set(outcomes.map((outcome) => outcome.kind === 'answered' && outcome.answer.content));
+    expect(names).toEqual(new Set(['one', 'two']));
   });
 
   it('an instance that died is replaced: its turn is offered to another one', async () => {
-    const other = await connect({ url: server.url });
+    const other = untilTestEnds(await connect({ url: server.url }));
     const offers = await project.bareAgent(async () => {
       await other.agent('critic', (turn) => `epoch ${turn.epoch}`);
       await project.program.close();
     });
-    try {
-      const outcome = await project.call();
-      expect(outcome).toMatchObject(answered(`epoch ${(offers[0]?.epoch ?? 0) + 1}`));
-    } finally {
-      await other.close();
-    }
+    const outcome = await project.call();
+    expect(outcome).toMatchObject(answered(`epoch ${(offers[0]?.epoch ?? 0) + 1}`));
   });
 });
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
 import { enclosing, hideFolder } from '../../src/tools/processes.ts';
 import { folderPerTest } from '../support/lifetime.ts';
@@ -91,13 +91,10 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
       const { command, args } = enclose({ command: 'sh', args: ['-c', script, folder, closed, moved] });
       return spawnSync(command, args, { encoding: 'utf8', cwd: '/' });
     };
-    try {
-      expect(run('mv "$1" "$1.old" || mv "$0" "$2" && mkdir -p "$1" && cat "$2/data/mark"').stdout).toBe('');
-      const { status, stdout } = run('cat "$2/data/mark"');
-      expect([status, stdout]).toEqual([125, "the daemon's data could not be hidden from this program\n"]);
-    } finally {
-      await rm(moved, { recursive: true, force: true });
-    }
+    onTestFinished(() => rm(moved, { recursive: true, force: true }));
+    expect(run('mv "$1" "$1.old" || mv "$0" "$2" && mkdir -p "$1" && cat "$2/data/mark"').stdout).toBe('');
+    const { status, stdout } = run('cat "$2/data/mark"');
+    expect([status, stdout]).toEqual([125, "the daemon's data could not be hidden from this program\n"]);
   });
 
   it('a program is not started if the folder cannot be hidden', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headers } from 'nats';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { shared } from '../support/lifetime.ts';
 import { startGuarded } from '../support/server-users.ts';
@@ -157,23 +157,20 @@ describe('a publisher that guesses the `Nats-Msg-Id` of others and floods them',
     guess.set('Nats-Msg-Id', 'guessed');
     const alice = await connections.connect(who('alice'));
     const flood = setInterval(() => alice.publish('parley.in.alice.demo', 'flood', { headers: guess }), 10);
-    try {
-      const bob = await connections.connect(who('bob'));
-      await sleep(200);
-      const said = json({ content: 'by header' });
-      alice.publish('parley.in.alice.demo', 'flood', { headers: guess });
-      await alice.flush(); // the server forgets an id after 100 ms
-      const taken = await bob.request('parley.in.bob.demo', said, { headers: guess, timeout: 5_000 });
-      expect(taken.json()).toMatchObject({ duplicate: true });
-      const named = await ask('bob', 'parley.in.bob.kept', { content: 'by id', id: 'guessed' });
-      expect(named).not.toHaveProperty('duplicate');
-      await texts('kept', 'by id');
-      await ask('bob', 'parley.api.post.bob', { conversation: 'kept', content: 'by verb', id: 'guessed-2' });
-      await texts('kept', 'by verb');
-      expect(await texts('demo', 'flood')).not.toContain('by header');
-    } finally {
-      clearInterval(flood);
-    }
+    onTestFinished(() => clearInterval(flood));
+    const bob = await connections.connect(who('bob'));
+    await sleep(200);
+    const said = json({ content: 'by header' });
+    alice.publish('parley.in.alice.demo', 'flood', { headers: guess });
+    await alice.flush(); // the server forgets an id after 100 ms
+    const taken = await bob.request('parley.in.bob.demo', said, { headers: guess, timeout: 5_000 });
+    expect(taken.json()).toMatchObject({ duplicate: true });
+    const named = await ask('bob', 'parley.in.bob.kept', { content: 'by id', id: 'guessed' });
+    expect(named).not.toHaveProperty('duplicate');
+    await texts('kept', 'by id');
+    await ask('bob', 'parley.api.post.bob', { conversation: 'kept', content: 'by verb', id: 'guessed-2' });
+    await texts('kept', 'by verb');
+    expect(await texts('demo', 'flood')).not.toContain('by header');
   });
 });
 

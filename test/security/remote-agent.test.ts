@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { perTest } from '../support/lifetime.ts';
 import { ask, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
@@ -130,29 +130,26 @@ it('a publisher without the right cannot make an agent resume the session of ano
     return answer;
   };
   const [alice, bob] = await Promise.all([connect(project.who('alice')), connect(project.who('bob'))]);
-  try {
-    expect(await say('alice', alice, { sessionId: 'hers' })).not.toHaveProperty('ignored');
-    expect(await say('bob', bob, { sessionId: 'stolen' })).toMatchObject({ ignored: ['sessionId'] });
-    expect(await say('bob', bob, { claudeSessionId: 'stolen' })).toHaveProperty('ignored');
-    await expect(say('alice', bob, { sessionId: 'stolen' })).rejects.toThrow();
-    const program = await project.connectAs('bob');
-    const body = JSON.stringify({
-      content: 'look',
-      to: ['critic'],
-      sessionId: 'stolen',
-      meta: { setsSession: true },
-    });
-    for (const marked of ['bob#', 'bob!#', 'alice', 'alice#']) {
-      const publishing = program.request(`parley.in.${marked}.demo`, body, { timeout: 2_000 });
-      await expect(publishing).rejects.toThrow();
-    }
-    await program.request('parley.in.bob.demo', body, { timeout: 5_000 });
-    await followUntil(ops, 'demo', turnsEnded(++turns));
-    await say('bob', bob, { id: 'late', to: ['critic'] });
-    expect(offered).toEqual(['hers', 'hers', 'hers', 'hers', 'hers']);
-    const entries = await entriesOf(ops, 'demo');
-    expect(ofType(entries, 'session-set')).toMatchObject([{ sessionId: 'hers', agent: 'critic' }]);
-  } finally {
-    await Promise.all([alice.close(), bob.close()]);
+  onTestFinished(async () => void (await Promise.all([alice.close(), bob.close()])));
+  expect(await say('alice', alice, { sessionId: 'hers' })).not.toHaveProperty('ignored');
+  expect(await say('bob', bob, { sessionId: 'stolen' })).toMatchObject({ ignored: ['sessionId'] });
+  expect(await say('bob', bob, { claudeSessionId: 'stolen' })).toHaveProperty('ignored');
+  await expect(say('alice', bob, { sessionId: 'stolen' })).rejects.toThrow();
+  const program = await project.connectAs('bob');
+  const body = JSON.stringify({
+    content: 'look',
+    to: ['critic'],
+    sessionId: 'stolen',
+    meta: { setsSession: true },
+  });
+  for (const marked of ['bob#', 'bob!#', 'alice', 'alice#']) {
+    const publishing = program.request(`parley.in.${marked}.demo`, body, { timeout: 2_000 });
+    await expect(publishing).rejects.toThrow();
   }
+  await program.request('parley.in.bob.demo', body, { timeout: 5_000 });
+  await followUntil(ops, 'demo', turnsEnded(++turns));
+  await say('bob', bob, { id: 'late', to: ['critic'] });
+  expect(offered).toEqual(['hers', 'hers', 'hers', 'hers', 'hers']);
+  const entries = await entriesOf(ops, 'demo');
+  expect(ofType(entries, 'session-set')).toMatchObject([{ sessionId: 'hers', agent: 'critic' }]);
 });

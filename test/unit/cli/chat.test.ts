@@ -61,6 +61,13 @@ describe('a line of a chat', () => {
     ['/explain', { kind: 'wrong', say: expect.any(String) }],
     ['/dance', { kind: 'wrong', say: expect.stringContaining('/dance') }],
     ['//etc is a folder', { kind: 'message', text: '/etc is a folder' }],
+    ['/approve', { kind: 'decide', answer: 'approve', words: [] }],
+    ['/approve ap1', { kind: 'decide', answer: 'approve', words: ['ap1'] }],
+    ['/deny not there', { kind: 'decide', answer: 'deny', words: ['not', 'there'] }],
+    ['/answer  red,  please', { kind: 'answer', text: 'red,  please' }],
+    ['/answer', { kind: 'wrong', say: '/answer needs a text' }],
+    ['/run ship a  clock', { kind: 'run', workflow: 'ship', text: 'a  clock' }],
+    ['/run ship', { kind: 'wrong', say: '/run needs a workflow and its input' }],
   ])('the chat line %j is parsed', (line, meaning) => {
     expect(parseChatLine(line)).toEqual(meaning);
   });
@@ -258,18 +265,6 @@ const answersOf = (daemon: ReturnType<typeof waiting>) =>
   daemon.requests.filter(({ endpoint }) => endpoint === 'answer').map(({ body }) => body);
 
 describe('the commands of a chat', () => {
-  it.each([
-    ['/approve', { kind: 'decide', answer: 'approve', words: [] }],
-    ['/approve ap1', { kind: 'decide', answer: 'approve', words: ['ap1'] }],
-    ['/deny not there', { kind: 'decide', answer: 'deny', words: ['not', 'there'] }],
-    ['/answer  red,  please', { kind: 'answer', text: 'red,  please' }],
-    ['/answer', { kind: 'wrong', say: '/answer needs a text' }],
-    ['/run ship a  clock', { kind: 'run', workflow: 'ship', text: 'a  clock' }],
-    ['/run ship', { kind: 'wrong', say: '/run needs a workflow and its input' }],
-  ])('the chat line %j is parsed', (line, meaning) => {
-    expect(parseChatLine(line)).toEqual(meaning);
-  });
-
   it('a text that looks like an answer to an approval is recognized, a sentence is not', () => {
     for (const text of ['yes', 'OK!', 'approve', ' go ahead ', 'No.', "don't"])
       expect([text, looksLikeAnAnswer(text)]).toEqual([text, true]);

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ParleyError, writeConnectionFile } from '../../../src/client/index.ts';
 import { fakeDaemon, parley } from './support.ts';
 
@@ -162,23 +162,20 @@ describe('locating the daemon', () => {
 
   it('the address that `up` left in the data directory is the default', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'parley-cli-'));
-    try {
-      await writeConnectionFile(join(directory, 'data'), CONNECTION);
-      const daemon = fakeDaemon();
-      await parley(['agents'], { daemon, env: { PARLEY_NATS_URL: '' }, workingDirectory: directory });
-      await parley(['agents', '--data', join(directory, 'data')], { daemon, env: { PARLEY_NATS_URL: '' } });
-      const { pid: _, ...address } = CONNECTION;
-      expect(daemon.connections).toMatchObject([address, address]);
-      await parley(['agents', '--nats-user', 'bob'], {
-        daemon,
-        env: { PARLEY_NATS_URL: '', PARLEY_NATS_PASSWORD: 'own' },
-        workingDirectory: directory,
-      });
-      // The credentials of the daemon are not used under the name of another user, nor that of the environment.
-      expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: undefined });
-    } finally {
-      await rm(directory, { recursive: true, force: true });
-    }
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    await writeConnectionFile(join(directory, 'data'), CONNECTION);
+    const daemon = fakeDaemon();
+    await parley(['agents'], { daemon, env: { PARLEY_NATS_URL: '' }, workingDirectory: directory });
+    await parley(['agents', '--data', join(directory, 'data')], { daemon, env: { PARLEY_NATS_URL: '' } });
+    const { pid: _, ...address } = CONNECTION;
+    expect(daemon.connections).toMatchObject([address, address]);
+    await parley(['agents', '--nats-user', 'bob'], {
+      daemon,
+      env: { PARLEY_NATS_URL: '', PARLEY_NATS_PASSWORD: 'own' },
+      workingDirectory: directory,
+    });
+    // The credentials of the daemon are not used under the name of another user, nor that of the environment.
+    expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: undefined });
   });
 
   describe('in a folder of another author, whose files name a server', () => {

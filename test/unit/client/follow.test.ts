@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type Arrival,
   type FollowEvent,
@@ -57,6 +57,16 @@ function fakeSource(options: { length?: number; pageSize?: number } = {}) {
   return { fake, source };
 }
 
+/** Ends with the test. */
+function follow(
+  { fake, source }: ReturnType<typeof fakeSource>,
+  options: Parameters<typeof followConversation>[1],
+) {
+  const events = followConversation(source, options);
+  onTestFinished(async () => void (await events.return()));
+  return { fake, events };
+}
+
 async function take(events: AsyncGenerator<FollowEvent>, count: number): Promise<FollowEvent[]> {
   const taken: FollowEvent[] = [];
   while (taken.length < count) {
@@ -71,22 +81,17 @@ const indexesOf = (events: FollowEvent[]) =>
 
 describe('following a conversation', () => {
   it('following reads the whole log page by page before it waits for the feed', async () => {
-    const { source } = fakeSource({ length: 7, pageSize: 3 });
-    const events = followConversation(source, {});
+    const { events } = follow(fakeSource({ length: 7, pageSize: 3 }), {});
     expect(indexesOf(await take(events, 7))).toEqual([0, 1, 2, 3, 4, 5, 6]);
-    await events.return();
   });
 
   it('following begins at the requested index', async () => {
-    const { source } = fakeSource({ length: 7 });
-    const events = followConversation(source, { from: 5 });
+    const { events } = follow(fakeSource({ length: 7 }), { from: 5 });
     expect(indexesOf(await take(events, 2))).toEqual([5, 6]);
-    await events.return();
   });
 
   it('following drops entries of the feed that it has read', async () => {
-    const { fake, source } = fakeSource({ length: 3 });
-    const events = followConversation(source, {});
+    const { fake, events } = follow(fakeSource({ length: 3 }), {});
     fake.onPage = () => fake.feed(1, 2); // Arrived while the log was read (CLIENT-FOLLOW-2).
     await take(events, 3);
     fake.onPage = () => {};
@@ -95,19 +100,16 @@ describe('following a conversation', () => {
     fake.feed(3);
     fake.feed(4);
     expect(indexesOf(await take(events, 2))).toEqual([3, 4]);
-    await events.return();
   });
 
   it('following fills a gap from the log before any later entry', async () => {
-    const { fake, source } = fakeSource({ length: 1 });
-    const events = followConversation(source, {});
+    const { fake, events } = follow(fakeSource({ length: 1 }), {});
     await take(events, 1);
     fake.length = 4;
     fake.feed(3);
     const chunk = { turnId: 't', call: 'k', n: 99, type: 'text', delta: 'x' } as const;
     fake.emit({ kind: 'live', agent: 'pm', chunk });
     expect(indexesOf(await take(events, 4))).toEqual([1, 2, 3, 99]);
-    await events.return();
   });
 
   it.each<[string, Entry[]]>([
@@ -120,8 +122,7 @@ describe('following a conversation', () => {
   ])(
     'following reads an append that %s from the log, as the server may have refused it',
     async (_, entries) => {
-      const { fake, source } = fakeSource({ length: 1 });
-      const events = followConversation(source, { pollMs: 3_600_000 });
+      const { fake, events } = follow(fakeSource({ length: 1 }), { pollMs: 3_600_000 });
       await take(events, 1);
       const next = take(events, 2);
       fake.emit({ kind: 'entries', entries });
@@ -135,32 +136,26 @@ describe('following a conversation', () => {
   );
 
   it('following continues after an entry that fills a page alone', async () => {
-    const { fake, source } = fakeSource({ length: 1, pageSize: 1 });
-    const events = followConversation(source, { pollMs: 3_600_000 });
+    const { fake, events } = follow(fakeSource({ length: 1, pageSize: 1 }), { pollMs: 3_600_000 });
     await take(events, 1);
     fake.length = 4;
     fake.feed(3);
     expect(indexesOf(await take(events, 3))).toEqual([1, 2, 3]);
-    await events.return();
   });
 
   it('following polls for entries that the feed lost', async () => {
-    const { fake, source } = fakeSource({ length: 1 });
-    const events = followConversation(source, { pollMs: 1 });
+    const { fake, events } = follow(fakeSource({ length: 1 }), { pollMs: 1 });
     await take(events, 1);
     fake.length = 3;
     expect(indexesOf(await take(events, 2))).toEqual([1, 2]);
-    await events.return();
   });
 
   it('following polls at once after a reconnection', async () => {
-    const { fake, source } = fakeSource({ length: 1 });
-    const events = followConversation(source, { pollMs: 3_600_000 });
+    const { fake, events } = follow(fakeSource({ length: 1 }), { pollMs: 3_600_000 });
     await take(events, 1);
     fake.length = 2;
     fake.emit({ kind: 'reconnected' });
     expect(indexesOf(await take(events, 1))).toEqual([1]);
-    await events.return();
   });
 
   it('following waits for a daemon that disappeared, but not for one that never answered', async () => {
@@ -228,8 +223,7 @@ describe('following a conversation', () => {
   });
 
   it('following reports that the conversation was deleted', async () => {
-    const { fake, source } = fakeSource({ length: 3 });
-    const events = followConversation(source, { pollMs: 1 });
+    const { fake, events } = follow(fakeSource({ length: 3 }), { pollMs: 1 });
     await take(events, 3);
     fake.length = 0;
     await expect(events.next()).rejects.toMatchObject({ code: 'CONVERSATION_DELETED' });
@@ -248,14 +242,12 @@ describe('following a conversation', () => {
   });
 
   it('following keeps a bounded buffer if the reader lags, and misses no entry', async () => {
-    const { fake, source } = fakeSource({ length: 1, pageSize: 500 });
-    const events = followConversation(source, { pollMs: 3_600_000 });
+    const { fake, events } = follow(fakeSource({ length: 1, pageSize: 500 }), { pollMs: 3_600_000 });
     await take(events, 1);
     fake.length = 12_000;
     for (let index = 1; index < 12_000; index++) fake.feed(index);
     const indexes = indexesOf(await take(events, 11_999));
     expect(indexes).toEqual(notes(1, 12_000).map((entry) => entry.index));
-    await events.return();
   });
 
   it('following yields each index once and in order, whatever the feed loses, repeats or reorders', async () => {
@@ -266,8 +258,7 @@ describe('following a conversation', () => {
           { maxLength: 12 },
         ),
         async (steps) => {
-          const { fake, source } = fakeSource({ pageSize: 4 });
-          const events = followConversation(source, { pollMs: 1 });
+          const { fake, events } = follow(fakeSource({ pageSize: 4 }), { pollMs: 1 });
           const total = steps.reduce((sum, { grow }) => sum + grow, 0) + 1;
           const taken = take(events, total);
           await Promise.resolve();

@@ -33,6 +33,9 @@ describe('why a model ended its answer', () => {
     ['😀'.repeat(100), '😀'.repeat(64)],
     [' \u0000', undefined],
     [undefined, undefined],
+    ['pause_turn', 'pause'],
+    ['model_context_window_exceeded', 'length'],
+    ['RECITATION', 'content_filter'],
   ])('the reason %j of a provider is kept as %j', (given, kept) => {
     expect(finishReasonOf(given)).toBe(kept);
   });
@@ -154,14 +157,6 @@ function paused(content: string | null = 'A beginning'): World {
 }
 
 describe('a paused answer', () => {
-  it.each([
-    ['pause_turn', 'pause'],
-    ['model_context_window_exceeded', 'length'],
-    ['RECITATION', 'content_filter'],
-  ])('the reason %s of a provider is kept as %s', (given, kept) => {
-    expect(finishReasonOf(given)).toBe(kept);
-  });
-
   it('the same turn continues a paused answer, and its request ends with a notice after the answer', () => {
     const world = paused();
     const messages = messagesOf(world.view('pm'));

@@ -31,8 +31,7 @@ const OWN = /^alice\S* may not approve a call that answers a request of alice$/;
 
 describe('a call that answers the request of a publisher', () => {
   it('the publisher cannot release the call under any name, and another publisher can', () => {
-    const team = strict();
-    team.post('go', { by: 'alice' });
+    const team = strict().posted('go', { by: 'alice' });
     team.act('pm', null, WRITE);
     expect(answer(team, 'alice')).toMatch(OWN);
     expect(answer(team, 'alice/Bob')).toMatch(OWN);
@@ -49,16 +48,14 @@ describe('a call that answers the request of a publisher', () => {
 
   it('the publisher may deny the call, approver or not', () => {
     for (const isStranger of [false, true]) {
-      const team = strict();
-      team.post('go', { by: 'alice' });
+      const team = strict().posted('go', { by: 'alice' });
       team.act('pm', null, WRITE);
       expect(answer(team, 'alice', 'deny', isStranger)).toBe('done');
     }
   });
 
   it('another publisher that is no approver cannot deny the call', () => {
-    const team = strict();
-    team.post('go', { by: 'alice' });
+    const team = strict().posted('go', { by: 'alice' });
     team.act('pm', null, WRITE);
     expect(answer(team, 'mallory', 'deny', true)).toBe('mallory may not answer approvals');
     expect(answer(team, 'alice', 'approve', true)).toBe('alice may not answer approvals');
@@ -96,8 +93,7 @@ describe('a call that answers the request of a publisher', () => {
       },
     ],
   ])('the publisher cannot release the call after %s', (_, work) => {
-    const team = strict();
-    team.post('go', { by: 'alice' });
+    const team = strict().posted('go', { by: 'alice' });
     work(team);
     expect(answer(team, 'alice')).toMatch(OWN);
     expect(answer(team, 'bob')).toBe('done');
@@ -114,8 +110,7 @@ describe('a call that answers the request of a publisher', () => {
   });
 
   it('a publisher whose message reached the turn before the call cannot release it', () => {
-    const team = strict();
-    team.post('go', { by: 'bob' });
+    const team = strict().posted('go', { by: 'bob' });
     const early = team.callOf('pm');
     team.post('and write it', { by: 'alice' });
     team.actOn(early as CallModel, null, [['look', {}]]);
@@ -127,8 +122,7 @@ describe('a call that answers the request of a publisher', () => {
   });
 
   it('a publisher whose message reached the delegate cannot release a later call of the delegating agent', () => {
-    const team = strict();
-    team.post('go', { by: 'bob' });
+    const team = strict().posted('go', { by: 'bob' });
     team.act('pm', null, delegate('dev'));
     team.post('write it', { by: 'alice', to: ['dev'] });
     team.act('dev', null, ['look', {}]);
@@ -140,8 +134,7 @@ describe('a call that answers the request of a publisher', () => {
   });
 
   it('a publisher that posts after the call, or was answered before, releases the call', () => {
-    const team = strict();
-    team.post('hello', { by: 'alice' });
+    const team = strict().posted('hello', { by: 'alice' });
     team.act('pm', 'hello');
     team.post('go', { by: 'bob' });
     team.act('pm', null, WRITE);
@@ -155,8 +148,7 @@ describe('a call that answers the request of a publisher', () => {
   ])(
     'after a denial %s a publisher whose words the model has not read releases the next call',
     (_, reason, other) => {
-      const team = strict();
-      team.post('go', { by: 'bob' });
+      const team = strict().posted('go', { by: 'bob' });
       team.act('pm', null, WRITE);
       expect(answer(team, 'alice', 'deny', false, reason)).toBe('done');
       team.act('pm', null, WRITE);
@@ -166,8 +158,7 @@ describe('a call that answers the request of a publisher', () => {
   );
 
   it('a publisher whose reason for a denial reached the delegate cannot release a later call of the delegating agent', () => {
-    const team = strict();
-    team.post('go', { by: 'bob' });
+    const team = strict().posted('go', { by: 'bob' });
     team.act('pm', null, delegate('dev'));
     team.act('dev', null, WRITE);
     answer(team, 'alice', 'deny', false, 'let pm write');

@@ -153,6 +153,10 @@ describe('estimateTokens', () => {
     ['abcde', 2],
     ['é', 1],
     ['😀a', 2],
+    ['a😀', 2],
+    ['\ud83d', 1],
+    ['\ude00', 0],
+    ['\u007f\u0080', 2],
   ])('the estimate of %j is %i tokens', (text, tokens) => {
     expect(estimateTokens(text)).toBe(tokens);
   });

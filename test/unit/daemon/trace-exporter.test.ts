@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { TraceExporter } from '../../../src/daemon/observe/trace-exporter.ts';
 import type { Sent } from '../../../src/traces/otlp.ts';
@@ -61,38 +61,32 @@ describe('the exporter of traces', () => {
 
   it('a collector that is down costs no span and one warning (EXPORTER-1)', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const { exporter, sent, lines, append } = createExporter([DOWN, DOWN]);
-      append('demo', [postAt(0, NOW)], 0);
-      await vi.advanceTimersByTimeAsync(2_000);
-      expect([sent.length, exporter.counts]).toEqual([1, { sent: 0, dropped: 0, waiting: 1 }]);
-      append('other', [postAt(0, NOW)], 0);
-      exporter.readNoMore();
-      await exporter.stop();
-      expect(sent).toHaveLength(2);
-      expect(exporter.counts.waiting).toBe(2);
-      await expect(position()).rejects.toThrow('ENOENT');
-      expect(lines).toEqual(['traces cannot be sent: trying again; the conversations are not affected']);
-    } finally {
-      vi.useRealTimers();
-    }
+    onTestFinished(() => void vi.useRealTimers());
+    const { exporter, sent, lines, append } = createExporter([DOWN, DOWN]);
+    append('demo', [postAt(0, NOW)], 0);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([sent.length, exporter.counts]).toEqual([1, { sent: 0, dropped: 0, waiting: 1 }]);
+    append('other', [postAt(0, NOW)], 0);
+    exporter.readNoMore();
+    await exporter.stop();
+    expect(sent).toHaveLength(2);
+    expect(exporter.counts.waiting).toBe(2);
+    await expect(position()).rejects.toThrow('ENOENT');
+    expect(lines).toEqual(['traces cannot be sent: trying again; the conversations are not affected']);
   });
 
   it('a collector that is back gets what it missed, from the log', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const log = [postAt(0, NOW), postAt(1, NOW)];
-      const { exporter, sent, lines, append } = createExporter([DOWN], { demo: log });
-      append('demo', log, 1);
-      await vi.advanceTimersByTimeAsync(2_000);
-      await vi.advanceTimersByTimeAsync(4_000);
-      expect(sent).toEqual([['demo 1'], ['demo 1']]);
-      expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
-      expect(lines.at(-1)).toBe('traces are sent again; none is lost');
-      await exporter.stop(); // the position is saved
-    } finally {
-      vi.useRealTimers();
-    }
+    onTestFinished(() => void vi.useRealTimers());
+    const log = [postAt(0, NOW), postAt(1, NOW)];
+    const { exporter, sent, lines, append } = createExporter([DOWN], { demo: log });
+    append('demo', log, 1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(sent).toEqual([['demo 1'], ['demo 1']]);
+    expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
+    expect(lines.at(-1)).toBe('traces are sent again; none is lost');
+    await exporter.stop(); // the position is saved
   });
 
   it('a start sends again what ended since the recorded time, less a minute (EXPORTER-2)', async () => {

@@ -32,10 +32,12 @@ describe('a streamed reply', () => {
     return { text, last: all.at(-1), texts: all.filter((one) => one.kind === 'text').length };
   }
 
+  /** A turn of pm that answers a message to it. */
+  const tellOfPm = (...happened: Parameters<typeof tell>[1][]) =>
+    tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ...happened);
+
   it('a reply is streamed once, even if the call is retried', () => {
-    const { text, last, texts } = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const { text, last, texts } = tellOfPm(
       live('t', 'pm', 'a', 'One '),
       live('t', 'pm', 'a', 'two', 1),
       live('t', 'pm', 'b', 'One '),
@@ -49,9 +51,7 @@ describe('a streamed reply', () => {
 
   it('a reply whose entry holds only a preview continues with the stored file', () => {
     const file = '\n[Full output: @state/logs/tool-results/demo/1.json]';
-    const { text } = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const { text } = tellOfPm(
       live('t', 'pm', 'a', 'a'.repeat(500)),
       live('t', 'pm', 'a', 'b'.repeat(500), 1),
       said(2, 't', 'pm', `${'a'.repeat(500)}${file}`),
@@ -61,9 +61,7 @@ describe('a streamed reply', () => {
   });
 
   it('a reply waits for the entry if the retry produces different text', () => {
-    const { text } = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const { text } = tellOfPm(
       live('t', 'pm', 'a', 'Yes'),
       live('t', 'pm', 'b', 'No, not'),
       said(2, 't', 'pm', 'No, not yet.'),
@@ -77,9 +75,7 @@ describe('a streamed reply', () => {
     ['something in the middle', 0, 3],
   ])('a reply repeats nothing for a reader that missed %s of it', (_, ...heard) => {
     const words = ['One ', 'two ', 'three ', 'four.'];
-    const { text } = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const { text } = tellOfPm(
       ...heard.map((n) => live('t', 'pm', 'a', String(words[n]), n)),
       said(2, 't', 'pm', words.join('')),
       ended(3, 't', 'pm'),
@@ -140,19 +136,12 @@ describe('a streamed reply', () => {
       limit: 'calls',
       content: '5 calls',
     };
-    const limited = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
-      limit as Entry,
-      ended(3, 't', 'pm', 'limited'),
-    );
+    const limited = tellOfPm(limit as Entry, ended(3, 't', 'pm', 'limited'));
     expect(limited.last).toMatchObject({
       kind: 'failed',
       refusal: { code: 'LIMIT_REACHED', message: '5 calls' },
     });
-    const partly = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const partly = tellOfPm(
       said(2, 't', 'pm', 'Working.'),
       { ...limit, index: 3 } as Entry,
       ended(4, 't', 'pm', 'limited'),
@@ -162,17 +151,12 @@ describe('a streamed reply', () => {
       last: { kind: 'end', reason: 'length' },
     });
     const error = 'So far\n\nLLM_ERROR {"code":"OVERLOADED","message":"later"}';
-    const failed = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
-      said(2, 't', 'pm', error, { partType: 'error' }),
-      ended(3, 't', 'pm', 'failed'),
-    );
+    const failed = tellOfPm(said(2, 't', 'pm', error, { partType: 'error' }), ended(3, 't', 'pm', 'failed'));
     expect(failed).toMatchObject({
       text: 'So far',
       last: { kind: 'failed', refusal: { code: 'AGENT_FAILED', message: 'OVERLOADED: later' } },
     });
-    const silent = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'failed'));
+    const silent = tellOfPm(ended(2, 't', 'pm', 'failed'));
     expect(silent.last).toMatchObject({
       kind: 'failed',
       refusal: { message: expect.stringContaining('TURN_FAILED') },
@@ -182,9 +166,7 @@ describe('a streamed reply', () => {
   it.each(['OVERLOADED', 'UNAUTHORIZED', 'BAD_REQUEST', 'CONTEXT_TOO_LONG'])(
     'an answer that failed with %s says how long the same request gets this failure, since the cause may be fixed before',
     (code) => {
-      const failed = tell(
-        new Reply(0, ['pm'], null),
-        begun(1, 't', 'pm'),
+      const failed = tellOfPm(
         said(2, 't', 'pm', `LLM_ERROR {"code":"${code}","message":"no"}`, { partType: 'error' }),
         ended(3, 't', 'pm', 'failed'),
       );
@@ -210,17 +192,12 @@ describe('a streamed reply', () => {
       { text: 'So far\n\n(AGENT_STOPPED: the turn of pm was stopped)', last: { kind: 'end' } },
     ],
   ])('a reply is never empty without a reason: %s', (_, entries, expected) => {
-    const found = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
-      ...entries,
-      ended(3, 't', 'pm', 'aborted'),
-    );
+    const found = tellOfPm(...entries, ended(3, 't', 'pm', 'aborted'));
     expect('kind' in expected ? found.last : found).toMatchObject(expected);
   });
 
   it('a reply names who has the work, or that there is no text, where an agent ends its turn in silence', () => {
-    const silent = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm'));
+    const silent = tellOfPm(ended(2, 't', 'pm'));
     expect(silent).toMatchObject({ text: '(The turn ended without a text.)', last: { reason: 'stop' } });
     const handoff = { ...base, index: 2, type: 'handoff', turnId: 't', from: 'pm', to: 'dev', summary: 's' };
     const handed = tell(
@@ -238,9 +215,7 @@ describe('a streamed reply', () => {
     ['REDIRECTED', false],
   ])('a reply that failed with %s advises a retry only if that can help: %s', async (code, isAdvised) => {
     const error = `LLM_ERROR {"code":"${code}","message":"m"}`;
-    const { last } = tell(
-      new Reply(0, ['pm'], null),
-      begun(1, 't', 'pm'),
+    const { last } = tellOfPm(
       said(2, 't', 'pm', error, { partType: 'error' }),
       ended(3, 't', 'pm', 'failed'),
     );

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
 import { expectHandoff, expectToolCall, expectTurn, type ModelFunction } from '../../../src/testing/index.ts';
 import { agentFile, BACK, FRONT, folderOf, start } from './support.ts';
@@ -58,14 +58,11 @@ describe('a team under test', () => {
     await once(collector, 'listening');
     const { port } = collector.address() as AddressInfo;
     const yaml = `telemetry: { otlp: { endpoint: "http://127.0.0.1:${port}" } }\n`;
-    try {
-      const team = await start({ config: await folderOf({ ...FRONT, 'parley.yaml': yaml }), models: echo });
-      await team.say('Hello');
-      await team.stop(); // sends what is outstanding
-      expect(received).toBe(0);
-    } finally {
-      collector.close();
-    }
+    onTestFinished(() => void collector.close());
+    const team = await start({ config: await folderOf({ ...FRONT, 'parley.yaml': yaml }), models: echo });
+    await team.say('Hello');
+    await team.stop(); // sends what is outstanding
+    expect(received).toBe(0);
   });
 
   it('keeps conversations and publishers apart', async () => {
