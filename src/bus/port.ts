@@ -335,9 +335,4 @@ export interface Bus {
   close(): Promise<void>;
 }
 
-/** The logger that the bus needs; pino fits. */
-export interface BusLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+export type { Log as BusLog } from '../kernel/index.ts';

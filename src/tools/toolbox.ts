@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
 import { forTool } from '../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf } from '../kernel/index.ts';
+import { type LinkedAbort, type Log, linkedAbort, messageOf } from '../kernel/index.ts';
 
 /**
  * Combines several toolboxes into one; `toolboxOf`: one of tools of this process.
@@ -262,10 +262,6 @@ export function failed(code: string, message: string): Extract<ToolOutcome, { ki
 /** The total time of a tool call, for every kind of tool. */
 export const LONGEST_CALL_MS = 900_000;
 
-/** The logger that tools need; pino implements it. */
-export interface ToolLog {
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+export type ToolLog = Pick<Log, 'warn' | 'error'>;
 
 export const SILENT: ToolLog = { warn: () => {}, error: () => {} };

@@ -1,5 +1,14 @@
-import type { Bus, IngressOptions, PeerRequestOf, SharedIngress } from '../../bus/index.ts';
-import { type Log, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
+import {
+  type Bus,
+  handlePeerMessage,
+  type IngressOptions,
+  invalidAnswer,
+  type PeerHandlers,
+  type PeerRequestOf,
+  type SharedIngress,
+} from '../../bus/index.ts';
+import type { LiveArrival } from '../../conversation/index.ts';
+import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import type { IngressProgress } from '../conversations/deletion.ts';
@@ -8,10 +17,8 @@ import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
 import type { OtherDaemons } from '../ingress/posts.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
-import { FreezeWatch } from './freeze-watch.ts';
 import { type Claimant, LeasedOwner } from './lease.ts';
 import { PeerMonitor } from './peer-monitor.ts';
-import { answerPeer, peerHandlers } from './peer-requests.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
 import { SharedApi } from './shared-api.ts';
@@ -293,4 +300,105 @@ function replayBesideOthers(others: number): ParleyError {
 function required<T>(value: T | null): T {
   if (value === null) throw new Error('this daemon has not joined the others yet');
   return value;
+}
+
+/**
+ * Detects that this process was frozen.
+ *
+ * FREEZE-WATCH-1  After a freeze the daemon compares every open conversation with its log: peers may have taken it over.
+ */
+export class FreezeWatch {
+  readonly #freezeMs: number;
+  readonly #onResume: (frozenMs: number) => void;
+  readonly #timer: NodeJS.Timeout;
+  #checkedAt = performance.now();
+
+  /** A gap of `longestGapMs` or more between two checks is a freeze. */
+  constructor(longestGapMs: number, onResume: (frozenMs: number) => void) {
+    this.#freezeMs = longestGapMs;
+    this.#onResume = onResume;
+    this.#timer = setInterval(() => this.check(), Math.max(10, longestGapMs / 8));
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Also call it when a message arrives: after a freeze, messages are processed before any timer runs. */
+  check(): void {
+    const now = performance.now();
+    const gap = now - this.#checkedAt;
+    this.#checkedAt = now;
+    if (gap >= this.#freezeMs) this.#onResume(gap);
+  }
+}
+
+/** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
+
+/** The part of a message's payload for the texts: they need room for their names, too. */
+const SHARE_OF_TEXTS = 0.5;
+
+interface PeerRequestParts {
+  /** The id of this daemon. */
+  readonly daemon: string;
+  readonly workers: Workers;
+  readonly post: PeerHandlers['post'];
+  readonly api: SharedApi;
+  readonly watchers: Pick<Watchers, 'textsOf'>;
+  readonly bus: Pick<Bus, 'maxPayload'>;
+  readonly monitor: PeerMonitor;
+  /** Null until this daemon reads posts. */
+  readonly reconciler: () => Reconciler | null;
+}
+
+function peerHandlers({
+  daemon: self,
+  workers,
+  post,
+  api,
+  watchers,
+  bus,
+  monitor,
+  reconciler,
+}: PeerRequestParts): PeerHandlers {
+  return {
+    alive: ({ daemon, isNew = false, fingerprint }) => monitor.noteHeartbeat(daemon, isNew, fingerprint),
+    left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
+    probe: () => ({}),
+    post,
+    holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
+    released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
+    api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
+    texts: ({ conversation }) => ({
+      texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),
+    }),
+  };
+}
+
+/** None, if they do not fit a message: the log has them soon. */
+function fitting(texts: readonly LiveArrival[], mostBytes: number) {
+  const size = texts.reduce((sum, { chunk }) => sum + sizeOf(chunk), 0);
+  return size > mostBytes ? [] : texts.map(({ agent, chunk }) => ({ agent, chunk }));
+}
+
+/** PEER-CONTRACT-1 */
+async function answerPeer(
+  verb: string,
+  body: unknown,
+  handlers: PeerHandlers,
+  log: Pick<Log, 'warn'>,
+): Promise<unknown> {
+  try {
+    return await handlePeerMessage(verb, body, handlers);
+  } catch (error) {
+    if (!(error instanceof ParleyError && error.code === 'BAD_REQUEST')) throw error;
+    log.warn({ verb, reason: error.message }, 'a message of another daemon is refused as invalid');
+    return invalidAnswer(error.message);
+  }
+}
+
+async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[]> {
+  const held = await Promise.all(ids.map((id) => workers.willHold(id)));
+  return ids.filter((_, place) => held[place]);
 }

@@ -238,25 +238,38 @@ export class Metrics {
     }));
   }
 
-  measure(gauges: Gauges): Measurements {
+  measure({ ingressLag: lag, spans, ...gauges }: Gauges): Measurements {
     const { rss, heapUsed } = process.memoryUsage();
+    const oldest = lag && (lag.oldestTakenAt ?? Date.now());
+    const age = oldest && Math.max(0, Date.now() - oldest) / 1_000;
     return [
       ...Object.values(this.#metrics).map((metric) => metric.measure()),
-      gauge('parley_open_conversations', 'Conversations in memory', gauges.openConversations),
-      gauge('parley_ingress_unsettled', 'Posts read that are not settled yet', gauges.ingressUnsettled),
-      ...lagGauges(gauges.ingressLag, Date.now()),
-      ...known('parley_approvals_open', 'Calls that wait for the approval of a person', gauges.approvals),
-      ...known('parley_questions_open', 'Questions of agents that wait for a person', gauges.questions),
-      ...known(
+      ...gauge('parley_open_conversations', 'Conversations in memory', gauges.openConversations),
+      ...gauge('parley_ingress_unsettled', 'Posts read that are not settled yet', gauges.ingressUnsettled),
+      ...gauge('parley_ingress_lag', 'Posts in the ingress stream that are not settled yet', lag?.messages),
+      ...gauge('parley_ingress_lag_seconds', 'Since the stream took the oldest of them', age),
+      ...gauge('parley_approvals_open', 'Calls that wait for the approval of a person', gauges.approvals),
+      ...gauge('parley_questions_open', 'Questions of agents that wait for a person', gauges.questions),
+      ...gauge(
         'parley_agents_waiting',
         'Agents whose turn waits for a person or another agent',
         gauges.waitingAgents,
       ),
-      ...known('parley_dead_letters', 'Refused posts that are kept', gauges.deadLetters),
-      ...spanMetrics(gauges.spans),
-      gauge('process_resident_memory_bytes', 'Resident memory of the daemon', rss),
-      gauge('parley_heap_used_bytes', 'Heap in use', heapUsed),
-      gauge('process_uptime_seconds', 'Since the process began', process.uptime()),
+      ...gauge('parley_dead_letters', 'Refused posts that are kept', gauges.deadLetters),
+      ...counter('parley_trace_spans_sent_total', 'Spans that the collector accepted', spans?.sent),
+      ...counter(
+        'parley_trace_spans_dropped_total',
+        'Spans that the collector refused for good',
+        spans?.dropped,
+      ),
+      ...gauge(
+        'parley_trace_conversations_unsent',
+        'Conversations with spans that are not sent yet',
+        spans?.waiting,
+      ),
+      ...gauge('process_resident_memory_bytes', 'Resident memory of the daemon', rss),
+      ...gauge('parley_heap_used_bytes', 'Heap in use', heapUsed),
+      ...gauge('process_uptime_seconds', 'Since the process began', process.uptime()),
     ];
   }
 
@@ -321,36 +334,10 @@ function observe(metric: Metric, labels: Labels, milliseconds: number): void {
   if (milliseconds >= 0) metric.add(labels, milliseconds / 1_000);
 }
 
-/** Empty while the server cannot be asked. */
-function lagGauges(lag: IngressLag | null, now: number): Measurement[] {
-  if (lag === null) return [];
-  const age = lag.oldestTakenAt === null ? 0 : Math.max(0, now - lag.oldestTakenAt) / 1_000;
-  return [
-    gauge('parley_ingress_lag', 'Posts in the ingress stream that are not settled yet', lag.messages),
-    gauge('parley_ingress_lag_seconds', 'Since the stream took the oldest of them', age),
-  ];
-}
-
-function spanMetrics(spans: SpanCounts | null | undefined): Measurement[] {
-  if (!spans) return [];
-  const counter = (name: string, help: string, value: number): Measurement => {
-    return { name, help, type: 'counter', samples: [{ labels: {}, value }] };
-  };
-  return [
-    counter('parley_trace_spans_sent_total', 'Spans that the collector accepted', spans.sent),
-    counter('parley_trace_spans_dropped_total', 'Spans that the collector refused for good', spans.dropped),
-    gauge(
-      'parley_trace_conversations_unsent',
-      'Conversations with spans that are not sent yet',
-      spans.waiting,
-    ),
-  ];
-}
-
-function known(name: string, help: string, value: number | null | undefined): Measurement[] {
-  return value === null || value === undefined ? [] : [gauge(name, help, value)];
-}
-
-function gauge(name: string, help: string, value: number): Measurement {
-  return { name, help, type: 'gauge', samples: [{ labels: {}, value }] };
-}
+/** Not reported where the value is unknown. */
+const single =
+  (type: 'gauge' | 'counter') =>
+  (name: string, help: string, value: number | null | undefined): Measurement[] =>
+    value === null || value === undefined ? [] : [{ name, help, type, samples: [{ labels: {}, value }] }];
+const gauge = single('gauge');
+const counter = single('counter');

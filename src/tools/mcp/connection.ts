@@ -2,7 +2,15 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Tool, ToolListChangedNotificationSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { cut, type HideValues, hideInside, inOneLine, linkedAbort, VERSION } from '../../kernel/index.ts';
+import {
+  cut,
+  type HideValues,
+  hideInside,
+  inOneLine,
+  type Log,
+  linkedAbort,
+  VERSION,
+} from '../../kernel/index.ts';
 import { LONGEST_CALL_MS } from '../toolbox.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './failure.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
@@ -222,11 +230,7 @@ export type McpServerSettings = {
     }
 );
 
-/** The logger; pino implements it. */
-export interface McpLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
+export type McpLog = Pick<Log, 'info' | 'warn'>;
 
 /** Timeouts and intervals in milliseconds. */
 export interface McpTimes {

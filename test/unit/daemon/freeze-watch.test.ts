@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { FreezeWatch } from '../../../src/daemon/cluster/freeze-watch.ts';
+import { FreezeWatch } from '../../../src/daemon/cluster/membership.ts';
 
 describe('the freeze watch', () => {
   const LONGEST_GAP_MS = 1_000;
