@@ -130,7 +130,9 @@ const used = fields({
   calls: count,
   inputTokens: z.number(),
   cachedInputTokens: z.number(),
+  cacheWriteTokens: z.number(),
   outputTokens: z.number(),
+  reasoningTokens: z.number(),
   usd: z.number(),
   unpricedCalls: count,
 });

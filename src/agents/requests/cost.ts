@@ -1,7 +1,7 @@
 import type { Usage } from '../../conversation/index.ts';
 
 /** US dollars per million tokens. */
-export interface Price {
+interface TokenPrices {
   readonly inputPerMillion: number;
   readonly cachedInputPerMillion: number;
   /** Default: as other input. */
@@ -9,8 +9,14 @@ export interface Price {
   readonly outputPerMillion: number;
 }
 
+export interface Price extends TokenPrices {
+  /** The prices of requests with more input tokens than `inputTokens`, ascending. */
+  readonly above?: readonly (TokenPrices & { readonly inputTokens: number })[];
+}
+
 /** The cost of a call, from the usage reported by its provider. */
-export function costOf(usage: Usage, price: Price): number {
+export function costOf(usage: Usage, prices: Price): number {
+  const price = prices.above?.findLast(({ inputTokens }) => usage.inputTokens > inputTokens) ?? prices;
   const { cachedInputTokens: cached = 0, cacheWriteTokens: written = 0 } = usage;
   const fresh = Math.max(0, usage.inputTokens - cached - written);
   const sum =

@@ -155,10 +155,9 @@ function paid({ used }: Run, outcome: CallOutcome): Used {
   const usage = outcome.type === 'model-answered' ? outcome.answer.usage : undefined;
   const isPaid =
     outcome.type === 'model-answered' || (outcome.type === 'model-failed' && outcome.partial !== '');
-  const { inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, usd } = usage ?? {};
-  const tokens = { inputTokens, cachedInputTokens, outputTokens };
-  const unpricedCalls = isPaid && usd === undefined ? 1 : 0;
-  return usedTogether([used, { calls: 1, ...tokens, usd: usd ?? 0, unpricedCalls }]);
+  const unpricedCalls = isPaid && usage?.usd === undefined ? 1 : 0;
+  const { byAgent: _, ...tokens } = usage ?? {};
+  return usedTogether([used, { ...NOTHING_USED, calls: 1, ...tokens, unpricedCalls }]);
 }
 
 /** The answer of a run in place of the recorded one. */

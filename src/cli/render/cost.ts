@@ -12,7 +12,7 @@ export function money(usd: number, unpricedCalls = 0): string {
   return known;
 }
 
-/** `2 calls, 1,204 tokens in (900 cached), 77 out, $0.0012`. */
+/** `2 calls, 1,204 tokens in (900 cached, 200 written), 77 out (30 reasoning), $0.0012`. */
 export function renderUsed({ calls, usd, unpricedCalls, ...tokens }: Used): string {
   return `${plural(calls, 'call')}, ${renderTokens(tokens)}${costText(usd, unpricedCalls)}`;
 }
@@ -23,15 +23,32 @@ export function renderUsage({ usd, ...tokens }: Usage): string {
   return `${renderTokens(tokens)}${usd === undefined ? costText(0, 1) : costText(usd, 0)}`;
 }
 
-function renderTokens({ inputTokens, cachedInputTokens, outputTokens }: Omit<Usage, 'usd'>): string {
-  const cached = cachedInputTokens ? ` (${count(cachedInputTokens)} cached)` : '';
-  return `${count(inputTokens)} tokens in${cached}, ${count(outputTokens)} out`;
+function renderTokens(tokens: Omit<Usage, 'usd'>): string {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = tokens;
+  const input = parts([cachedInputTokens, 'cached'], [cacheWriteTokens, 'written']);
+  return `${count(inputTokens)} tokens in${input}, ${count(outputTokens)} out${parts([reasoningTokens, 'reasoning'])}`;
+}
+
+function parts(...given: readonly (readonly [tokens: number | undefined, what: string])[]): string {
+  const known = given.flatMap(([tokens, what]) => (tokens ? [`${count(tokens)} ${what}`] : []));
+  return known.length > 0 ? ` (${known.join(', ')})` : '';
 }
 
 function costText(usd: number, unpricedCalls: number): string {
   if (usd === 0) return unpricedCalls > 0 ? ', cost unknown' : '';
   return `, ${money(usd, unpricedCalls)}`;
 }
+
+const COLUMNS: readonly (readonly [heading: string, key: keyof Used])[] = [
+  ['CALLS', 'calls'],
+  ['TOKENS IN', 'inputTokens'],
+  ['CACHED', 'cachedInputTokens'],
+  ['WRITTEN', 'cacheWriteTokens'],
+  ['TOKENS OUT', 'outputTokens'],
+  ['REASONING', 'reasoningTokens'],
+];
+/** Shown only if there is any: few providers report them. */
+const RARE: ReadonlySet<keyof Used> = new Set(['cacheWriteTokens', 'reasoningTokens']);
 
 /** One row for each agent that called its model, and their sum. */
 export function renderCosts(
@@ -41,16 +58,14 @@ export function renderCosts(
   const rows = Object.entries(usage).filter(([, { calls }]) => calls > 0);
   const all = rows.map(([, used]) => used);
   const sum = (key: keyof Used) => all.reduce((total, used) => total + used[key], 0);
+  const columns = COLUMNS.filter(([, key]) => !RARE.has(key) || sum(key) > 0);
   const cells = (name: string, of: (key: keyof Used) => number) => [
     name,
-    count(of('calls')),
-    count(of('inputTokens')),
-    count(of('cachedInputTokens')),
-    count(of('outputTokens')),
+    ...columns.map(([, key]) => count(of(key))),
     money(of('usd'), of('unpricedCalls')),
   ];
   return renderTable(
-    ['AGENT', 'CALLS', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'COST'],
+    ['AGENT', ...columns.map(([heading]) => heading), 'COST'],
     [...rows.map(([slug, used]) => cells(slug, (key) => used[key])), cells('all', sum)],
     paintHeading,
   );

@@ -8,7 +8,9 @@ import type {
   RequestParameters,
   SessionSetting,
 } from '../schema/config.ts';
+import known from '../schema/known-models.json' with { type: 'json' };
 import {
+  DEFAULT_CONTEXT_TOKENS,
   DEFAULT_FIRST_TOKEN_SECONDS,
   DEFAULT_IDLE_SECONDS,
   DEFAULT_MAX_OUTPUT_TOKENS,
@@ -58,6 +60,7 @@ export async function resolveModels(
     const config = isScripted ? scripted(name, model, input) : overHttp(name, model, input, problems);
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
+    checkOutput(config, name, input, problems);
     models.push([name, config]);
   }
   return Object.fromEntries(models);
@@ -87,19 +90,41 @@ function waitsForKey(name: string, model: ModelFile, { env }: ModelsInput, probl
 }
 
 function common(model: ModelFile, name: string, baseURL: string | null) {
-  const small = Math.max(1, Math.floor(model.contextTokens / 4));
+  const catalog = knownModel(model.model ?? name, baseURL);
+  const contextTokens = model.contextTokens ?? catalog?.contextTokens ?? DEFAULT_CONTEXT_TOKENS;
+  const small = Math.max(1, Math.floor(contextTokens / 4));
+  const price = model.price ?? catalog?.price;
   return {
     model: model.model ?? name,
-    contextTokens: model.contextTokens,
+    contextTokens,
     maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
-    ...(model.price === undefined ? {} : { price: priceOf(model.price) }),
+    ...(price === undefined ? {} : { price: resolvedPrice(price) }),
     parameters: resolveParameters(model),
     session: sessionOf(model.session),
     profile: resolveProfile(model.profile, model, baseURL),
   };
 }
 
-function priceOf(price: NonNullable<ModelFile['price']>): PriceConfig {
+/** What the catalog says of a model at its provider's own host: prices of another host are its own. */
+function knownModel(model: string, baseURL: string | null): KnownModel | undefined {
+  const host = baseURL !== null && URL.canParse(baseURL) ? new URL(baseURL).host : '';
+  const hosts: Readonly<Record<string, Readonly<Record<string, KnownModel>>>> = known.hosts;
+  return Object.hasOwn(hosts, host) ? hosts[host]?.[model] : undefined;
+}
+
+interface KnownModel {
+  readonly contextTokens: number;
+  readonly price?: FilePrice & { readonly above?: readonly (FilePrice & { readonly inputTokens: number })[] };
+}
+
+type FilePrice = NonNullable<ModelFile['price']>;
+
+function resolvedPrice({ above, ...price }: NonNullable<KnownModel['price']>): PriceConfig {
+  const tiers = above?.map(({ inputTokens, ...tier }) => ({ inputTokens, ...priceOf(tier) }));
+  return { ...priceOf(price), ...(tiers && { above: tiers }) };
+}
+
+function priceOf(price: FilePrice) {
   const { inputPerMillion, cachedInputPerMillion = inputPerMillion } = price;
   return {
     ...price,
@@ -195,6 +220,18 @@ export async function digestScripts(
     return [path, settingDigest(await readFile(path, 'utf8').catch(() => null))] as const;
   });
   return Object.fromEntries(await Promise.all(digests));
+}
+
+function checkOutput(
+  { contextTokens, maxOutputTokens }: ModelConfig,
+  name: string,
+  input: ModelsInput,
+  problems: Problems,
+) {
+  const key = ['models', name, 'maxOutputTokens'];
+  if (maxOutputTokens < contextTokens || input.isReported(key)) return;
+  const expected = `less than contextTokens (${contextTokens})`;
+  problems.add({ source: input.locate(key), key, seen: show(maxOutputTokens), expected });
 }
 
 /** A limit in dollars would count the calls of a model without a price as free. */

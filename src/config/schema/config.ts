@@ -10,11 +10,17 @@ import type { DaemonSettings, TracesConfig } from './settings.ts';
 
 /** A loaded configuration: every default resolved, every path absolute, frozen. */
 
-export interface PriceConfig {
+/** US dollars per million tokens. */
+interface TokenPrices {
   readonly inputPerMillion: number;
   readonly cachedInputPerMillion: number;
   readonly cacheWritePerMillion: number;
   readonly outputPerMillion: number;
+}
+
+export interface PriceConfig extends TokenPrices {
+  /** Of known models: the prices of requests with more input tokens, ascending. */
+  readonly above?: readonly (TokenPrices & { readonly inputTokens: number })[];
 }
 
 /** A header of the request, or a top-level field of its body. */

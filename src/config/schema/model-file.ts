@@ -4,7 +4,7 @@ import { PRESET_NAMES, profileKeys } from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
 
-const DEFAULT_CONTEXT_TOKENS = 128_000;
+export const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_FIRST_TOKEN_SECONDS = 300;
 export const DEFAULT_IDLE_SECONDS = 120;
@@ -42,7 +42,9 @@ const price = z
       ),
     outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
   })
-  .describe('What the model costs; without it no cost is counted');
+  .describe(
+    'What the model costs (default: the catalog price of a known model at its provider; without a price no cost is counted)',
+  );
 
 const session = z
   .strictObject({
@@ -117,7 +119,11 @@ export const modelFileSchema = z
       .min(1)
       .optional()
       .describe('A YAML file of rules for scripted, relative to this folder (default: the built-in team)'),
-    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe('Context window of the model, in tokens'),
+    contextTokens: count
+      .optional()
+      .describe(
+        `Context window of the model, in tokens (default: that of a known model at its provider's host, else ${DEFAULT_CONTEXT_TOKENS})`,
+      ),
     maxOutputTokens: count
       .optional()
       .describe(
@@ -156,10 +162,6 @@ export const modelFileSchema = z
     for (const path of model.session ? sessionClashes(model, model.session) : []) {
       const message = 'another name: session uses this one';
       context.addIssue({ code: 'custom', path: [...path], message });
-    }
-    if (model.maxOutputTokens !== undefined && model.maxOutputTokens >= model.contextTokens) {
-      const message = `less than contextTokens (${model.contextTokens})`;
-      context.addIssue({ code: 'custom', path: ['maxOutputTokens'], message });
     }
   });
 export type ModelFile = z.infer<typeof modelFileSchema>;

@@ -93,7 +93,9 @@ const tokenCount = z.int().nonnegative();
 export const reportedUsageSchema = z.object({
   inputTokens: tokenCount,
   cachedInputTokens: tokenCount.optional(),
+  cacheWriteTokens: tokenCount.optional(),
   outputTokens: tokenCount,
+  reasoningTokens: tokenCount.optional(),
 });
 
 /** Fields of every entry. */

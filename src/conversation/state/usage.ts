@@ -8,7 +8,11 @@ export interface Used {
   readonly inputTokens: number;
   /** The part of `inputTokens` that the provider had cached. */
   readonly cachedInputTokens: number;
+  /** The part of `inputTokens` that the provider wrote into its cache. */
+  readonly cacheWriteTokens: number;
   readonly outputTokens: number;
+  /** The part of `outputTokens` that is reasoning. */
+  readonly reasoningTokens: number;
   /** The cost of the calls whose cost is known. */
   readonly usd: number;
   /** Calls whose cost is unknown: `usd` does not include them. */
@@ -19,7 +23,9 @@ export const NOTHING_USED: Used = {
   calls: 0,
   inputTokens: 0,
   cachedInputTokens: 0,
+  cacheWriteTokens: 0,
   outputTokens: 0,
+  reasoningTokens: 0,
   usd: 0,
   unpricedCalls: 0,
 };
@@ -39,7 +45,9 @@ export function usedWith(used: Used, entry: Entry): Used {
     calls: used.calls + 1,
     inputTokens: used.inputTokens + (usage?.inputTokens ?? 0),
     cachedInputTokens: used.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
+    cacheWriteTokens: used.cacheWriteTokens + (usage?.cacheWriteTokens ?? 0),
     outputTokens: used.outputTokens + (usage?.outputTokens ?? 0),
+    reasoningTokens: used.reasoningTokens + (usage?.reasoningTokens ?? 0),
     usd: used.usd + (usage?.usd ?? 0),
     unpricedCalls: used.unpricedCalls + (isUnpriced(entry) ? 1 : 0),
   };
@@ -52,7 +60,9 @@ export function usedTogether(all: Iterable<Used>): Used {
       calls: sum.calls + used.calls,
       inputTokens: sum.inputTokens + used.inputTokens,
       cachedInputTokens: sum.cachedInputTokens + used.cachedInputTokens,
+      cacheWriteTokens: sum.cacheWriteTokens + used.cacheWriteTokens,
       outputTokens: sum.outputTokens + used.outputTokens,
+      reasoningTokens: sum.reasoningTokens + used.reasoningTokens,
       usd: sum.usd + used.usd,
       unpricedCalls: sum.unpricedCalls + used.unpricedCalls,
     };

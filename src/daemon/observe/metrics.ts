@@ -166,7 +166,7 @@ export class Metrics {
     ),
     tokens: new Metric(
       'parley_tokens_total',
-      'Tokens as the providers reported them; cached_input is part of input',
+      'Tokens as the providers reported them; cached_input and cache_write are part of input, reasoning of output',
     ),
     usd: new Metric('parley_usd_total', 'Cost of calls whose price is known'),
     unpriced: new Metric(
@@ -320,7 +320,9 @@ export class Metrics {
     if (!usage) return;
     metrics.tokens.add({ ...labels, kind: 'input' }, usage.inputTokens);
     metrics.tokens.add({ ...labels, kind: 'cached_input' }, usage.cachedInputTokens ?? 0);
+    metrics.tokens.add({ ...labels, kind: 'cache_write' }, usage.cacheWriteTokens ?? 0);
     metrics.tokens.add({ ...labels, kind: 'output' }, usage.outputTokens);
+    metrics.tokens.add({ ...labels, kind: 'reasoning' }, usage.reasoningTokens ?? 0);
     if (usage.usd !== undefined) metrics.usd.add(labels, usage.usd);
   }
 }

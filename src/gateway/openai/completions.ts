@@ -17,12 +17,13 @@ export interface Completion {
   readonly created: number;
 }
 
-function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Usage): object {
+function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens, reasoningTokens = 0 }: Usage): object {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
     prompt_tokens_details: { cached_tokens: cachedInputTokens },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens },
   };
 }
 

@@ -137,11 +137,14 @@ export class Reply {
   #count({ usage, finishReason }: MessageEntry): void {
     this.#reason = reasonOf(finishReason);
     if (!usage) return;
-    const { inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
+    const before = this.#usage;
+    const sum = (key: 'inputTokens' | 'cachedInputTokens' | 'outputTokens' | 'reasoningTokens') =>
+      (before?.[key] ?? 0) + (usage[key] ?? 0);
     this.#usage = {
-      inputTokens: inputTokens + usage.inputTokens,
-      cachedInputTokens: cachedInputTokens + (usage.cachedInputTokens ?? 0),
-      outputTokens: outputTokens + usage.outputTokens,
+      inputTokens: sum('inputTokens'),
+      cachedInputTokens: sum('cachedInputTokens'),
+      outputTokens: sum('outputTokens'),
+      reasoningTokens: sum('reasoningTokens'),
     };
   }
 

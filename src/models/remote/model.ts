@@ -293,11 +293,15 @@ function bounded(
   const sent = body.reduce((sum, bytes) => sum + bytes.length, 0);
   const inputTokens = Math.min(usage.inputTokens, sent);
   const outputTokens = Math.min(usage.outputTokens, Buffer.byteLength(received.join('')));
-  const { cachedInputTokens: cached } = usage;
+  const { cachedInputTokens: cached, cacheWriteTokens: written, reasoningTokens: reasoning } = usage;
   return {
     inputTokens,
     ...(cached !== undefined && { cachedInputTokens: Math.min(cached, inputTokens) }),
+    ...(written !== undefined && {
+      cacheWriteTokens: Math.min(written, inputTokens - Math.min(cached ?? 0, inputTokens)),
+    }),
     outputTokens,
+    ...(reasoning !== undefined && { reasoningTokens: Math.min(reasoning, outputTokens) }),
     byAgent: true,
   };
 }

@@ -54,7 +54,9 @@ const USED = {
   calls: 1,
   inputTokens: 1_200,
   cachedInputTokens: 900,
+  cacheWriteTokens: 0,
   outputTokens: 7,
+  reasoningTokens: 0,
   usd: 0.0012,
   unpricedCalls: 0,
 };

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { WhatIfResult, WhatIfRun, WhatIfTurn } from '../../../src/client/index.ts';
+import { NOTHING_USED } from '../../../src/conversation/index.ts';
 import { fakeDaemon, parley, start } from './support.ts';
 
-const USED = { calls: 1, inputTokens: 10, cachedInputTokens: 0, outputTokens: 2, usd: 0, unpricedCalls: 0 };
+const USED = { ...NOTHING_USED, calls: 1, inputTokens: 10, outputTokens: 2 };
 const NONE = { same: 0, different: 0, diverged: 0, failed: 0, interrupted: 0, used: USED };
 
 const runOf = (more: Partial<WhatIfRun>): WhatIfRun => ({

@@ -44,12 +44,32 @@ describe('a file without models', () => {
       dialect: 'chat',
       baseURL: 'https://api.openai.com/v1',
       model: 'gpt-5-mini',
-      contextTokens: 128_000,
+      contextTokens: 400_000,
+      price: {
+        inputPerMillion: 0.25,
+        cachedInputPerMillion: 0.025,
+        cacheWritePerMillion: 0.25,
+        outputPerMillion: 2,
+      },
       maxOutputTokens: 4_096,
       profile: { preset: 'openai', chosenBy: 'host', otherAgentsAs: 'system' },
     });
     expect(keyOf(config)).toBe(KEY);
     expect(config.notices).toEqual([]);
+  });
+
+  it('the window and price of a known model are those of its provider alone, and the file overrides them', async () => {
+    const at = async (settings: string) =>
+      (await loadYaml(`models: { default: { apiKey: k, model: gpt-5.4, ${settings} } }`)).models.default;
+    const known = await at('baseURL: "https://api.openai.com/v1"');
+    expect(known).toMatchObject({ contextTokens: 272_000, price: { above: [{ inputTokens: 272_000 }] } });
+    const elsewhere = await at('baseURL: "http://h/v1"');
+    expect(elsewhere).toMatchObject({ contextTokens: 128_000 });
+    expect(elsewhere).not.toHaveProperty('price');
+    const price = '{ inputPerMillion: 1, outputPerMillion: 2 }';
+    const overridden = await at(`baseURL: "https://api.openai.com/v1", contextTokens: 9000, price: ${price}`);
+    expect(overridden).toMatchObject({ contextTokens: 9_000, price: { inputPerMillion: 1 } });
+    expect(overridden?.price).not.toHaveProperty('above');
   });
 
   it('OPENAI_BASE_URL sets the endpoint of the default model', async () => {

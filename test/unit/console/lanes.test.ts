@@ -64,6 +64,8 @@ describe('the lanes of a conversation', () => {
       calls: 1,
       inputTokens: 100,
       cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      reasoningTokens: 0,
       outputTokens: 10,
       usd: 0.5,
       unpricedCalls: 0,

@@ -50,7 +50,17 @@ describe('the metrics', () => {
     const events: TelemetryEvent[] = [
       { ...place, type: 'turn_started', index: 1, trigger: [0], resumed: false },
       { ...call, outcome: 'answered', usage: { inputTokens: 10, outputTokens: 2 } },
-      { ...call, outcome: 'answered', usage: { inputTokens: 20, cachedInputTokens: 5, outputTokens: 3 } },
+      {
+        ...call,
+        outcome: 'answered',
+        usage: {
+          inputTokens: 20,
+          cachedInputTokens: 5,
+          cacheWriteTokens: 7,
+          outputTokens: 3,
+          reasoningTokens: 2,
+        },
+      },
       { ...call, outcome: 'failed' },
       { ...place, type: 'tool_result_persisted', index: 3, bytes: 1, isPreview: false, durationMs: 1 },
       { ...place, type: 'turn_ended', index: 4, outcome: 'completed', lastProcessedMessageIndex: 4 },
@@ -71,7 +81,9 @@ describe('the metrics', () => {
       parley_tokens_total: [
         { labels: { agent: 'pm', model: 'default', kind: 'input' }, value: 30 },
         { labels: { agent: 'pm', model: 'default', kind: 'cached_input' }, value: 5 },
+        { labels: { agent: 'pm', model: 'default', kind: 'cache_write' }, value: 7 },
         { labels: { agent: 'pm', model: 'default', kind: 'output' }, value: 5 },
+        { labels: { agent: 'pm', model: 'default', kind: 'reasoning' }, value: 2 },
       ],
       parley_usd_total: [],
       parley_unpriced_calls_total: [{ labels: { agent: 'pm', model: 'default' }, value: 2 }],

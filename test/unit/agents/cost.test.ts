@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { costOf } from '../../../src/agents/index.ts';
+
+const PRICE = {
+  inputPerMillion: 10,
+  cachedInputPerMillion: 1,
+  cacheWritePerMillion: 12.5,
+  outputPerMillion: 50,
+};
+const MANY = { ...PRICE, inputTokens: 200_000, inputPerMillion: 20, outputPerMillion: 100 };
+
+it.each([
+  ['input and output', { inputTokens: 1_000, outputTokens: 100 }, 0.01 + 0.005],
+  ['reasoning, a part of output', { inputTokens: 0, outputTokens: 100, reasoningTokens: 90 }, 0.005],
+  [
+    'what a cache gave and took, parts of input',
+    { inputTokens: 1_000, cachedInputTokens: 600, cacheWriteTokens: 300, outputTokens: 0 },
+    0.001 + 0.0006 + 0.00375,
+  ],
+  ['a request of the limit of the higher price', { inputTokens: 200_000, outputTokens: 0 }, 2],
+  [
+    'a request above the limit, all at the higher price',
+    { inputTokens: 200_001, outputTokens: 1_000 },
+    4.10002,
+  ],
+])('a call costs the price of each kind of tokens: %s', (_, usage, usd) => {
+  expect(costOf(usage, { ...PRICE, above: [MANY] })).toBeCloseTo(usd, 8);
+});
+
+it('what is written into a cache costs as other input if it has no price', () => {
+  const { cacheWritePerMillion: _, ...price } = PRICE;
+  expect(costOf({ inputTokens: 1_000, cacheWriteTokens: 1_000, outputTokens: 0 }, price)).toBeCloseTo(
+    0.01,
+    8,
+  );
+});
