@@ -73,6 +73,11 @@ export function hasWaited(entries: readonly Entry[], agent: string): boolean {
   return ofType(entries, 'turn-ended').some((entry) => entry.agent === agent && entry.outcome === 'waiting');
 }
 
+/** A tool call as a model writes it. */
+export const toolCall = (name: string, given: string, id: string) => ({
+  ...{ id, type: 'function' as const, function: { name, arguments: given } },
+});
+
 /** Every tool call, in order, with the results that it got. */
 export function callsOf(entries: readonly Entry[]) {
   const messages = ofType(entries, 'message');

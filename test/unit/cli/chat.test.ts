@@ -2,6 +2,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { looksLikeAnAnswer, parseChatLine } from '../../../src/cli/chat/commands.ts';
 import { ParleyError } from '../../../src/client/index.ts';
+import { toolCall } from '../../support/log.ts';
 import {
   agent,
   chunk,
@@ -306,11 +307,7 @@ describe('the commands of a chat', () => {
     ['waits', true],
   ])('/answer to a question that %s when it arrives says so only if it is late', async (_, isInTime) => {
     const daemon = fakeDaemon({});
-    const asked = {
-      id: 'call_0',
-      type: 'function' as const,
-      function: { name: 'ask', arguments: '{"question":"?"}' },
-    };
+    const asked = toolCall('ask', '{"question":"?"}', 'call_0');
     daemon.say(
       person(0, 'go'),
       started(1, 'pm', [0]),
@@ -373,11 +370,7 @@ const asks = (index: number) =>
     ...{ approvalId: 'ap1', risk: 'risky', call: { index: index - 1, position: 0 } },
     ...{ agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
   } as object);
-const WRITE = {
-  id: 'call_0',
-  type: 'function' as const,
-  function: { name: 'write', arguments: '{"path":"a.txt"}' },
-};
+const WRITE = toolCall('write', '{"path":"a.txt"}', 'call_0');
 
 describe('chat with piped input, while a call waits for approval', () => {
   it('a piped chat prints the waiting call before its first message, and the command that answers it', async () => {

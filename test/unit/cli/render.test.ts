@@ -19,6 +19,7 @@ import {
 import { renderView } from '../../../src/cli/render/view.ts';
 import { type Entry, ParleyError, type ViewReport } from '../../../src/client/index.ts';
 import { errorWith } from '../../support/error-with.ts';
+import { toolCall } from '../../support/log.ts';
 import { agent, ended, entryOf, person, reportOf, started } from './support.ts';
 
 const plain = createPalette(false);
@@ -49,11 +50,7 @@ describe('an entry of the log, rendered for people', () => {
   });
 
   it('a tool call and its result are one line each', () => {
-    const call = {
-      id: 'c',
-      type: 'function' as const,
-      function: { name: 'shell', arguments: '{"command":"ls"}' },
-    };
+    const call = toolCall('shell', '{"command":"ls"}', 'c');
     expect(shown(agent(0, 'pm', null, { tool_calls: [call] }))).toBe(
       `PM\n${' '.repeat(17)}⚙ shell {"command":"ls"}`,
     );

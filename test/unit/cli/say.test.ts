@@ -2,6 +2,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/client/index.ts';
 import { SYSTEM_AUTHOR } from '../../../src/conversation/index.ts';
+import { toolCall } from '../../support/log.ts';
 import {
   agent,
   chunk,
@@ -239,11 +240,7 @@ describe('say --wait', () => {
   });
 
   it('say --wait prints the question of a turn that waits for a person, explains how to answer, and returns', async () => {
-    const call = {
-      id: 'call_0',
-      type: 'function' as const,
-      function: { name: 'ask', arguments: '{"question":"Which colour?","options":["red","blue"]}' },
-    };
+    const call = toolCall('ask', '{"question":"Which colour?","options":["red","blue"]}', 'call_0');
     const asks = agent(3, 'pm', 'One thing.', { tool_calls: [call] });
     const daemon = answering(['pm'], started(2, 'pm', [1]), asks, ended(4, 'pm', 'waiting'));
     expect(await parley(['say', 'c', 'hi', '--wait'], { daemon })).toMatchObject({
@@ -324,11 +321,8 @@ describe('tail', () => {
 
 describe('say --wait', () => {
   it('say --wait prints the second question and its agent if the message answered one of two', async () => {
-    const ask = (question: string) => ({
-      id: 'call_0',
-      type: 'function' as const,
-      function: { name: 'ask', arguments: JSON.stringify({ question, options: ['yes', 'no'] }) },
-    });
+    const ask = (question: string) =>
+      toolCall('ask', JSON.stringify({ question, options: ['yes', 'no'] }), 'call_0');
     const daemon = fakeDaemon();
     daemon.say(
       person(0, 'go'),
@@ -372,11 +366,7 @@ describe('say --wait', () => {
   });
 
   it('say --wait prints a call that needs approval as `parley approvals` does', async () => {
-    const call = {
-      id: 'call_0',
-      type: 'function' as const,
-      function: { name: 'write', arguments: '{"path":"a.txt"}' },
-    };
+    const call = toolCall('write', '{"path":"a.txt"}', 'call_0');
     const asked = { approvalId: 'ap1', risk: 'risky', call: { index: 2, position: 0 } } as const;
     const pending = {
       ...asked,

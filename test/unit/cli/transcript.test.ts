@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createPalette } from '../../../src/cli/render/text.ts';
 import { Transcript } from '../../../src/cli/render/transcript.ts';
 import type { Entry, FollowEvent } from '../../../src/client/index.ts';
+import { toolCall } from '../../support/log.ts';
 import { agent, chunk, ended, entryOf, person } from './support.ts';
 
 const label = (slug: string) => `${slug}: `;
@@ -87,11 +88,7 @@ describe('the live text of a conversation', () => {
   });
 
   it('the transcript prints tool calls and notices only with details', () => {
-    const call = {
-      id: 'c',
-      type: 'function' as const,
-      function: { name: 'fs_read', arguments: '{"path":"a"}' },
-    };
+    const call = toolCall('fs_read', '{"path":"a"}', 'c');
     const events = [
       agent(0, 'pm', null, { tool_calls: [call] }),
       entryOf('handoff', 1, { from: 'pm', to: 'dev', summary: 'build it' }),

@@ -8,6 +8,7 @@ import {
   recall,
   type ViewPolicy,
 } from '../../../src/conversation/index.ts';
+import { toolCall } from '../../support/log.ts';
 
 /** Small logs, and functions that read them with recall. */
 
@@ -30,11 +31,7 @@ export function said(author: Author, content: string | null, more: Partial<Messa
 
 /** A message with calls, each `[name, arguments]`. */
 export function called(author: Author, content: string | null, ...calls: [string, string][]): NewEntry {
-  const tool_calls = calls.map(([name, given]) => ({
-    id: 'same',
-    type: 'function' as const,
-    function: { name, arguments: given },
-  }));
+  const tool_calls = calls.map(([name, given]) => toolCall(name, given, 'same'));
   return said(author, content, { tool_calls });
 }
 

@@ -3,6 +3,7 @@ import { bodyLength } from '../../../src/agents/index.ts';
 import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
 import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
+import { toolCall } from '../../support/log.ts';
 import { createWorld, type World } from './world.ts';
 
 const MIB = 1024 * 1024;
@@ -20,11 +21,7 @@ function setUp() {
   const file = (id: string) => store.toolRecords.readOutput('demo', id);
   return { store, keeper, report, file };
 }
-const called = (name: string, text: string) => ({
-  id: 'c',
-  type: 'function' as const,
-  function: { name, arguments: text },
-});
+const called = (name: string, text: string) => toolCall(name, text, 'c');
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 describe('an answer of a model', () => {

@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Heard } from '../../../src/bus/index.ts';
-import { PASS_EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
+import {
+  firstChoice,
+  PASS_EVERY_MS,
+  Reconciler,
+  type ReconcilerParts,
+} from '../../../src/daemon/cluster/reconciler.ts';
 import { moved } from '../../../src/daemon/conversations/ownership.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import type { NewestAppend } from '../../../src/persistence/index.ts';
@@ -482,5 +487,30 @@ describe('orphaned work', () => {
     await vi.advanceTimersByTimeAsync(5_000);
     expect(staged.done).toEqual(['look']);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('the daemon that a conversation is offered to', () => {
+  const TEAMS = [
+    ['a', 'b'],
+    ['host-1', 'host-2'],
+    ['5f0c2d9e', '81b7a3c4'],
+    ['QK2X', 'QK2Y', 'QK2Z'],
+  ];
+  it.each(TEAMS.map((daemons) => ({ daemons })))(
+    'conversations with names that differ in their last digits are spread over $daemons',
+    ({ daemons }) => {
+      const counts = new Map<string, number>();
+      for (let at = 0; at < 100; at++) {
+        const chosen = firstChoice(`ticket-${at}`, daemons);
+        counts.set(chosen, (counts.get(chosen) ?? 0) + 1);
+      }
+      expect([...counts.keys()].sort()).toEqual([...daemons].sort());
+      expect(Math.min(...counts.values())).toBeGreaterThan(100 / daemons.length / 2);
+    },
+  );
+
+  it('is the same whatever the order in which the daemons are known', () => {
+    expect(firstChoice('demo', ['a', 'b', 'c'])).toBe(firstChoice('demo', ['c', 'b', 'a']));
   });
 });

@@ -9,6 +9,7 @@ import {
   type SearchDocument,
   type SearchIndex,
 } from '../../../src/search/index.ts';
+import { toolCall } from '../../support/log.ts';
 
 const ada = { kind: 'person', id: 'web/ada', name: 'ada' } as const;
 const dev = { kind: 'agent', id: 'dev', name: 'Developer' } as const;
@@ -164,11 +165,7 @@ describe('what is searched', () => {
   });
 
   it('the question that an agent asks is searched with its options, after the text of the message', () => {
-    const ask = (json: string) => ({
-      id: 'c',
-      type: 'function' as const,
-      function: { name: 'ask', arguments: json },
-    });
+    const ask = (json: string) => toolCall('ask', json, 'c');
     const asking = (index: number, content: string | null, ...calls: ReturnType<typeof ask>[]) => ({
       ...{ id: `e${index}`, createdAt: '2026-01-01T00:00:00Z', author: dev, index, content },
       ...{ type: 'message' as const, role: 'assistant' as const, tool_calls: calls },

@@ -5,6 +5,7 @@ import type { Entry } from '../../../src/conversation/index.ts';
 import { type ModelFunction, recordedScript } from '../../../src/models/index.ts';
 import { parseScript } from '../../../src/models/scripted/script.ts';
 import type { TestTeam } from '../../../src/testing/index.ts';
+import { toolCall } from '../../support/log.ts';
 import { BACK, FRONT, folderOf, start } from './support.ts';
 
 /** What agents said and called, and what they got. */
@@ -99,11 +100,7 @@ describe('the script recorded from a conversation', () => {
   });
 
   it('keeps arguments that are no JSON, or that YAML would change', () => {
-    const call = (text: string) => ({
-      id: '',
-      type: 'function' as const,
-      function: { name: 'x', arguments: text },
-    });
+    const call = (text: string) => toolCall('x', text, '');
     const given = [
       '{"a": 1, "b": "x y"}',
       '{not json',
