@@ -7,13 +7,15 @@ import { cutTurn, Job, type JobContext, type JobPlan } from './job.ts';
 /**
  * The what-ifs of this daemon: one runs at a time, the others wait.
  *
- * WHAT-IFS-1 Results are in memory: the newest `MOST_ENDED`, until the daemon stops or their conversation is deleted.
+ * WHAT-IFS-1 Results are in memory: the newest one, and older ones with `MOST_KEPT` runs in all, until the daemon stops or their
+ *            conversation is deleted.
  * WHAT-IFS-2 A result belongs to one log: it names the log's first entry, and is not shown for another log of the same id.
  */
 
 /** Running and waiting. */
 const MOST_OPEN = 8;
-const MOST_ENDED = 50;
+/** Runs. Each has an answer of the model. */
+const MOST_KEPT = 10_000;
 /** Bytes of an answer besides the summary and the results. */
 const ENVELOPE = 64;
 
@@ -130,7 +132,11 @@ export class WhatIfs {
       log.info({ conversation, agent, whatIf: id, state, done, total }, 'a what-if has ended');
       if (!this.#open.includes(open)) continue; // it was removed
       this.#open = this.#open.filter((one) => one !== open);
-      this.#ended = [{ origin, summary, results }, ...this.#ended].slice(0, MOST_ENDED);
+      let runs = 0;
+      this.#ended = [{ origin, summary, results }, ...this.#ended].filter((one, at) => {
+        runs += one.summary.done;
+        return at === 0 || runs <= MOST_KEPT;
+      });
     }
     this.#running = null;
   }
