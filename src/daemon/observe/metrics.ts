@@ -240,8 +240,8 @@ export class Metrics {
 
   measure({ ingressLag: lag, spans, ...gauges }: Gauges): Measurements {
     const { rss, heapUsed } = process.memoryUsage();
-    const oldest = lag && (lag.oldestTakenAt ?? Date.now());
-    const age = oldest && Math.max(0, Date.now() - oldest) / 1_000;
+    const now = Date.now();
+    const age = lag && Math.max(0, now - (lag.oldestTakenAt ?? now)) / 1_000;
     return [
       ...Object.values(this.#metrics).map((metric) => metric.measure()),
       ...gauge('parley_open_conversations', 'Conversations in memory', gauges.openConversations),
