@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { watchConnection } from '../../src/bus/nats/index.ts';
 import { migrateStore } from '../../src/daemon/offline/migrate.ts';
@@ -9,6 +6,7 @@ import { openStreamTarget } from '../../src/persistence/jetstream/index.ts';
 import { openFileSource, openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { batch } from '../contract/samples.ts';
 import { record } from '../contract/tool-records.contract.ts';
+import { newFolder } from '../support/lifetime.ts';
 import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -20,8 +18,7 @@ async function aTarget(url: string) {
 }
 
 async function aSource(): Promise<MigrationSource> {
-  const root = await mkdtemp(join(tmpdir(), 'parley-two-moves-'));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const root = await newFolder();
   const files = await openFileStore(root);
   const { log } = await files.open('demo');
   await log.append(0, batch(0, 3));

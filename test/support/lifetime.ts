@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from 'vitest';
 
 /**
@@ -63,12 +63,16 @@ export function sharedFolder(): string {
   return path;
 }
 
-/** A folder that is deleted when the test that runs is over. */
-export async function newFolder(): Promise<string> {
-  const path = newPath();
-  onTestFinished(() => remove(path));
-  await mkdir(path, { mode: 0o700 });
-  return path;
+/** A folder of these files, deleted when the test that runs is over. */
+export async function newFolder(files: Readonly<Record<string, string | Uint8Array>> = {}): Promise<string> {
+  const folder = newPath();
+  onTestFinished(() => remove(folder));
+  await mkdir(folder, { mode: 0o700 });
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content);
+  }
+  return folder;
 }
 
 const newPath = () => join(realpathSync(tmpdir()), `parley-test-${randomUUID().slice(0, 8)}`);

@@ -1,12 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
 import { createCrashPoints, faultsFrom } from '../../../src/daemon/compose/faults.ts';
 import type { CrashPoint } from '../../../src/daemon/index.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/index.ts';
-import { AGENT, folderOf, refusalOf } from '../config/folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { AGENT, refusalOf } from '../config/folder.ts';
 
 const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
 afterEach(() => kill.mockClear());
@@ -69,14 +69,13 @@ describe('the faults of an environment', () => {
   );
 
   it('the disk of logs is full while the file of PARLEY_FULL_DISK exists', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'parley-faults-'));
+    const directory = await newFolder();
     const flag = join(directory, 'is-full');
     const files = faultsFrom({ PARLEY_FULL_DISK: flag }).logFiles?.(nodeLogFiles);
     await writeFile(flag, '');
     await expect(files?.create(join(directory, 'logs/demo/log'))).rejects.toMatchObject({ code: 'ENOSPC' });
     await rm(flag);
     await (await files?.create(join(directory, 'logs/demo/log')))?.close();
-    await rm(directory, { recursive: true });
   });
 
   it('PARLEY_NO_FENCE disables fencing', () => {
@@ -84,7 +83,7 @@ describe('the faults of an environment', () => {
   });
 
   it('a configuration does not depend on the variables of faults', async () => {
-    const directory = await folderOf(AGENT);
+    const directory = await newFolder(AGENT);
     const given = { configDirectory: directory, workingDirectory: directory };
     const env = { PARLEY_CRASH_POINTS: 'nonsense', PARLEY_FULL_DISK: '/full', PARLEY_NO_FENCE: '1' };
     const [loaded, plain] = [await loadConfig({ ...given, env }), await loadConfig({ ...given, env: {} })];

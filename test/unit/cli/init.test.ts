@@ -1,24 +1,17 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { newFolder } from '../../support/lifetime.ts';
 import { parley } from './support.ts';
 
 const CHECKOUT = resolve('.');
-
-async function folder(files: Readonly<Record<string, string>> = {}): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'parley-init-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
-  return directory;
-}
 
 const init = (workingDirectory: string, ...args: string[]) => parley(['init', ...args], { workingDirectory });
 
 describe('init', () => {
   it('init writes the files that it lists and no others', async () => {
-    const directory = await folder();
+    const directory = await newFolder();
     const [written] = (await init(directory, 'a-team', '--json')).json() as [{ files: string[] }];
     const entries = await readdir(join(directory, 'a-team'), { recursive: true, withFileTypes: true });
     const files = entries
@@ -40,14 +33,14 @@ describe('init', () => {
   });
 
   it('init names the package after the folder, as npm accepts it', async () => {
-    const directory = await folder();
+    const directory = await newFolder();
     await init(directory, 'My Team!');
     const text = await readFile(join(directory, 'My Team!', 'package.json'), 'utf8');
     expect(JSON.parse(text).name).toBe('my-team-');
   });
 
   it('INIT-1: init refuses a folder with other files, lists them and writes nothing', async () => {
-    const directory = await folder({ 'notes.txt': 'mine', 'README.md': 'mine' });
+    const directory = await newFolder({ 'notes.txt': 'mine', 'README.md': 'mine' });
     const ran = await init(directory);
     expect(ran.code).toBe(2);
     expect(ran.err).toContain('is not empty: README.md, notes.txt');
@@ -56,7 +49,7 @@ describe('init', () => {
   });
 
   it('init of a checkout names the build, which programs and tests of the project need, before the installation', async () => {
-    const directory = await folder();
+    const directory = await newFolder();
     const { out } = await init(directory, 'a-team');
     const steps = out.split('\n').filter((line) => line.startsWith('  '));
     const build = `  npm --prefix ${CHECKOUT} run build`;
@@ -67,7 +60,7 @@ describe('init', () => {
 
   it('INIT-1: init keeps what npm wrote into package.json, and adds the scripts and the dependency that it lacks', async () => {
     const mine = { name: 'mine', scripts: { test: 'mine' } };
-    const directory = await folder({ 'package.json': JSON.stringify(mine), 'parleyd-0.1.0.tgz': '' });
+    const directory = await newFolder({ 'package.json': JSON.stringify(mine), 'parleyd-0.1.0.tgz': '' });
     await mkdir(join(directory, 'node_modules'));
     const ran = await init(directory);
     expect(ran.code).toBe(0);
@@ -81,14 +74,14 @@ describe('init', () => {
   });
 
   it('init refuses a file in the place of the folder', async () => {
-    const directory = await folder({ there: 'a file' });
+    const directory = await newFolder({ there: 'a file' });
     const ran = await init(directory, 'there');
     expect(ran.code).toBe(2);
     expect(ran.err).toContain('is not a folder that can be read');
   });
 
   it('init refuses a template that does not exist and names those that do', async () => {
-    const ran = await init(await folder(), '--template', 'swarm');
+    const ran = await init(await newFolder(), '--template', 'swarm');
     expect(ran.code).toBe(2);
     expect(ran.err).toMatch(/team, single, workflow, support/);
   });
@@ -115,34 +108,34 @@ describe('up without a configuration', () => {
   };
 
   it('up on a terminal in an empty folder asks, and writes a team after yes', async () => {
-    const { shown, files } = await up(await folder(), '\n');
+    const { shown, files } = await up(await newFolder(), '\n');
     expect(shown).toContain('is empty. Write a team of your own there? [Y/n]');
     expect(files).toContain('config');
     expect(shown).toContain(`npm --prefix ${CHECKOUT} run build`);
   });
 
   it.each(['n\n', 'no\n'])('up on a terminal writes nothing after the answer %j', async (answer) => {
-    const { shown, files } = await up(await folder(), answer);
+    const { shown, files } = await up(await newFolder(), answer);
     expect(shown).toContain('[Y/n]');
     expect(files).toEqual([]);
   });
 
   it('up ends with 2 when the question is not answered', async () => {
-    const { code, shown, files } = await up(await folder(), '');
+    const { code, shown, files } = await up(await newFolder(), '');
     expect(code).toBe(2);
     expect(shown).toContain('the question was not answered');
     expect(files).toEqual([]);
   });
 
   it('up does not ask in a folder with files, or when a configuration is named', async () => {
-    const used = await up(await folder({ 'mine.txt': '' }), '\n');
+    const used = await up(await newFolder({ 'mine.txt': '' }), '\n');
     expect(used).toMatchObject({ shown: expect.not.stringContaining('[Y/n]'), files: ['mine.txt'] });
-    const named = await up(await folder(), '\n', '--config', 'conf');
+    const named = await up(await newFolder(), '\n', '--config', 'conf');
     expect(named).toMatchObject({ shown: expect.not.stringContaining('[Y/n]'), files: [] });
   });
 
   it('up does not ask without a terminal', async () => {
-    const directory = await folder();
+    const directory = await newFolder();
     const ran = await parley(['up'], { workingDirectory: directory });
     expect(ran.err).not.toContain('[Y/n]');
     expect(await readdir(directory)).toEqual([]);

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { ParleyError, writeConnectionFile } from '../../../src/client/index.ts';
+import { folderPerTest, newFolder } from '../../support/lifetime.ts';
 import { fakeDaemon, parley } from './support.ts';
 
 describe('wrong usage', () => {
@@ -161,8 +161,7 @@ describe('locating the daemon', () => {
   });
 
   it('the address that `up` left in the data directory is the default', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'parley-cli-'));
-    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const directory = await newFolder();
     await writeConnectionFile(join(directory, 'data'), CONNECTION);
     const daemon = fakeDaemon();
     await parley(['agents'], { daemon, env: { PARLEY_NATS_URL: '' }, workingDirectory: directory });
@@ -185,12 +184,8 @@ describe('locating the daemon', () => {
       PARLEY_NATS_PASSWORD: 'mine',
       PARLEY_NATS_TOKEN: 'my-token',
     };
-    let directory: string;
-    beforeEach(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'parley-foreign-'));
-      await mkdir(join(directory, 'config'));
-    });
-    afterEach(() => rm(directory, { recursive: true, force: true }));
+    const directory = folderPerTest();
+    beforeEach(() => mkdir(join(directory, 'config')));
 
     async function sent(env: Record<string, string>, argv: string[] = []) {
       const daemon = fakeDaemon();

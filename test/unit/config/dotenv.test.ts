@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig, resolveDaemonAddress } from '../../../src/config/index.ts';
-import { folderOf, load, refusalOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { load, refusalOf } from './folder.ts';
 
 const KEY = '$' + '{SOME_KEY}';
 const MODELS = `models: { default: { baseURL: "http://127.0.0.1:1/v1", apiKey: "${KEY}", model: m } }\n`;
@@ -11,7 +12,7 @@ async function loadProject(
   files: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
 ) {
-  const workingDirectory = await folderOf({ 'config/agents/dev.md': 'You write code.\n', ...files });
+  const workingDirectory = await newFolder({ 'config/agents/dev.md': 'You write code.\n', ...files });
   return { workingDirectory, config: await loadConfig({ env, workingDirectory }) };
 }
 
@@ -78,10 +79,10 @@ describe('.env', () => {
   });
 
   it('.env of a working directory that does not contain the configuration folder is not read', async () => {
-    const workingDirectory = await folderOf({
+    const workingDirectory = await newFolder({
       '.env': 'PARLEY_DEFAULT_AGENT=nobody\nPARLEY_DATA=/elsewhere\n',
     });
-    const configDirectory = await folderOf({ 'agents/dev.md': 'You write code.\n' });
+    const configDirectory = await newFolder({ 'agents/dev.md': 'You write code.\n' });
     const config = await loadConfig({ configDirectory, env: {}, workingDirectory });
     expect(config.environmentFiles).toEqual([]);
     expect(resolveDaemonAddress({ env: {}, workingDirectory }).data).toBe(join(workingDirectory, 'data'));
@@ -89,14 +90,14 @@ describe('.env', () => {
 
   it('commands find the daemon by the .env of its project', async () => {
     const text = 'PARLEY_DATA=/srv/data\nPARLEY_SUBJECT_PREFIX=mine\nPARLEY_NATS_USER=ann\n';
-    const workingDirectory = await folderOf({ 'config/agents/dev.md': 'D', '.env': text });
+    const workingDirectory = await newFolder({ 'config/agents/dev.md': 'D', '.env': text });
     const address = resolveDaemonAddress({ env: {}, workingDirectory });
     expect(address).toMatchObject({ data: '/srv/data', subjectPrefix: 'mine', user: 'ann' });
   });
 
   it('credentials of the environment do not belong to a server that .env names, also where the environment names another', async () => {
     const text = 'PARLEY_NATS_URL=nats://evil:1\n';
-    const workingDirectory = await folderOf({ 'config/agents/dev.md': 'D', '.env': text });
+    const workingDirectory = await newFolder({ 'config/agents/dev.md': 'D', '.env': text });
     const env = { PARLEY_NATS: 'nats://known:1', PARLEY_NATS_USER: 'me', PARLEY_NATS_PASSWORD: 'mine' };
     const { nats } = resolveDaemonAddress({ env, workingDirectory });
     expect(nats).toEqual({ kind: 'url', url: 'nats://evil:1' });

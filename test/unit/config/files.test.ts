@@ -2,11 +2,12 @@ import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
-import { folderOf, load, refusalOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { load, refusalOf } from './folder.ts';
 
 describe('files of a configuration folder', () => {
   it('the shipped folder replaces a missing default folder, with a notice', async () => {
-    const folder = await folderOf({});
+    const folder = await newFolder({});
     const config = await loadConfig({ env: {}, workingDirectory: folder });
     expect(config.directory).toBe(SHIPPED_CONFIG);
     expect(config.notices.join()).toContain(`there is no folder ${folder}/config: using the team that ships`);
@@ -14,12 +15,12 @@ describe('files of a configuration folder', () => {
   });
 
   it('the shipped folder never replaces a folder that a flag or variable names, or a file', async () => {
-    const folder = await folderOf({});
+    const folder = await newFolder({});
     const named = { env: {}, workingDirectory: folder, configDirectory: 'config' };
     await expect(loadConfig(named)).rejects.toThrow(`${folder}/config`);
     const byVariable = loadConfig({ env: { PARLEY_CONFIG: 'config' }, workingDirectory: folder });
     await expect(byVariable).rejects.toThrow(`${folder}/config`);
-    const withFile = await folderOf({ config: 'a file' });
+    const withFile = await newFolder({ config: 'a file' });
     await expect(loadConfig({ env: {}, workingDirectory: withFile })).rejects.toThrow('a file');
   });
 
@@ -58,7 +59,7 @@ describe('files of a configuration folder', () => {
   });
 
   it('a broken link is refused', async () => {
-    const folder = await folderOf({ 'agents/dev.md': 'hi', 'workflows/.keep': '' });
+    const folder = await newFolder({ 'agents/dev.md': 'hi', 'workflows/.keep': '' });
     await symlink('missing.md', join(folder, 'agents/qa.md'));
     await symlink('missing.yaml', join(folder, 'workflows/ship.yaml'));
     const refusal = await refusalOf(loadConfig({ env: {}, workingDirectory: folder, configDirectory: '.' }));

@@ -1,24 +1,9 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { type Config, type ConfigFlags, loadConfig } from '../../../src/config/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { newFolder } from '../../support/lifetime.ts';
 
 /** The smallest agent. */
 export const AGENT = { 'agents/dev.md': 'You write code.\n' };
-
-/** A configuration folder of these files, removed after the test (which a hook of this module would not do: its worker
- *  loads it once for many files). */
-export async function folderOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<string> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-config-')));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
-  }
-  return folder;
-}
 
 interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
@@ -31,7 +16,7 @@ export async function load(
   { env = {}, flags = {} }: Surroundings = {},
 ): Promise<Config> {
   const hasAgents = Object.keys(files).some((path) => path.startsWith('agents'));
-  const directory = await folderOf(hasAgents ? files : { ...AGENT, ...files });
+  const directory = await newFolder(hasAgents ? files : { ...AGENT, ...files });
   return loadConfig({ configDirectory: directory, env, flags, workingDirectory: directory });
 }
 
@@ -48,5 +33,5 @@ export async function refusalOf(loading: Promise<unknown>): Promise<string> {
   );
   if (!(error instanceof ParleyError)) throw new Error(`was not refused: ${String(error)}`);
   if (error.code !== 'CONFIG_INVALID') throw new Error(`refused with ${error.code}: ${error.message}`);
-  return error.message.replaceAll(/\S*parley-config-[^/\s:]+\/?/g, '');
+  return error.message.replaceAll(/\S*parley-test-[^/\s:]+\/?/g, '');
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
-import { AGENT, folderOf, load, loadYaml, refusalOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { AGENT, load, loadYaml, refusalOf } from './folder.ts';
 
 describe('loading a configuration folder', () => {
   it('one agent is enough: every key has a default', async () => {
@@ -50,20 +51,20 @@ describe('loading a configuration folder', () => {
   });
 
   it('a missing folder is refused with its path and a hint how to name another', async () => {
-    const folder = await folderOf({});
+    const folder = await newFolder({});
     const error = loadConfig({ configDirectory: 'nowhere', env: {}, workingDirectory: folder });
     await expect(error).rejects.toThrow(`${folder}/nowhere`);
     await expect(error).rejects.toThrow('--config');
   });
 
   it('a file in the place of the folder is refused', async () => {
-    const folder = await folderOf({ config: 'text' });
+    const folder = await newFolder({ config: 'text' });
     const loading = loadConfig({ configDirectory: 'config', env: {}, workingDirectory: folder });
     expect(await refusalOf(loading)).toContain('seen:     a file');
   });
 
   it('PARLEY_CONFIG can name the folder', async () => {
-    const folder = await folderOf({ 'team/agents/qa.md': 'You test.' });
+    const folder = await newFolder({ 'team/agents/qa.md': 'You test.' });
     const config = await loadConfig({ env: { PARLEY_CONFIG: 'team' }, workingDirectory: folder });
     expect(config.directory).toBe(`${folder}/team`);
   });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
-import { folderOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
 
 /** One problem for each cause: where, what, and what to do. */
 
@@ -78,7 +78,7 @@ it.each([
     'a second line of ---',
   ],
 ] as const)('%s in %s is one problem', async (_, file: File, text, where, what, todo) => {
-  const directory = await folderOf({ ...FILES, [file]: text });
+  const directory = await newFolder({ ...FILES, [file]: text });
   const error = await loadConfig({ env: {}, configDirectory: directory }).catch((failure: Error) => failure);
   const message = error instanceof Error ? error.message : 'no error';
   expect(message).toContain('the configuration has 1 problem\n');
@@ -94,7 +94,7 @@ it('a notice names each file of the folders that is not read, except hidden file
     'agents/README.md': '# x',
     'agents/.x': '',
   };
-  const directory = await folderOf({
+  const directory = await newFolder({
     ...FILES,
     ...others,
     'workflows/talk.yml': SHIP,

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type ConfigFlags, resolveDaemonAddress, revealed } from '../../../src/config/index.ts';
 import { loadNatsUsers } from '../../../src/config/resolve/nats-users.ts';
-import { folderOf, load, loadYaml, refusalOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { load, loadYaml, refusalOf } from './folder.ts';
 
 describe('the settings of the daemon', () => {
   it('every setting has a default', async () => {
@@ -232,7 +233,7 @@ describe('the address of a running daemon', () => {
 });
 
 it('an error in the users of a nats-server names the document that explains their keys', async () => {
-  const folder = await folderOf({ 'users.yaml': 'tenants: {}\nserve: 1\n' });
+  const folder = await newFolder({ 'users.yaml': 'tenants: {}\nserve: 1\n' });
   for (const file of ['users.yaml', 'missing.yaml'])
     await expect(loadNatsUsers(join(folder, file))).rejects.toMatchObject({
       code: 'CONFIG_INVALID',

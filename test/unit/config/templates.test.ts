@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
-import { folderOf } from './folder.ts';
+import { newFolder } from '../../support/lifetime.ts';
 
 const TEMPLATES = fileURLToPath(new URL('../../../templates', import.meta.url));
 
 it.each(['team', 'single', 'workflow', 'support'])(
   'the template %s answers from its script without a key, and from a real model with one in .env',
   async (template) => {
-    const workingDirectory = await folderOf({ 'README.md': '' });
+    const workingDirectory = await newFolder({ 'README.md': '' });
     for (const part of ['common', template])
       await cp(join(TEMPLATES, part), workingDirectory, { recursive: true });
     const offline = await loadConfig({ env: {}, workingDirectory });

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
-import { folderPerTest } from '../../support/lifetime.ts';
+import { folderPerTest, perTest } from '../../support/lifetime.ts';
 import { createWorld, type World } from './world.ts';
 
 interface Found {
@@ -62,12 +62,8 @@ describe('the verb search', () => {
 });
 
 describe('an index that fails', () => {
-  let world: World;
   const folder = folderPerTest();
-  beforeEach(async () => {
-    world = createWorld();
-  });
-  afterEach(() => world.end());
+  const world = perTest(() => createWorld());
 
   const searchIn = (path: string) => new Search(world.runtime, world.workers, path);
   const failures = () => world.lines.filter((line) => line.includes('the search index failed'));

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type FileHandle, mkdir, mkdtemp, open, readlink, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { type FileHandle, mkdir, open, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -10,20 +9,17 @@ import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { nodeLogFiles, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { entry } from '../../contract/samples.ts';
 import { errorWith } from '../../support/error-with.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 
 describe('a simulated full disk', () => {
-  let directory: string;
+  const directory = folderPerTest();
   let flag: string;
   let store: ConversationStore;
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'parley-full-'));
     flag = join(directory, 'is-full');
     store = await openFileStore(join(directory, 'data'), { files: onFullDisk(nodeLogFiles, flag) });
   });
-  afterEach(async () => {
-    await store.close();
-    await rm(directory, { recursive: true });
-  });
+  afterEach(() => store.close());
 
   it('no log grows while the disk is full, nothing is half-written, and appends work again afterwards', async () => {
     const { log } = await store.open('demo');
@@ -61,18 +57,16 @@ describe('a simulated full disk', () => {
 });
 
 describe('a full disk', () => {
-  let directory: string;
+  const directory = folderPerTest();
   let events: StoreEvent[];
   let store: ConversationStore;
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'parley-full-'));
     events = [];
     store = await openFileStore(directory, { log: (event) => events.push(event) });
   });
   afterEach(async () => {
     full.clear();
     await store.close();
-    await rm(directory, { recursive: true });
   });
   /** Makes every write of these files fail with a full disk. */
   const full = new Set<string>();

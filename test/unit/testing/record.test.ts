@@ -5,8 +5,9 @@ import type { Entry } from '../../../src/conversation/index.ts';
 import { type ModelFunction, recordedScript } from '../../../src/models/index.ts';
 import { parseScript } from '../../../src/models/scripted/script.ts';
 import type { TestTeam } from '../../../src/testing/index.ts';
+import { newFolder } from '../../support/lifetime.ts';
 import { toolCall } from '../../support/log.ts';
-import { BACK, FRONT, folderOf, start } from './support.ts';
+import { BACK, FRONT, start } from './support.ts';
 
 /** What agents said and called, and what they got. */
 const substanceOf = (entries: readonly Entry[]) =>
@@ -20,7 +21,7 @@ async function compare(
   models: Readonly<Record<string, ModelFunction>> | undefined,
   act: (team: TestTeam) => Promise<unknown>,
 ): Promise<readonly Entry[]> {
-  const config = await folderOf(files);
+  const config = await newFolder(files);
   const first = await start({ config, ...(models && { models }) });
   await act(first);
   const script = join(config, 'recorded.yaml');

@@ -5,14 +5,15 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
 import { expectHandoff, expectToolCall, expectTurn, type ModelFunction } from '../../../src/testing/index.ts';
-import { agentFile, BACK, FRONT, folderOf, start } from './support.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { agentFile, BACK, FRONT, start } from './support.ts';
 
 const echo: ModelFunction = ({ agent, last }) => `${agent}: ${last}`;
 const never: ModelFunction = () => new Promise(() => undefined);
 
 describe('a team under test', () => {
   it('answers a post from a function, with the text of the last message', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: echo });
+    const team = await start({ config: await newFolder(FRONT), models: echo });
     const said = await team.say('Hello');
     expect(said.text).toBe('front: Hello');
     expect(said.answers).toEqual([{ agent: 'front', text: 'front: Hello' }]);
@@ -23,7 +24,7 @@ describe('a team under test', () => {
 
   it('ends `say` after a handoff, and each agent has its own function', async () => {
     const team = await start({
-      config: await folderOf({ ...FRONT, ...BACK, 'parley.yaml': 'defaultAgent: front\n' }),
+      config: await newFolder({ ...FRONT, ...BACK, 'parley.yaml': 'defaultAgent: front\n' }),
       models: {
         front: () => [{ name: 'handoff', arguments: { to: 'back', summary: 'Do it.' } }],
         default: () => 'Done.',
@@ -37,7 +38,7 @@ describe('a team under test', () => {
 
   it('ends `say` after the answer of a delegation', async () => {
     const team = await start({
-      config: await folderOf({ ...FRONT, ...BACK, 'parley.yaml': 'defaultAgent: front\n' }),
+      config: await newFolder({ ...FRONT, ...BACK, 'parley.yaml': 'defaultAgent: front\n' }),
       models: {
         front: ({ tool, last }) =>
           tool === 'delegate'
@@ -59,14 +60,14 @@ describe('a team under test', () => {
     const { port } = collector.address() as AddressInfo;
     const yaml = `telemetry: { otlp: { endpoint: "http://127.0.0.1:${port}" } }\n`;
     onTestFinished(() => void collector.close());
-    const team = await start({ config: await folderOf({ ...FRONT, 'parley.yaml': yaml }), models: echo });
+    const team = await start({ config: await newFolder({ ...FRONT, 'parley.yaml': yaml }), models: echo });
     await team.say('Hello');
     await team.stop(); // sends what is outstanding
     expect(received).toBe(0);
   });
 
   it('keeps conversations and publishers apart', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: echo });
+    const team = await start({ config: await newFolder(FRONT), models: echo });
     await team.say('one', { conversation: 'first', as: 'alice', name: 'Alice' });
     await team.say('two', { conversation: 'second' });
     expect(team.entries('first')[0]).toMatchObject({ author: { id: 'alice/Alice', name: 'Alice' } });
@@ -77,7 +78,7 @@ describe('a team under test', () => {
   it('answers from a script, and from the script that the configuration names', async () => {
     const script = 'rules:\n  - reply: { text: "Scripted {{n}}." }\n';
     const yaml = 'models:\n  default: { provider: scripted, script: script.yaml }\n';
-    const folder = await folderOf({ ...FRONT, 'parley.yaml': yaml, 'script.yaml': script });
+    const folder = await newFolder({ ...FRONT, 'parley.yaml': yaml, 'script.yaml': script });
     const configured = await start({ config: folder });
     expect((await configured.say('a')).text).toBe('Scripted 0.');
     const given = await start({ config: folder, models: { front: join(folder, 'script.yaml') } });
@@ -85,7 +86,7 @@ describe('a team under test', () => {
   });
 
   it('takes a loaded configuration, and the agents of the bus get a function too', async () => {
-    const folder = await folderOf({ 'agents/critic.md': agentFile('Critic', [], 'runtime: bus\n') });
+    const folder = await newFolder({ 'agents/critic.md': agentFile('Critic', [], 'runtime: bus\n') });
     const config = await loadConfig({ configDirectory: folder, env: { OPENAI_API_KEY: 'x' } });
     const team = await start({ config, models: { critic: () => 'Too long.' } });
     expect((await team.say('review')).text).toBe('Too long.');
@@ -93,13 +94,13 @@ describe('a team under test', () => {
 
   it('needs no variable that the configuration names', async () => {
     const yaml = `models:\n  default: { apiKey: "\${SOME_KEY}", headers: { x-team: "\${TEAM}" } }\n`;
-    const team = await start({ config: await folderOf({ ...FRONT, 'parley.yaml': yaml }), models: echo });
+    const team = await start({ config: await newFolder({ ...FRONT, 'parley.yaml': yaml }), models: echo });
     expect((await team.say('Hello')).text).toBe('front: Hello');
   });
 
   it('a question ends `say`, and `answer` continues the turn', async () => {
     const team = await start({
-      config: await folderOf(FRONT),
+      config: await newFolder(FRONT),
       models: ({ tool, last }) =>
         tool === 'ask' ? `You said: ${last}` : [{ name: 'ask', arguments: { question: 'Which?' } }],
     });
@@ -111,12 +112,12 @@ describe('a team under test', () => {
   });
 
   it('a refused post rejects with its code', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: echo });
+    const team = await start({ config: await newFolder(FRONT), models: echo });
     await expect(team.say('x', { to: ['nobody'] })).rejects.toMatchObject({ code: 'UNKNOWN_AGENT' });
   });
 
   it('names an agent or model that does not exist, and a missing model', async () => {
-    const config = await folderOf(FRONT);
+    const config = await newFolder(FRONT);
     await expect(start({ config, models: { frnt: echo } })).rejects.toMatchObject({
       code: 'MODEL_UNKNOWN',
       hint: 'did you mean "front"?',
@@ -128,7 +129,7 @@ describe('a team under test', () => {
 
   it('an error that the function throws is a failed turn with its message', async () => {
     const team = await start({
-      config: await folderOf(FRONT),
+      config: await newFolder(FRONT),
       models: () => {
         throw new Error('no such case');
       },
@@ -143,7 +144,7 @@ describe('simulated time', () => {
   it('waits between attempts pass at once, and the clock shows them', async () => {
     let calls = 0;
     const team = await start({
-      config: await folderOf({
+      config: await newFolder({
         ...FRONT,
         'parley.yaml': 'retry: { attempts: 3, baseMs: 60000, maxMs: 60000 }\n',
       }),
@@ -160,7 +161,7 @@ describe('simulated time', () => {
 
   it('`advance` ends a turn at its time limit', async () => {
     const team = await start({
-      config: await folderOf({ ...FRONT, 'parley.yaml': 'limits: { turnSeconds: 60 }\n' }),
+      config: await newFolder({ ...FRONT, 'parley.yaml': 'limits: { turnSeconds: 60 }\n' }),
       models: never,
       now: '2030-05-01T12:00:00Z',
     });
@@ -174,7 +175,7 @@ describe('simulated time', () => {
   });
 
   it('`stop` ends a call that never answers', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: never });
+    const team = await start({ config: await newFolder(FRONT), models: never });
     void team.say('Hello');
     await team.advance(0);
     await team.stop();
@@ -184,7 +185,7 @@ describe('simulated time', () => {
 
 describe('the view of an agent', () => {
   it('is the same text in each run, so that a snapshot holds', async () => {
-    const config = await folderOf(FRONT);
+    const config = await newFolder(FRONT);
     const views = await Promise.all(
       [1, 2].map(async () => {
         const team = await start({ config, models: echo });
@@ -201,14 +202,14 @@ describe('the view of an agent', () => {
   });
 
   it('of an agent that was not asked is an error', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: echo });
+    const team = await start({ config: await newFolder(FRONT), models: echo });
     expect(() => team.viewOf('front')).toThrow('no model was asked for front');
   });
 });
 
 describe('an assertion that fails', () => {
   it('is an AssertionError that lists what there is', async () => {
-    const team = await start({ config: await folderOf(FRONT), models: echo });
+    const team = await start({ config: await newFolder(FRONT), models: echo });
     expect(() => expectTurn(team, { agent: 'front' })).toThrow(
       'expected a turn of front that is completed. There is none.',
     );

@@ -21,7 +21,8 @@ import {
   tool,
 } from '../../../src/testing/index.ts';
 import { NO_CONVERSATIONS } from '../../../src/tools/builtin/tool.ts';
-import { agentFile, folderOf, start } from './support.ts';
+import { newFolder } from '../../support/lifetime.ts';
+import { agentFile, start } from './support.ts';
 
 /** Calls one tool, then repeats its result. */
 const calls =
@@ -44,7 +45,7 @@ function mail(run: (input: { to: string; copies: number }) => unknown, risk?: 's
 
 describe('a tool of the program', () => {
   it('is in the request with the JSON Schema of its input', async () => {
-    const team = await start({ config: await folderOf(AGENT), models: () => 'ok', tools: [mail(() => '')] });
+    const team = await start({ config: await newFolder(AGENT), models: () => 'ok', tools: [mail(() => '')] });
     await team.say('Hello');
     const offered = team.requests('front')[0]?.tools.find((one) => one.function.name === 'mail');
     expect(offered?.function).toEqual({
@@ -65,7 +66,7 @@ describe('a tool of the program', () => {
     const run = vi.fn((_input: unknown, _call: unknown) => ({ sent: true }));
     const input = z.object({ to: z.string(), copies: z.number().default(1) });
     const team = await start({
-      config: await folderOf(AGENT),
+      config: await newFolder(AGENT),
       models: calls('mail', { to: 'bob' }),
       tools: [tool({ name: 'mail', description: 'Sends.', input, run })],
     });
@@ -95,7 +96,7 @@ describe('a tool of the program', () => {
   it('does not run when it is denied, and the model reads why', async () => {
     const run = vi.fn();
     const team = await start({
-      config: await folderOf(AGENT),
+      config: await newFolder(AGENT),
       models: calls('mail', { to: 'bob' }),
       tools: [mail(run)],
     });
@@ -108,7 +109,7 @@ describe('a tool of the program', () => {
   it('an approval expires on the simulated clock', async () => {
     const yaml = 'approvals: { expireAfterMs: 3600000 }\n';
     const team = await start({
-      config: await folderOf({ ...AGENT, 'parley.yaml': yaml }),
+      config: await newFolder({ ...AGENT, 'parley.yaml': yaml }),
       models: calls('mail', { to: 'bob' }),
       tools: [mail(() => 'sent')],
     });
@@ -122,10 +123,10 @@ describe('a tool of the program', () => {
 
   it('runs at once if it is safe, or if the policy allows it; the policy can forbid it', async () => {
     const models = calls('mail', { to: 'bob' });
-    const safe = await start({ config: await folderOf(AGENT), models, tools: [mail(() => 'sent', 'safe')] });
+    const safe = await start({ config: await newFolder(AGENT), models, tools: [mail(() => 'sent', 'safe')] });
     expect((await safe.say('mail Bob')).text).toBe('Result: sent');
     const withPolicy = (allow: boolean) =>
-      folderOf({ ...AGENT, 'parley.yaml': `tools: { policy: [{ tool: mail, allow: ${allow} }] }\n` });
+      newFolder({ ...AGENT, 'parley.yaml': `tools: { policy: [{ tool: mail, allow: ${allow} }] }\n` });
     const allowed = await start({ config: await withPolicy(true), models, tools: [mail(() => 'sent')] });
     expect((await allowed.say('mail Bob')).text).toBe('Result: sent');
     const forbidden = await start({ config: await withPolicy(false), models, tools: [mail(() => 'sent')] });
@@ -137,7 +138,7 @@ describe('a tool of the program', () => {
     const failing = mail(() => {
       throw new Error('the mailbox is full');
     }, 'safe');
-    const config = await folderOf(AGENT);
+    const config = await newFolder(AGENT);
     const failed = await start({ config, models: calls('mail', { to: 'bob' }), tools: [failing] });
     expect((await failed.say('mail')).text).toBe(
       'Result: {"error":{"code":"TOOL_FAILED","message":"mail: the mailbox is full"}}',
@@ -150,7 +151,7 @@ describe('a tool of the program', () => {
     const input = z.object({ to: z.string().refine(() => Promise.resolve(true)) });
     const odd = tool({ name: 'mail', description: '', input, risk: 'safe', run: () => 'sent' });
     const team = await start({
-      config: await folderOf(AGENT),
+      config: await newFolder(AGENT),
       models: calls('mail', { to: 'b' }),
       tools: [odd],
     });
@@ -173,7 +174,7 @@ describe('a tool of the program', () => {
           });
         }),
     });
-    const team = await start({ config: await folderOf(AGENT), models: calls('lookup'), tools: [waiting] });
+    const team = await start({ config: await newFolder(AGENT), models: calls('lookup'), tools: [waiting] });
     expect((await team.say('look')).text).toContain('TIMEOUT');
     expect(aborted).toBe(true);
   });
@@ -189,7 +190,7 @@ describe('a tool of a file in config/tools', () => {
       name: '${name}', description: 'd', risk: 'safe', input: z.object({ word: z.string() }),
       run: ({ word }: Input): unknown => ${body},
     });`;
-  const withFiles = (files: Record<string, string>) => folderOf({ ...AGENT, ...files });
+  const withFiles = (files: Record<string, string>) => newFolder({ ...AGENT, ...files });
   const lookup = calls('lookup', { word: 'cups' });
 
   it('is TypeScript that runs in the daemon, with the files of that folder and packages that it imports', async () => {
@@ -287,7 +288,7 @@ describe('a tool of a file in config/tools', () => {
   });
 
   it('a file cannot import one that agents may write without an approval of its path', async () => {
-    const outside = await folderOf({ 'words.ts': 'export const words = 1;' });
+    const outside = await newFolder({ 'words.ts': 'export const words = 1;' });
     const config = await withFiles({
       'tools/lookup.ts': `import { words } from '${join(outside, 'words.ts')}'; words;`,
     });
@@ -322,7 +323,7 @@ describe('names and schemas that are refused', () => {
 
   it.each([['shell'], ['handoff'], ['mcp__crm__add'], ['twice']])('%s is taken', async (name) => {
     const tools = name === 'twice' ? [named('twice'), named('twice')] : [named(name)];
-    await expect(start({ config: await folderOf(AGENT), models: () => '', tools })).rejects.toMatchObject({
+    await expect(start({ config: await newFolder(AGENT), models: () => '', tools })).rejects.toMatchObject({
       code: 'TOOL_NAME_TAKEN',
     });
   });
@@ -337,7 +338,7 @@ describe('names and schemas that are refused', () => {
 describe('a fake of a tool', () => {
   it('replaces what a built-in tool does and keeps its approval', async () => {
     const team = await start({
-      config: await folderOf(AGENT),
+      config: await newFolder(AGENT),
       models: calls('shell', { command: 'rm -rf everything' }),
       fakes: { shell: ({ command }) => `would run ${command}` },
     });
@@ -350,7 +351,7 @@ describe('a fake of a tool', () => {
     const yaml =
       'tools: { mcpServers: { crm: { command: no-such-program } }, risk: { mcp__crm__find: safe } }\n';
     const team = await start({
-      config: await folderOf({ ...AGENT, 'parley.yaml': yaml }),
+      config: await newFolder({ ...AGENT, 'parley.yaml': yaml }),
       models: calls('mcp__crm__find', { name: 'Bob' }),
       fakes: { mcp__crm__find: ({ name }) => `${name} is a customer` },
     });
@@ -412,7 +413,7 @@ describe('a crash while a tool runs', () => {
       );
 
   it('a risky tool waits for a person, in the same entries as a tool of an MCP server', async () => {
-    const config = await folderOf({ ...AGENT, 'parley.yaml': YAML });
+    const config = await newFolder({ ...AGENT, 'parley.yaml': YAML });
     const run = vi.fn(never);
     const own = await crash('lookup', {
       config,
@@ -429,7 +430,7 @@ describe('a crash while a tool runs', () => {
     let runs = 0;
     const run: typeof never = async (input, call) => (++runs === 1 ? never(input, call) : 'found');
     const own = await crash('lookup', {
-      config: await folderOf(AGENT),
+      config: await newFolder(AGENT),
       models: calls('lookup'),
       tools: [tool({ name: 'lookup', description: '', input: NO_INPUT, risk: 'safe', run })],
     });
