@@ -40,33 +40,25 @@ export type Reading =
   /** Refused with others of its publisher, and settled when `kept` resolves; if it rejects the post stays unsettled. */
   | { readonly kind: 'refused'; readonly kept: Promise<void> };
 
-/** Posts of one publisher that follow each other and were not read. */
-export interface UnreadPosts {
-  readonly publisher: string;
-  readonly stream: string;
-  /** Sequences; posts of others between them do not count. */
-  readonly first: number;
-  readonly last: number;
-  readonly count: number;
-  /** Estimated. */
-  readonly bytes: number;
-  /** When the stream stored the first and the last of them: milliseconds since the epoch. */
-  readonly from: number;
-  readonly to: number;
-}
-
 /** Posts of one publisher that were refused together. */
 export interface RefusedRuns {
   /** The life of the ingress stream. */
   readonly stream: string;
   readonly count: number;
-  /** Bytes of their bodies. */
+  /** Of their bodies; an estimate of unread ones. */
   readonly bytes: number;
   /** When the stream stored the first and the last of them: milliseconds since the epoch. */
   readonly from: number;
   readonly to: number;
   /** First and last sequence of each run; all posts of this publisher in a run were refused. In ascending order. */
   readonly runs: readonly (readonly [number, number])[];
+}
+
+/** Posts of one publisher that were not read. Those of others between the first and the last sequence do not count. */
+export interface UnreadPosts extends Omit<RefusedRuns, 'runs'> {
+  readonly publisher: string;
+  readonly first: number;
+  readonly last: number;
 }
 
 /** Posts that need a person's decision, because they may have an answer that is in no log of this store (`settled.ts`). */

@@ -1,7 +1,7 @@
 import { type JetStreamManager, NatsError } from 'nats';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection-life.ts';
-import { isGone, StoredPosts } from '../../../src/bus/nats/ingress/stored-posts.ts';
+import { fetchPost, isGone } from '../../../src/bus/nats/ingress/stored-posts.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { recordingLog } from './support.ts';
 
@@ -35,7 +35,11 @@ describe('a post of the backlog', () => {
       log,
       watch: { connected: async () => true } as unknown as ConnectionWatch,
     };
-    return { posts: new StoredPosts(sources, new AbortController().signal), server, lines };
+    return {
+      posts: { fetch: (sequence: number) => fetchPost(sources, sequence, new AbortController().signal) },
+      server,
+      lines,
+    };
   }
 
   it('a post is read again when the server first answers "not found" although it has the post', async () => {

@@ -11,7 +11,7 @@ import type { IngressSources } from './ingress-sources.ts';
 import { type LetterOf, refusedAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
-import { deliveryOf, StoredPosts, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
+import { deliveryOf, fetchPost, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 
 /**
@@ -42,7 +42,6 @@ export class Ingress {
   readonly #options: IngressOptions;
   readonly #beginning: Beginning;
   readonly #stopping = new AbortController();
-  readonly #posts: StoredPosts;
   readonly #running: Promise<void>;
   #cursor: Cursor | null = null;
   #consumer: StreamConsumer | null = null;
@@ -57,7 +56,6 @@ export class Ingress {
     this.#sources = sources;
     this.#options = options;
     this.#beginning = beginning;
-    this.#posts = new StoredPosts(sources, this.#stopping.signal);
     void sources.capacityGuard.poll(); // the previous daemon may have closed the stream
     this.#running = this.#run();
   }
@@ -208,7 +206,7 @@ export class Ingress {
       handle: (queued) => this.#handle(cursor, queued),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: async ({ sequence }) => {
-        const stored = await this.#posts.fetch(sequence);
+        const stored = await fetchPost(this.#sources, sequence, this.#stopping.signal);
         return stored && this.#queuedOf(stored);
       },
       settled: (sequence) => {
@@ -216,8 +214,10 @@ export class Ingress {
         this.#settled(cursor, [sequence]);
       },
     });
-    const cursor = cursorAt(life, last, skip, queue);
-    this.#options.onSkip?.((post) => post.stream === life && cursor.isSettledElsewhere(post.sequence));
+    const isElsewhere = skip ? covers(skip) : () => false;
+    const unread = { lastTime: null, letterOf: null, unsettledSkips: 0, waits: new Map() };
+    const cursor: Cursor = { life, last, mark: new LowWaterMark(last), queue, skip, isElsewhere, ...unread };
+    this.#options.onSkip?.((post) => post.stream === life && cursor.isElsewhere(post.sequence));
     for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
     this.#queues.add(queue);
     return cursor;
@@ -290,8 +290,6 @@ export class Ingress {
   }
 }
 
-/** The state while it reads, and what follows from it. */
-
 /** The read position in one stream. */
 interface Cursor {
   /** The creation time of the stream: a stream that is created again has another one. */
@@ -303,7 +301,8 @@ interface Cursor {
   readonly mark: LowWaterMark;
   readonly queue: FairQueue<StreamMessage>;
   readonly skip: Settled | null;
-  readonly isSettledElsewhere: (sequence: number) => boolean;
+  /** `skip` covers it. */
+  readonly isElsewhere: (sequence: number) => boolean;
   /** Of the posts that were refused before this process read them; null: not read yet. */
   letterOf: LetterOf | null;
   /** Skipped parts whose letters are not stored: the mark has only the ends of each. */
@@ -312,24 +311,9 @@ interface Cursor {
   readonly waits: Map<number, number>;
 }
 
-function cursorAt(life: string, last: number, skip: Settled | null, queue: Cursor['queue']): Cursor {
-  const isSettledElsewhere = skip ? covers(skip) : () => false;
-  const unread = { lastTime: null, letterOf: null, unsettledSkips: 0 };
-  return {
-    life,
-    last,
-    ...unread,
-    mark: new LowWaterMark(last),
-    queue,
-    skip,
-    isSettledElsewhere,
-    waits: new Map(),
-  };
-}
-
 /** As far as it is known when a post is read. */
 function fateOf(cursor: Cursor, { position: { sequence }, publisher, takenAt }: Delivery): Fate {
-  if (cursor.isSettledElsewhere(sequence)) return { kind: 'elsewhere' };
+  if (cursor.isElsewhere(sequence)) return { kind: 'elsewhere' };
   const letter = cursor.letterOf?.(publisher, sequence, takenAt) ?? null;
   return letter === null ? { kind: 'new' } : { kind: 'refused', letter };
 }

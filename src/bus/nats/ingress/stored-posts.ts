@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamManager, MsgHdrs, StoredMsg } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { BusLog, Delivery } from '../../port.ts';
+import type { Delivery } from '../../deliveries.ts';
 import type { Subjects } from '../../subjects.ts';
-import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
+import type { IngressSources } from './ingress-sources.ts';
 
 /** Posts as the ingress stream stores them, and reading single ones by their sequence. */
 
@@ -71,59 +71,45 @@ const CONNECTION_TIMEOUT_MS = 2_000;
 /** A server that shuts down answers "not found" for a moment. One that does so for longer cannot read its disk. */
 const READ_TIMEOUT_MS = 60_000;
 
-export interface StoredPostsSources {
-  readonly manager: JetStreamManager;
-  readonly subjects: Subjects;
-  readonly log: BusLog;
-  readonly watch: ConnectionWatch;
-}
-
-export class StoredPosts {
-  readonly #sources: StoredPostsSources;
-  readonly #stopping: AbortSignal;
-
-  constructor(sources: StoredPostsSources, stopping: AbortSignal) {
-    this.#sources = sources;
-    this.#stopping = stopping;
-  }
-
-  /** Retries until the server answers. Null: removed, or unreadable for the server. Rejects when the reader stops. */
-  async fetch(sequence: number): Promise<StreamMessage | null> {
-    const { manager, subjects, log, watch } = this.#sources;
-    const { ingressStream: stream } = subjects;
-    let unreadSince: number | null = null;
-    for (let hasReported = false; !this.#stopping.aborted; ) {
-      try {
-        return messageFrom(await manager.streams.getMessage(stream, { seq: sequence }));
-      } catch (error) {
-        const isMissing = apiErrorCode(error) === MESSAGE_NOT_FOUND;
-        const gone = isMissing ? await isGone(manager, stream, sequence).catch(() => null) : null;
-        if (gone === true) {
-          log.warn({ sequence }, 'an unprocessed post was removed from the ingress stream');
-          return null;
-        }
-        unreadSince = gone === false ? (unreadSince ?? performance.now()) : null;
-        if (unreadSince !== null && performance.now() - unreadSince > READ_TIMEOUT_MS) {
-          log.error(
-            { sequence },
-            'nats-server cannot read a post of its ingress stream; the post is skipped. Check the disk of the server',
-          );
-          return null;
-        }
-        if (!hasReported)
-          log.warn({ sequence, reason: messageOf(error) }, 'a post of the backlog cannot be read; retrying');
-        hasReported = true;
-        await pause(PAUSE_MS, undefined, { signal: this.#stopping }).catch(() => undefined);
-        await watch.connected(CONNECTION_TIMEOUT_MS, this.#stopping);
+/** Retries until the server answers. Null: removed, or unreadable for the server. Rejects when the reader stops. */
+export async function fetchPost(
+  { manager, subjects, log, watch }: Pick<IngressSources, 'manager' | 'subjects' | 'log' | 'watch'>,
+  sequence: number,
+  stopping: AbortSignal,
+): Promise<StreamMessage | null> {
+  const { ingressStream: stream } = subjects;
+  let unreadSince: number | null = null;
+  for (let hasReported = false; !stopping.aborted; ) {
+    try {
+      return messageFrom(await manager.streams.getMessage(stream, { seq: sequence }));
+    } catch (error) {
+      const isMissing = apiErrorCode(error) === MESSAGE_NOT_FOUND;
+      const gone = isMissing ? await isGone(manager, stream, sequence).catch(() => null) : null;
+      if (gone === true) {
+        log.warn({ sequence }, 'an unprocessed post was removed from the ingress stream');
+        return null;
       }
+      unreadSince = gone === false ? (unreadSince ?? performance.now()) : null;
+      if (unreadSince !== null && performance.now() - unreadSince > READ_TIMEOUT_MS) {
+        log.error(
+          { sequence },
+          'nats-server cannot read a post of its ingress stream; the post is skipped. Check the disk of the server',
+        );
+        return null;
+      }
+      if (!hasReported)
+        log.warn({ sequence, reason: messageOf(error) }, 'a post of the backlog cannot be read; retrying');
+      hasReported = true;
+      await pause(PAUSE_MS, undefined, { signal: stopping }).catch(() => undefined);
+      await watch.connected(CONNECTION_TIMEOUT_MS, stopping);
     }
-    throw new Error('stopping');
   }
+  throw new Error('stopping');
 }
 
 /** The post with this sequence of the stream with this creation time; null: the stream does not have it. */
 export async function readDelivery(
-  { manager, subjects }: Pick<StoredPostsSources, 'manager' | 'subjects'>,
+  { manager, subjects }: Pick<IngressSources, 'manager' | 'subjects'>,
   life: string,
   sequence: number,
 ): Promise<Delivery | null> {
