@@ -56,7 +56,7 @@ export function createRuntime(
   const newId = createIdSource();
   const { retry, limits, publishers } = config;
   const team: Team = {
-    ...{ sources, agents: sources.agents, retry, toolbox, limits, publishers },
+    ...{ sources, agents: sources.agents, retry, toolbox, limits, publishers, titler: null },
     rules: conversationRules(config, sources, toolbox, newId),
     approvers: ['*'],
     approvalExpiryMs: null,

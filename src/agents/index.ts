@@ -20,6 +20,7 @@ export type { Retry, RetryPolicy } from './calls/call.ts';
 export * from './calls/call.ts';
 export * from './calls/live-text.ts';
 export * from './calls/summarise.ts';
+export * from './calls/title.ts';
 export * from './definition/definition.ts';
 export * from './dialect-port.ts';
 export * from './explain/explain.ts';

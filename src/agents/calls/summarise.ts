@@ -1,12 +1,12 @@
 import { type Answer, type CallOutcome, cutBy, type Usage } from '../../conversation/index.ts';
 import { hasVisible, linkedAbort } from '../../kernel/index.ts';
 import type { Model } from '../model-port.ts';
-import type { ModelProfile } from '../requests/assemble.ts';
+import type { Assembled, ModelProfile } from '../requests/assemble.ts';
 import { type Reservation, reservationFor } from '../requests/cost.ts';
 import type { PlannedReduction, SummaryCall } from '../requests/reduce.ts';
 import { type CallContext, callModel } from './call.ts';
 
-/** The model that writes summaries for an agent. */
+/** A model that writes summaries for an agent, or titles. */
 export interface Summariser {
   readonly model: Model;
   readonly profile: ModelProfile;
@@ -36,16 +36,25 @@ const NO_PROSE: Prose = { text: null };
 /** Asks a model to summarise the entries that a reduction removes from a view. */
 export async function summarise(
   reduction: PlannedReduction,
-  { model, profile, timeoutMs }: Summariser,
+  summariser: Summariser,
   call: SummaryCall,
   context: SummariseContext,
 ): Promise<Prose> {
-  const assembled = reduction.summaryRequest(profile, call);
-  if (!assembled || assembled.fault) return NO_PROSE; // L13 holds for this request too
+  const assembled = reduction.summaryRequest(summariser.profile, call);
+  return assembled ? proseFor(assembled, summariser, context) : NO_PROSE;
+}
+
+/** One short text by a model, outside the turn of an agent: within its time, and within the budget. */
+export async function proseFor(
+  assembled: Assembled,
+  { model, profile, timeoutMs }: Summariser,
+  context: SummariseContext,
+): Promise<Prose> {
+  if (assembled.fault) return NO_PROSE; // L13 holds for this request too
   if (!context.allows(reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price)))
     return NO_PROSE;
   const abort = linkedAbort(context.signal);
-  const cancel = context.timers.after(timeoutMs, () => abort.abort('the summary took too long'));
+  const cancel = context.timers.after(timeoutMs, () => abort.abort('the text took too long'));
   try {
     const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
     const outcome = await callModel(assembled.request, asked, {

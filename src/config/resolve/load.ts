@@ -64,7 +64,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, env, problems);
   if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
-  const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
+  const used = new Set([file.titleModel ?? [], agents.map(({ config }) => modelsOf(config))].flat(2));
   source.reportMissingVariables(used);
   const models = await resolveModels(
     { models: file.models, limits: file.limits, env, directory, used, locate, isReported },
@@ -72,7 +72,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   );
   const phases = mergePhases(file.phases, locate, problems);
   const tools = await resolveTools(file.tools, folders, options.env, locate, problems); // DOTENV-2
-  checkSummaryModel(file.context.summaryModel, Object.keys(models), locate, problems);
+  checkModelNames(file, Object.keys(models), locate, problems);
   checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools }, problems);
   const configs = agents.map(({ config }) => config);
   const slugs = configs.map(({ slug }) => slug);
@@ -83,6 +83,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     directory,
     defaultAgent,
     subjectPrefix: file.subjectPrefix,
+    titleModel: file.titleModel,
     models,
     scripts: await digestScripts(models),
     agents: configs,
@@ -191,15 +192,19 @@ function modelsOf({ model, context: { summaryModel } }: AgentConfig): string[] {
   return summaryModel === null ? [model] : [model, summaryModel];
 }
 
-function checkSummaryModel(
-  name: string | null,
+function checkModelNames(
+  { context, titleModel }: Pick<ConfigFile, 'context' | 'titleModel'>,
   models: readonly string[],
   locate: (path: KeyPath) => string,
   problems: Problems,
 ): void {
-  if (name === null || models.includes(name)) return;
-  const path = ['context', 'summaryModel'];
-  problems.addUnknown(locate(path), path, name, 'a model of parley.yaml', models);
+  const named: [KeyPath, string | null][] = [
+    [['context', 'summaryModel'], context.summaryModel],
+    [['titleModel'], titleModel],
+  ];
+  for (const [path, name] of named)
+    if (name !== null && !models.includes(name))
+      problems.addUnknown(locate(path), path, name, 'a model of parley.yaml', models);
 }
 
 interface Known {

@@ -140,7 +140,10 @@ export interface RetentionConfig {
 
 export interface Config
   extends Readonly<
-    Pick<ConfigFile, 'subjectPrefix' | 'context' | 'limits' | 'retry' | 'ingress' | 'shutdown' | 'sharing'>
+    Pick<
+      ConfigFile,
+      'subjectPrefix' | 'titleModel' | 'context' | 'limits' | 'retry' | 'ingress' | 'shutdown' | 'sharing'
+    >
   > {
   /** Absolute. */
   readonly directory: string;

@@ -132,6 +132,14 @@ export type Command =
       readonly fullOutputPath?: string;
     }
   | {
+      /** A model wrote a title for the one that the conversation has; a title that a person gave since stays. */
+      readonly type: 'title-written';
+      readonly instead: string;
+      readonly title: string;
+      readonly usage?: Usage | undefined;
+      readonly model?: string | undefined;
+    }
+  | {
       readonly type: 'label';
       /** Absent: unchanged. */
       readonly title?: string;

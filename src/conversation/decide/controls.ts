@@ -1,4 +1,5 @@
 import { refusal } from '../../kernel/index.ts';
+import { SYSTEM_AUTHOR } from '../log/entry.ts';
 import { agentState, type ConversationState, isParticipant, isStopped } from '../state/state.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
@@ -24,6 +25,20 @@ export function label(builder: DecisionBuilder, command: CommandOf<'label'>): Re
   }
   if (title === state.title && archived === state.archived) return DONE;
   builder.add({ type: 'title-set', author: command.by, title, ...(archived && { archived }) });
+  return DONE;
+}
+
+/** The cost of a title that comes too late is recorded with the title that stays. */
+export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title-written'>): Reply {
+  const { title: current, archived } = builder.state;
+  if (current === null) return DONE;
+  const title = current === command.instead ? command.title : current;
+  const { usage, model } = command;
+  const more = { ...(usage && { usage }), ...(model !== undefined && { model }) };
+  builder.add({
+    ...{ type: 'title-set', author: SYSTEM_AUTHOR, title, writtenBy: 'model', ...more },
+    ...(archived && { archived }),
+  });
   return DONE;
 }
 

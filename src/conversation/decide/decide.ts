@@ -1,7 +1,17 @@
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
 import type { Command, Decision, Reply } from './command.ts';
-import { changeTeam, dismiss, hire, label, resume, setMode, setPhase, stop } from './controls.ts';
+import {
+  changeTeam,
+  dismiss,
+  hire,
+  label,
+  resume,
+  setMode,
+  setPhase,
+  stop,
+  titleWritten,
+} from './controls.ts';
 import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
@@ -42,6 +52,8 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return report(reduceView(builder, command));
     case 'tool-finished':
       return report(toolFinished(builder, command));
+    case 'title-written':
+      return titleWritten(builder, command);
     case 'label':
       return label(builder, command);
     case 'set-phase':

@@ -405,6 +405,10 @@ const fields = {
     ...commonFields,
     type: z.literal('title-set'),
     title: z.string(),
+    /** A model wrote it (`titleModel`); absent: a person, or the first words of the first message. */
+    writtenBy: z.literal('model').optional(),
+    usage: usageSchema.optional(),
+    model: z.string().optional(),
     /** Lists show it among the archived ones; absent: they show it among the others. */
     archived: z.literal(true).optional(),
   },

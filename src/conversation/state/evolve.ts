@@ -96,7 +96,12 @@ function applyRunEnded(next: Next, entry: EntryOf<'run-ended'>): void {
   if (floorAfter(next, entry) !== next) addSetting(next, entry.index, next.mode, null);
 }
 
-function applyTitleSet(next: Next, { title, archived }: EntryOf<'title-set'>): void {
+function applyTitleSet(next: Next, entry: EntryOf<'title-set'>): void {
+  const { title, archived } = entry;
+  if (entry.writtenBy === 'model') {
+    addUsage(next, entry);
+    next.spent = spentWith(next.spent, entry.author.id, entry);
+  }
   next.title = title;
   next.archived = archived === true;
 }

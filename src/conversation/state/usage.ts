@@ -3,7 +3,7 @@ import { splitFailedAnswer } from '../log/model-failure.ts';
 
 /** Total usage of model calls. A cost is known where a price is configured and the provider reports usage. */
 export interface Used {
-  /** Calls with an entry: answers, failures, and summaries written by a model. */
+  /** Calls with an entry: answers, failures, and summaries and titles written by a model. */
   readonly calls: number;
   readonly inputTokens: number;
   /** The part of `inputTokens` that the provider had cached. */
@@ -31,7 +31,8 @@ export const NOTHING_USED: Used = {
 };
 
 /** True for the entry of a model call; an imported answer, or one refused before it was sent, is none. */
-function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> {
+function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> | EntryOf<'title-set'> {
+  if (entry.type === 'title-set') return entry.writtenBy === 'model';
   if (entry.type === 'summary') return entry.usage !== undefined || entry.writtenBy === 'model';
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.author.kind !== 'agent') return false;
   return entry.usage !== undefined || Boolean(entry.requestHash);
@@ -80,7 +81,7 @@ function isUnpriced(entry: Entry): boolean {
 /** Adds to the totals of a conversation, which count no calls. */
 export function addUsage(
   total: { tokens: number; usd: number; unpricedCalls: number },
-  entry: MessageEntry | EntryOf<'summary'>,
+  entry: MessageEntry | EntryOf<'summary'> | EntryOf<'title-set'>,
 ): void {
   if (isUnpriced(entry)) total.unpricedCalls += 1;
   if (!entry.usage) return;

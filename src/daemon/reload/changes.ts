@@ -18,6 +18,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   scripts: { key: 'models.*.script' },
   phases: { key: 'phases' },
   context: { key: 'context' },
+  titleModel: { key: 'titleModel' },
   limits: { key: 'limits' },
   retry: { key: 'retry' },
   tools: { key: 'tools, mcpServers, tools/*.ts' },

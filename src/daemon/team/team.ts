@@ -81,6 +81,8 @@ export interface Team {
   /** How long a call waits for an approval; null: without limit. */
   readonly approvalExpiryMs: number | null;
   readonly limits: RunLimits;
+  /** Writes titles; null: the first words of the first message are the title. */
+  readonly titler: Summariser | null;
   readonly publishers: PublishersConfig;
   readonly models: ConfiguredModels;
   /** The team in a conversation. */
@@ -217,6 +219,7 @@ function teamWith(
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
+    titler: namedModel(config, config.titleModel, TITLE_MS, models),
     publishers: config.publishers,
     models: {
       names: Object.keys(config.models),
@@ -304,10 +307,23 @@ export function summariserOf(
   agent: AgentConfig,
   models: ReadonlyMap<string, Model>,
 ): Summariser | null {
-  const { summaryModel: name, summaryTimeoutMs: timeoutMs } = agent.context;
+  const { summaryModel, summaryTimeoutMs } = agent.context;
+  return namedModel(config, summaryModel, summaryTimeoutMs, models);
+}
+
+/** Time limit of a title. */
+const TITLE_MS = 30_000;
+
+function namedModel(
+  config: Config,
+  name: string | null,
+  timeoutMs: number,
+  models: ReadonlyMap<string, Model>,
+): Summariser | null {
   const model = name === null ? undefined : models.get(name);
-  if (name === null || !model) return null;
-  return { model, profile: modelProfile(name, config.models[name]), timeoutMs };
+  return name === null || !model
+    ? null
+    : { model, profile: modelProfile(name, config.models[name]), timeoutMs };
 }
 
 function formOf(model: ModelConfig): WireForm {

@@ -95,6 +95,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   answer: 'table',
   'expire-approval': 'table',
   label: 'other',
+  'title-written': 'other',
   'set-phase': 'other',
   'set-mode': 'other',
   seed: 'other',

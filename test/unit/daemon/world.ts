@@ -163,6 +163,7 @@ export function createWorld(options: WorldOptions = {}) {
   const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const team: Team = {
     sources,
+    titler: null,
     agents,
     rules: {
       roster,

@@ -5,10 +5,19 @@ import {
   type Prose,
   type Retry,
   reductionEntry,
+  type SummariseContext,
+  type Summariser,
   summarise,
+  writeTitle,
 } from '../../../agents/index.ts';
 import type { LiveChunk } from '../../../bus/index.ts';
-import { type Command, type Effect, type Entry, wireCallId } from '../../../conversation/index.ts';
+import {
+  type Command,
+  type Effect,
+  type Entry,
+  SYSTEM_AUTHOR,
+  wireCallId,
+} from '../../../conversation/index.ts';
 import {
   type Clock,
   type LinkedAbort,
@@ -169,6 +178,28 @@ export class Effects {
       { conversation: this.#conversation, agent, model: summariser?.profile.name, reason },
       'the summary model returned no summary; an extract replaces it',
     );
+  }
+
+  /** Beside the turns, once: without a title, that of the first words stays. */
+  writeTitle(instead: string, titler: Summariser, allows: SummariseContext['allows']): void {
+    const [daemon, conversation] = [this.#daemon, this.#conversation];
+    const call = { conversation, agent: SYSTEM_AUTHOR.id, turnId: `title-${conversation}` };
+    const title = async () => {
+      const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, {
+        ...{ retry: { ...daemon.team.retry, attempts: 1 }, signal: daemon.shutdown, random: Math.random },
+        ...{ elapsed: daemon.elapsed, timers: daemon.timers, allows },
+        onCallEnded: (outcome) =>
+          daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
+      });
+      if (failure !== undefined)
+        daemon.log.warn(
+          { conversation, model: titler.profile.name, reason: failure },
+          'the title model returned no title; the first words of the conversation are its title',
+        );
+      if (text !== null || written.usage)
+        this.#report({ type: 'title-written', instead, title: text ?? instead, ...written });
+    };
+    this.#track(title());
   }
 
   /** Within the remaining time of the turn and the limits of the conversation (L15). */

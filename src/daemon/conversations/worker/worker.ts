@@ -1,4 +1,4 @@
-import type { Model } from '../../../agents/index.ts';
+import { type Model, overBudget, type Reservation } from '../../../agents/index.ts';
 import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
   type Command,
@@ -8,6 +8,7 @@ import {
   missingForRun,
   pendingApprovals,
   type Reply,
+  usedFor,
 } from '../../../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
@@ -280,6 +281,7 @@ export class ConversationWorker {
       this.watchApprovals();
       if (this.#lifecycle === 'open')
         for (const effect of effects) this.#effects.start(effect, prepared.get(effect)?.call);
+      this.#writeTitle(entries);
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
     } catch (error) {
@@ -292,6 +294,18 @@ export class ConversationWorker {
     } finally {
       this.#owner.claimEnded();
     }
+  }
+
+  /** The first answer gave the conversation its title: a model may write a better one. */
+  #writeTitle(entries: readonly Entry[]): void {
+    const { titler, limits } = this.#daemon.team;
+    const first = entries.find((entry) => entry.type === 'title-set' && entry.author.kind === 'system');
+    if (!titler || first?.type !== 'title-set' || first.writtenBy || first.copiedFrom) return;
+    if (this.#lifecycle !== 'open') return;
+    const { tokens: usedTokens, usd: usedUsd } = usedFor(this.state, first.author.id);
+    const allows = (reservation: Reservation) =>
+      overBudget({ ...limits, usedTokens, usedUsd }, [reservation]) === null;
+    this.#effects.writeTitle(first.title, titler, allows);
   }
 
   /** WORKER-4: another daemon has claimed the conversation, or deleted it. */
