@@ -1,4 +1,5 @@
 import type { DialectName } from '../agents/dialect-port.ts';
+import { MessagesDecoder } from './anthropic/decode.ts';
 import { ChatDecoder } from './chat/decode.ts';
 import type { Decoder } from './reader.ts';
 
@@ -15,4 +16,11 @@ export interface Protocol {
 
 export const PROTOCOLS: Readonly<Record<DialectName, Protocol>> = {
   chat: { path: '/chat/completions', decoder: () => new ChatDecoder() },
+  anthropic: {
+    path: '/messages',
+    keyHeader: 'x-api-key',
+    // Interleaved thinking has an effect only with a thinking budget and tools.
+    headers: { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'interleaved-thinking-2025-05-14' },
+    decoder: () => new MessagesDecoder(),
+  },
 };

@@ -1,5 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../agents/model-port.ts';
+import { cutBy, finishReasonOf } from '../conversation/index.ts';
 import { isRecord, type JsonRecord, parseJson, wellFormed } from '../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
 
@@ -120,6 +121,34 @@ function takeDocument(answer: Decoder, text: string): ModelDelta[] {
 /** An answer that cannot be read. A broken stream may be whole next time. */
 export function unreadable(code: 'STREAM_BROKEN' | 'INVALID_RESPONSE', message: string): Fault {
   return { code, message, retryable: code === 'STREAM_BROKEN' };
+}
+
+/** How an answer ended. */
+export interface Ending {
+  readonly state: 'growing' | 'done' | 'cut';
+  /** Of the provider; empty: it gave none. */
+  readonly finishReason: string;
+  readonly isEmpty: boolean;
+}
+
+/** ANSWER-READER-3. Null: it is an answer. An empty one that was cut for a reason is the turn's failure. */
+export function brokenEnding({ state, finishReason, isEmpty }: Ending): Fault | null {
+  const broken = (code: string, message: string): Fault => ({ code, message, retryable: true });
+  if (finishReason === '' && (state !== 'done' || isEmpty)) {
+    const message = isEmpty
+      ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
+      : 'The provider ended its answer early. Post “continue” to get the rest.';
+    return broken('STREAM_BROKEN', message);
+  }
+  if (!isEmpty || cutBy(finishReasonOf(finishReason))) return null;
+  return state === 'cut'
+    ? broken('STREAM_BROKEN', 'The provider did not send its answer to the end. Try again.')
+    : broken('EMPTY_ANSWER', 'The answer of the model is empty. Try again, or choose another model.');
+}
+
+/** Empty: none. */
+export function endingReason({ state, finishReason }: Omit<Ending, 'isEmpty'>): string {
+  return state === 'cut' && !cutBy(finishReasonOf(finishReason)) ? 'interrupted' : finishReason;
 }
 
 /** Text and reasoning as they grow (ANSWER-READER-5). */

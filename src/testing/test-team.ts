@@ -315,9 +315,9 @@ async function load({ config, workingDirectory, env }: ConfigurationOptions): Pr
 /** Long enough for a token. Not a secret: no provider and no server is called. */
 const PLACEHOLDER = 'placeholder-of-parleyd-testing-for-';
 
-/** A value for each variable that the files name, and for the key of the default model. */
+/** A value for each variable that the files name, and for the keys of providers. */
 async function placeholders(directory: string): Promise<Record<string, string>> {
-  const names = new Set(['OPENAI_API_KEY']);
+  const names = new Set(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY']);
   for (const folder of [directory, join(directory, 'agents')]) {
     for (const file of await readdir(folder).catch(() => [])) {
       if (!/\.(ya?ml|md)$/.test(file)) continue;

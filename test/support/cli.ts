@@ -42,7 +42,7 @@ const PATIENCE_MS = 45_000;
  */
 export function strangersEnvironment(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(
-    ([name]) => !/^(PARLEY_|OPENAI_|NATS_(?!BIN$)|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
+    ([name]) => !/^(PARLEY_|OPENAI_|ANTHROPIC_|NATS_(?!BIN$)|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
   );
   return { ...Object.fromEntries(entries), NO_COLOR: '1' };
 }

@@ -210,14 +210,6 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
     messageFields(),
     roles('developer', 'user', 'assistant', 'tool'),
   ],
-  anthropic: [
-    ...CLASSIC,
-    messageFields(),
-    systemFirstOnly,
-    nothingEmpty,
-    lastIs('user', 'tool'),
-    noNeighboursOfOneRole,
-  ],
   gemini: [
     ...COMMON,
     fields(...OPENAI_FIELDS, 'max_tokens'),

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { type KeyPath, type Problems, show } from '../problems.ts';
 import type {
   AgentConfig,
+  AgentParameters,
   ModelConfig,
   PriceConfig,
   RequestParameters,
@@ -14,13 +15,15 @@ import {
   DEFAULT_FIRST_TOKEN_SECONDS,
   DEFAULT_IDLE_SECONDS,
   DEFAULT_MAX_OUTPUT_TOKENS,
+  foreignParameters,
   type ModelFile,
   modelFileSchema,
   PROVIDERS,
   type ProviderName,
+  providerOf,
 } from '../schema/model-file.ts';
 import { type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
-import { resolveProfile } from '../schema/profiles.ts';
+import { type ProfileKeys, resolveProfile } from '../schema/profiles.ts';
 import type { LimitsConfig } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
 import { type Environment, variable } from '../schema/setting-sources.ts';
@@ -61,6 +64,10 @@ export async function resolveModels(
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
     checkOutput(config, name, input, problems);
+    for (const { key, seen, expected } of unfitParameters(config)) {
+      const path = ['models', name, key];
+      if (!input.isReported(path)) problems.add({ source: input.locate(path), key: path, seen, expected });
+    }
     models.push([name, config]);
   }
   return Object.fromEntries(models);
@@ -89,7 +96,7 @@ function waitsForKey(name: string, model: ModelFile, { env }: ModelsInput, probl
   return true;
 }
 
-function common(model: ModelFile, name: string, baseURL: string | null) {
+function common(model: ModelFile, name: string, baseURL: string | null, settings: ProfileKeys = {}) {
   const catalog = knownModel(model.model ?? name, baseURL);
   const contextTokens = model.contextTokens ?? catalog?.contextTokens ?? DEFAULT_CONTEXT_TOKENS;
   const small = Math.max(1, Math.floor(contextTokens / 4));
@@ -101,7 +108,7 @@ function common(model: ModelFile, name: string, baseURL: string | null) {
     ...(price === undefined ? {} : { price: resolvedPrice(price) }),
     parameters: resolveParameters(model),
     session: sessionOf(model.session),
-    profile: resolveProfile(model.profile, model, baseURL),
+    profile: resolveProfile(model.profile, { ...settings, ...model }, baseURL),
   };
 }
 
@@ -149,8 +156,15 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
 }
 
 function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
-  const provider = model.provider === undefined || model.provider === 'scripted' ? 'openai' : model.provider;
-  const { keyVariable, baseURL: usual, dialect, model: usualModel } = PROVIDERS[provider];
+  const named = providerOf(model);
+  const provider = named === 'scripted' ? 'openai' : named;
+  const {
+    keyVariable,
+    baseURL: usual,
+    dialect,
+    model: usualModel,
+    settings: ofProvider,
+  } = PROVIDERS[provider];
   const baseURL = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
   const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
   const apiKey = model.apiKey ?? inherited;
@@ -165,11 +179,11 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
       source: input.locate(path),
       key: path,
       expected: `a key for ${usual}`,
-      hint: `set ${keyVariable}, name another endpoint (baseURL), or use provider: scripted to work offline`,
+      hint: `${model.baseURL === undefined ? `set ${keyVariable}` : `write apiKey: \${${keyVariable}}`}, name another endpoint (baseURL), or use provider: scripted to work offline`,
     });
   }
-  const settings = common(model, usualModel, baseURL);
-  const { idleSeconds = DEFAULT_IDLE_SECONDS } = model;
+  const settings = common(model, usualModel, baseURL, ofProvider);
+  const { idleSeconds = DEFAULT_IDLE_SECONDS, cache = '5m' } = model;
   const { firstTokenSeconds = settings.profile.stream ? DEFAULT_FIRST_TOKEN_SECONDS : null } = model;
   return {
     provider,
@@ -178,6 +192,7 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
     apiKey: apiKey === undefined ? null : new Secret(apiKey),
     firstTokenMs: firstTokenSeconds === null ? null : firstTokenSeconds * 1_000,
     idleMs: idleSeconds * 1_000,
+    ...(provider === 'anthropic' && cache !== 'off' ? { cacheTtl: cache } : {}),
     ...settings,
   };
 }
@@ -248,6 +263,37 @@ function checkPrice({ provider, price }: ModelConfig, name: string, input: Model
   });
 }
 
+/** Values that the provider refuses; `own`: parameters of an agent that override the model's. */
+function unfitParameters(
+  { provider, parameters, maxOutputTokens: longest }: ModelConfig,
+  own: AgentParameters = {},
+): readonly { readonly key: string; readonly seen: string; readonly expected: string }[] {
+  if (provider !== 'anthropic') return [];
+  const { temperature, reasoningEffort, reasoningTokens, topP } = { ...parameters, ...own };
+  const maxOutputTokens = own.maxOutputTokens ?? longest;
+  const thinks = reasoningTokens !== undefined || (reasoningEffort ?? 'none') !== 'none';
+  const faults: [key: string, seen: unknown, isUnfit: boolean, expected: string][] = [
+    ['temperature', temperature, (temperature ?? 0) > 1, `0 to 1 for provider ${provider}`],
+    ['temperature', temperature, thinks && (temperature ?? 1) !== 1, '1, or none, for a model that reasons'],
+    ['topP', topP, thinks && (topP ?? 1) < 0.95, 'at least 0.95 for a model that reasons'],
+    [
+      'reasoningEffort',
+      reasoningEffort,
+      reasoningEffort === 'minimal',
+      `none, or low to max, for provider ${provider}`,
+    ],
+    [
+      'reasoningTokens',
+      reasoningTokens,
+      (reasoningTokens ?? 0) >= maxOutputTokens,
+      `less than maxOutputTokens (${maxOutputTokens})`,
+    ],
+  ];
+  return faults.flatMap(([key, value, isUnfit, expected]) =>
+    isUnfit ? [{ key, seen: String(value), expected }] : [],
+  );
+}
+
 /** The given parameters, names of headers in lower case, values of headers hidden (PARAMETERS-2). */
 export function resolveParameters(given: ParameterKeys): RequestParameters {
   const names = Object.keys(parameterKeys) as (keyof ParameterKeys)[];
@@ -284,6 +330,19 @@ export function checkAgentParameters(
     }
   }
   if (!model) return;
+  if (config.runtime === 'local') {
+    for (const key of foreignParameters(model.provider).filter((one) => one in parameters))
+      refuse(
+        [key],
+        'a value',
+        `none for the model ${config.model}: provider ${model.provider} has no ${key}`,
+      );
+    const own = Object.keys(parameters);
+    for (const { key, seen, expected } of unfitParameters(model).length > 0
+      ? []
+      : unfitParameters(model, parameters))
+      refuse([own.includes(key) ? key : (own[0] ?? key)], `${key}: ${seen}`, `${key}: ${expected}`);
+  }
   const { maxOutputTokens: longest } = parameters;
   if (longest !== undefined && longest >= model.contextTokens) {
     const expected = `less than contextTokens of the model ${config.model} (${model.contextTokens})`;

@@ -62,6 +62,8 @@ interface HttpModelConfig extends AnyModelConfig {
   readonly firstTokenMs: number | null;
   /** Between two parts of an answer. */
   readonly idleMs: number;
+  /** How long its provider keeps what it caches; absent: it is not asked to. */
+  readonly cacheTtl?: '5m' | '1h';
 }
 
 interface ScriptedModelConfig extends AnyModelConfig {

@@ -18,10 +18,39 @@ export const PROVIDERS = {
     keyVariable: 'OPENAI_API_KEY',
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
+    settings: {},
+  },
+  anthropic: {
+    dialect: 'anthropic',
+    says: "Anthropic's Messages API",
+    baseURL: 'https://api.anthropic.com/v1',
+    keyVariable: 'ANTHROPIC_API_KEY',
+    urlVariable: 'ANTHROPIC_BASE_URL',
+    model: 'claude-sonnet-4-5',
+    settings: { otherAgentsAs: 'user', sendReasoning: 'always' },
   },
 } as const;
 export type ProviderName = keyof typeof PROVIDERS;
 const PROVIDER_NAMES = Object.keys(PROVIDERS) as [ProviderName, ...ProviderName[]];
+
+/** The defaults of a key, for its description. */
+function byProvider(value: (row: (typeof PROVIDERS)[ProviderName]) => string): string {
+  const values = new Set(PROVIDER_NAMES.map((name) => value(PROVIDERS[name])));
+  return `by provider: ${[...values].join('; ')}`;
+}
+
+/** Who speaks at an endpoint without `provider`. */
+export function providerOf({
+  provider,
+  baseURL = '',
+}: {
+  readonly provider?: ProviderName | 'scripted' | undefined;
+  readonly baseURL?: string | undefined;
+}): ProviderName | 'scripted' {
+  if (provider !== undefined) return provider;
+  const host = URL.canParse(baseURL) ? new URL(baseURL).host : '';
+  return host === new URL(PROVIDERS.anthropic.baseURL).host ? 'anthropic' : 'openai';
+}
 
 const price = z
   .strictObject({
@@ -56,7 +85,7 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the provider: as header or as field (default: not sent)");
 
-/** Keys of models behind HTTP, of the protocol `openai` alone, and of `scripted` alone. */
+/** Keys of models behind HTTP, those of the protocol `openai` and of `anthropic`, and of `scripted` alone. */
 const HTTP_KEYS = [
   'baseURL',
   'apiKey',
@@ -67,17 +96,32 @@ const HTTP_KEYS = [
 ] as const;
 const OPENAI_KEYS = [
   'profile',
+  'seed',
   ...(Object.keys(profileKeys) as (keyof typeof profileKeys)[]).filter((key) => key !== 'otherAgentsAs'),
 ] as const;
+const ANTHROPIC_KEYS = ['cache', 'reasoningTokens'] as const;
+/** Of `openai`, and of `anthropic` as well. */
+const SHARED_KEYS: ReadonlySet<string> = new Set(['strictTools', 'stream']);
 
 /** The keys that a provider does not have, with who has them. */
 function foreignKeys(provider: ProviderName | 'scripted') {
   const of = <Key extends string>(keys: readonly Key[], owner: string) => keys.map((key) => ({ key, owner }));
-  if (provider === 'scripted') return of([...HTTP_KEYS, ...OPENAI_KEYS], 'openai');
+  if (provider === 'scripted')
+    return [...of([...HTTP_KEYS, ...OPENAI_KEYS], 'openai'), ...of(ANTHROPIC_KEYS, 'anthropic')];
+  const isShared = (key: string) => provider === 'anthropic' && SHARED_KEYS.has(key);
   return [
     ...of(['script'] as const, 'scripted'),
-    ...(provider === 'openai' ? [] : of(OPENAI_KEYS, 'openai')),
+    ...(provider === 'openai'
+      ? []
+      : of([...OPENAI_KEYS.filter((key) => !isShared(key)), 'otherAgentsAs'], 'openai')),
+    ...(provider === 'anthropic' ? [] : of(ANTHROPIC_KEYS, 'anthropic')),
   ];
+}
+
+/** Parameters that a provider does not have: of an agent, as the model's own keys are checked with its other ones. */
+export function foreignParameters(provider: ProviderName | 'scripted'): readonly string[] {
+  const keys: readonly string[] = foreignKeys(provider).map(({ key }) => key);
+  return provider === 'scripted' ? [] : Object.keys(parameterKeys).filter((key) => keys.includes(key));
 }
 
 const PROVIDER_CHOICE = [...PROVIDER_NAMES, 'scripted'] as const;
@@ -100,20 +144,20 @@ export const modelFileSchema = z
       )
       .optional()
       .describe(
-        'URL of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
+        `URL of the endpoint, with its version (default ${byProvider(({ urlVariable, baseURL }) => `${urlVariable}, else ${baseURL}`)})`,
       ),
     apiKey: z
       .string()
       .min(1)
       .optional()
       .describe(
-        `By reference to a variable: \${OPENAI_API_KEY} (default: OPENAI_API_KEY if baseURL is not set, else none)`,
+        `By reference to a variable: \${OPENAI_API_KEY} (default: none with a baseURL, else ${byProvider(({ keyVariable }) => keyVariable)})`,
       ),
     model: z
       .string()
       .min(1)
       .optional()
-      .describe(`Name of the model at the provider (default: ${PROVIDERS.openai.model})`),
+      .describe(`Name of the model at the provider (default ${byProvider(({ model }) => model)})`),
     script: z
       .string()
       .min(1)
@@ -145,6 +189,10 @@ export const modelFileSchema = z
       .enum(PRESET_NAMES)
       .optional()
       .describe('Preset for the provider (default: by the host of baseURL, else compatible)'),
+    cache: z
+      .enum(['5m', '1h', 'off'])
+      .optional()
+      .describe('How long anthropic keeps what it caches of a request; off: it caches nothing (default: 5m)'),
     ...parameterKeys,
     ...profileKeys,
     price: price.optional(),
@@ -153,7 +201,7 @@ export const modelFileSchema = z
   .superRefine((model, context) => {
     // MODELS-3: a script is for the time without a key.
     const chosenBy = (['provider', 'baseURL', 'apiKey'] as const).find((key) => model[key] !== undefined);
-    const { provider = 'openai' } = model;
+    const provider = providerOf(model);
     for (const { key, owner } of chosenBy ? foreignKeys(provider) : []) {
       if (model[key] === undefined) continue;
       const message = `nothing: provider ${provider} has no ${key} (${owner} has); remove ${key}, or ${chosenBy}`;

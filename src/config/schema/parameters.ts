@@ -35,6 +35,7 @@ const USED_FIELDS: readonly string[] = [
   'parallel_tool_calls',
   'stream',
   'stream_options',
+  'system',
   'tool_choice',
   'tools',
 ];
@@ -85,7 +86,16 @@ export const parameterKeys = {
   reasoningEffort: z
     .enum(EFFORTS)
     .optional()
-    .describe('How long the model reasons, sent as reasoning_effort (default: not sent)'),
+    .describe(
+      'How long the model reasons, sent as reasoning_effort; to anthropic as output_config.effort (default: not sent)',
+    ),
+  reasoningTokens: z
+    .int()
+    .min(1_024)
+    .optional()
+    .describe(
+      'Only anthropic: tokens for reasoning, part of maxOutputTokens, sent as thinking.budget_tokens (default: not sent)',
+    ),
   stop: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(16)])
     .optional()

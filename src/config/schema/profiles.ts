@@ -52,7 +52,7 @@ export const profileKeys = {
   streamUsage: yesOrNo('false: stream_options is not sent'),
 };
 
-type ProfileKeys = { readonly [K in keyof typeof profileKeys]?: z.infer<(typeof profileKeys)[K]> };
+export type ProfileKeys = { readonly [K in keyof typeof profileKeys]?: z.infer<(typeof profileKeys)[K]> };
 
 export type ProfileSettings = { readonly [K in keyof ProfileKeys]-?: NonNullable<ProfileKeys[K]> };
 
@@ -82,7 +82,6 @@ const BY_TEMPLATE: ProfileSettings = {
 export const PRESETS = {
   compatible: COMPATIBLE,
   openai: { ...COMPATIBLE, instructionsAs: 'developer', outputLimit: 'max_completion_tokens' },
-  anthropic: { ...COMPATIBLE, otherAgentsAs: 'user', mergeMessages: true, emptyAnswers: 'left-out' },
   gemini: {
     ...COMPATIBLE,
     otherAgentsAs: 'user',
@@ -113,7 +112,6 @@ export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]
 
 const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
   'api.openai.com': 'openai',
-  'api.anthropic.com': 'anthropic',
   'generativelanguage.googleapis.com': 'gemini',
   'api.mistral.ai': 'mistral',
   'api.deepseek.com': 'deepseek',

@@ -3,6 +3,7 @@ import { PACKAGE } from '../../kernel/index.ts';
 import { withDotenv } from '../files/dotenv.ts';
 import { type Problem, Problems, show } from '../problems.ts';
 import type { HttpFile } from './http-file.ts';
+import { PROVIDERS } from './model-file.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
 import type { TelemetryFile } from './schema.ts';
 import { Secret } from './secret.ts';
@@ -89,7 +90,7 @@ export const FAULT_VARIABLES = {
 export const IGNORED_IN_FILES: readonly string[] = [
   CONFIG_VARIABLE,
   NATS_BINARY_VARIABLE,
-  'OPENAI_BASE_URL',
+  ...Object.values(PROVIDERS).map(({ urlVariable }) => urlVariable),
   ...Object.values(FAULT_VARIABLES),
 ];
 

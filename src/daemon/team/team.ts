@@ -333,5 +333,10 @@ function formOf(model: ModelConfig): WireForm {
   const { dialect } = model;
   const form = { dialect, ...given, afterResults, unsignedCalls };
   if (model.provider === 'scripted') return form;
-  return { ...form, boundTo: `${dialect} ${new URL(model.baseURL).host} ${model.model}` };
+  const { cacheTtl } = model;
+  return {
+    ...form,
+    ...(cacheTtl && { cacheTtl }),
+    boundTo: `${dialect} ${new URL(model.baseURL).host} ${model.model}`,
+  };
 }

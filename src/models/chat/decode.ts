@@ -1,8 +1,17 @@
 import type { Block, ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
-import { cutBy, finishReasonOf, type Usage } from '../../conversation/index.ts';
+import { finishReasonOf, type Usage } from '../../conversation/index.ts';
 import { isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody } from '../faults.ts';
-import { type Decoder, GrowingText, isCount, type ReadingResult, unreadable } from '../reader.ts';
+import {
+  brokenEnding,
+  type Decoder,
+  type Ending,
+  endingReason,
+  GrowingText,
+  isCount,
+  type ReadingResult,
+  unreadable,
+} from '../reader.ts';
 import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 import { type AssembledCall, createToolCallAssembler } from './tool-calls.ts';
 
@@ -85,11 +94,9 @@ export class ChatDecoder implements Decoder {
   result(isCut: boolean): ReadingResult {
     if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
     if (this.#state === 'growing' && isCut) this.#state = 'cut';
-    const broken = this.#brokenBy();
-    if (broken !== null) {
-      const [code, message] = broken;
-      return { kind: 'broken', fault: { code, message, retryable: true } };
-    }
+    const ending = { state: this.#state, finishReason: this.#finishReason, isEmpty: this.#isEmpty() };
+    const fault = this.#brokenBy(ending);
+    if (fault !== null) return { kind: 'broken', fault };
     const { text, reasoning } = this.#grown;
     const calls = this.#calls.calls();
     const blocks = this.#blocks(calls);
@@ -99,7 +106,7 @@ export class ChatDecoder implements Decoder {
       toolCalls: calls.map(({ opaque: _, ...call }) => call),
       ...(this.#usage === undefined ? {} : { usage: this.#usage }),
       ...(this.#model === '' ? {} : { model: this.#model }),
-      ...this.#finishReasonField(),
+      ...this.#finishReasonField(ending),
       ...(blocks.length === 0 ? {} : { blocks }),
     };
     return { kind: 'whole', answer };
@@ -115,30 +122,21 @@ export class ChatDecoder implements Decoder {
     ];
   }
 
-  /** Code and message (ANSWER-READER-3); null: it is an answer. An empty one that was cut for a reason is the turn's failure. */
-  #brokenBy(): readonly [code: string, message: string] | null {
+  /** Null: it is an answer. */
+  #brokenBy(ending: Ending): Fault | null {
     const reason = finishReasonOf(this.#finishReason) ?? '';
     const known = BROKEN_BY[reason.toLowerCase().replace(/^.*: */, '')];
-    if (known) return [known[0], `${known[1]} (${reason}). Try again, or choose another model.`];
-    if (!this.isFinished() && (this.#state !== 'done' || this.#isEmpty())) {
-      const message = this.#isEmpty()
-        ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
-        : 'The provider ended its answer early. Post “continue” to get the rest.';
-      return ['STREAM_BROKEN', message];
-    }
-    if (!this.#isEmpty() || cutBy(reason)) return null;
-    return this.#state === 'cut'
-      ? ['STREAM_BROKEN', 'The provider did not send its answer to the end. Try again.']
-      : ['EMPTY_ANSWER', 'The answer of the model is empty. Try again, or choose another model.'];
+    if (!known) return brokenEnding(ending);
+    const [code, what] = known;
+    return { code, message: `${what} (${reason}). Try again, or choose another model.`, retryable: true };
   }
 
   /** Providers report a refusal with the reason `stop`. */
-  #finishReasonField(): Pick<ModelAnswer, 'finishReason'> {
-    if (this.#state === 'cut' && !cutBy(finishReasonOf(this.#finishReason)))
-      return { finishReason: 'interrupted' };
-    const isStop = this.#finishReason === '' || this.#finishReason === 'stop';
+  #finishReasonField(ending: Ending): Pick<ModelAnswer, 'finishReason'> {
+    const reason = endingReason(ending);
+    const isStop = reason === '' || reason === 'stop';
     if (this.#isRefusal && isStop) return { finishReason: 'refusal' };
-    return this.#finishReason === '' ? {} : { finishReason: this.#finishReason };
+    return reason === '' ? {} : { finishReason: reason };
   }
 
   #isEmpty(): boolean {

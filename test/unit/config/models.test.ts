@@ -145,8 +145,26 @@ describe('a model', () => {
   });
 
   it.each([
-    ['provider: opnai', 'models.default.provider', 'one of openai, scripted'],
-    ['provider: anthropic', 'models.default.provider', 'reach other vendors by their endpoint'],
+    ['provider: opnai', 'models.default.provider', 'one of openai, anthropic, scripted'],
+    ['provider: gemini', 'models.default.provider', 'reach other vendors by their endpoint'],
+    ['provider: anthropic', 'models.default.apiKey', 'set ANTHROPIC_API_KEY'],
+    ['baseURL: "https://api.anthropic.com/v1"', 'models.default.apiKey', 'write apiKey: $'],
+    ['provider: anthropic, apiKey: k, seed: 1', 'models.default.seed', 'provider anthropic has no seed'],
+    ['provider: anthropic, apiKey: k, profile: openai', 'models.default.profile', 'anthropic has no profile'],
+    ['provider: anthropic, apiKey: k, otherAgentsAs: system', 'otherAgentsAs', 'has no otherAgentsAs'],
+    ['baseURL: "https://api.anthropic.com/v1", apiKey: k, seed: 1', 'seed', 'provider anthropic has no seed'],
+    ['provider: anthropic, apiKey: k, temperature: 1.5', 'models.default.temperature', '0 to 1'],
+    ['provider: anthropic, apiKey: k, temperature: 0, reasoningEffort: low', 'temperature', '1, or none'],
+    [
+      'provider: anthropic, apiKey: k, topP: 0.5, reasoningTokens: 2000',
+      'models.default.topP',
+      'at least 0.95',
+    ],
+    ['provider: anthropic, apiKey: k, reasoningEffort: minimal', 'reasoningEffort', 'none, or low to max'],
+    ['provider: anthropic, apiKey: k, reasoningTokens: 4096', 'reasoningTokens', 'less than maxOutputTokens'],
+    ['provider: anthropic, apiKey: k, cache: 10m', 'models.default.cache', 'one of 5m, 1h, off'],
+    ['provider: openai, apiKey: k, cache: 5m', 'models.default.cache', 'openai has no cache (anthropic has)'],
+    ['apiKey: k, reasoningTokens: 2000', 'models.default.reasoningTokens', 'openai has no reasoningTokens'],
     ['provider: scripted, script: none.yaml', 'models.default.script', 'a file that exists'],
     ['provider: scripted, apiKey: x', 'models.default.apiKey', 'provider scripted has no apiKey'],
     ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'provider openai has no script'],
@@ -162,7 +180,7 @@ describe('a model', () => {
       'less than contextTokens',
     ],
     ['baseURL: "http://h", otherAgentsAs: tool', 'otherAgentsAs', 'one of system, user'],
-    ['baseURL: "http://h", profile: opnai', 'models.default.profile', 'one of compatible, openai, anthropic'],
+    ['baseURL: "http://h", profile: opnai', 'models.default.profile', 'one of compatible, openai, gemini'],
     ['provider: scripted, profile: mistral', 'models.default.profile', 'provider scripted has no profile'],
     ['provider: scripted, stream: false', 'models.default.stream', 'provider scripted has no stream'],
     ['provider: scripted, idleSeconds: 3', 'models.default.idleSeconds', 'scripted has no idleSeconds'],
@@ -285,7 +303,6 @@ describe('a profile', () => {
 
   it.each([
     ['https://api.openai.com/v1', 'openai'],
-    ['https://api.anthropic.com/v1/', 'anthropic'],
     ['https://api.mistral.ai/v1', 'mistral'],
     ['https://api.deepseek.com', 'deepseek'],
     ['https://api.moonshot.ai/v1', 'kimi'],

@@ -1,0 +1,262 @@
+import {
+  type CachePoints,
+  type Dialect,
+  type FormInput,
+  messageTokens,
+  type Opening,
+  ownBlocks,
+  type RequestSettings,
+  type Step,
+  type WireForm,
+  type WirePart,
+  wireArguments,
+  wireName,
+} from '../../agents/dialect-port.ts';
+import type { WireMessage, WireTool } from '../../agents/model-port.ts';
+import { type AnswerBlock, estimateTokens } from '../../conversation/index.ts';
+import { wellFormed } from '../../kernel/index.ts';
+
+/**
+ * Encodes messages of the view for Anthropic's Messages API.
+ *
+ * MESSAGES-1 Roles alternate, and the first is the user's: consecutive parts of one role share one message, as its content blocks.
+ * MESSAGES-2 No block is blank, and no answer ends with reasoning: the API refuses both.
+ * MESSAGES-3 Reasoning is sent only with its signature, unchanged and in its place, to the model that signed it.
+ * MESSAGES-4 At most four cache points, each on a block that the next request of the agent has, too.
+ */
+interface MessagesState {
+  /** Of the open message; null: there is none yet. */
+  readonly role: 'user' | 'assistant' | null;
+}
+
+export const anthropic: Dialect<MessagesState> = {
+  fields: fieldsOf,
+  begin({ fields, tools, prefix }: Opening, form) {
+    const point = cacheControl(form);
+    const body = {
+      ...fields,
+      ...(prefix.trim() === '' ? {} : { system: [{ type: 'text', text: wellFormed(prefix), ...point }] }),
+      ...(tools.length === 0
+        ? {}
+        : { tools: tools.map((tool, at) => toolOf(tool, tools[at + 1] ? {} : point)) }),
+    };
+    return { text: `${JSON.stringify(body).slice(0, -1)},"messages":[`, state: { role: null } };
+  },
+  take(state, input, form) {
+    if (input.kind === 'prefix') return { parts: [prefixPart(input)], state };
+    const said = input.message.role === 'assistant' ? answerOf(input, form) : wordsOf(input);
+    if (said.blocks.length === 0) return { parts: [], state };
+    const { role } = said;
+    if (state.role !== null || role === 'user') return stepOf([partOf(said, state.role)], role);
+    return stepOf([partOf(OPENING, null), partOf(said, 'user')], role);
+  },
+  end({ role }) {
+    return { parts: [], text: role === null ? ']}' : ']}]}' };
+  },
+  cachePoints,
+};
+
+function fieldsOf(settings: RequestSettings): Readonly<Record<string, unknown>> {
+  const { model, stream, maxOutputTokens, temperature, topP, stop } = settings;
+  return {
+    model,
+    max_tokens: maxOutputTokens,
+    stream,
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { top_p: topP }),
+    ...(stop === undefined ? {} : { stop_sequences: typeof stop === 'string' ? [stop] : stop }),
+    ...thinkingOf(settings),
+  };
+}
+
+/** A budget is the older form; without one the model decides how long it thinks, guided by the effort. */
+function thinkingOf({ reasoningTokens, reasoningEffort: effort }: RequestSettings) {
+  const budget = reasoningTokens && { thinking: { type: 'enabled', budget_tokens: reasoningTokens } };
+  if (effort === undefined) return budget;
+  if (effort === 'none') return { thinking: { type: 'disabled' } };
+  return { ...(budget ?? { thinking: { type: 'adaptive' } }), output_config: { effort } };
+}
+
+function toolOf({ function: { name, description, parameters, strict } }: WireTool, point: object) {
+  return { name, description, input_schema: parameters, ...(strict && { strict }), ...point };
+}
+
+function cacheControl({ cacheTtl: ttl }: WireForm) {
+  if (ttl === undefined) return {};
+  return { cache_control: { type: 'ephemeral', ...(ttl === '5m' ? {} : { ttl }) } };
+}
+
+/** A part before its place is known. */
+interface Said extends Pick<WirePart, 'kind' | 'entries' | 'message'> {
+  readonly role: 'user' | 'assistant';
+  readonly blocks: readonly SaidBlock[];
+  /** Besides what `message` contains. */
+  readonly opaqueTokens: number;
+}
+
+interface SaidBlock {
+  readonly type: 'text' | 'thinking' | 'tool_use' | 'tool_result' | 'opaque';
+  readonly json: string;
+}
+
+function stepOf(parts: readonly WirePart[], role: 'user' | 'assistant'): Step<MessagesState> {
+  return { parts, state: { role } };
+}
+
+const CACHEABLE: ReadonlySet<string> = new Set(['text', 'tool_use', 'tool_result']);
+/** They are in one turn only. */
+const PASSING: ReadonlySet<string> = new Set(['away-block', 'marker']);
+
+function partOf(
+  { role, blocks, opaqueTokens, kind, entries, message }: Said,
+  open: MessagesState['role'],
+): WirePart {
+  const before = open === role ? ',' : `${open === null ? '' : ']},'}{"role":"${role}","content":[`;
+  const mayCache = CACHEABLE.has(blocks.at(-1)?.type ?? '') && !PASSING.has(kind);
+  return {
+    ...{ kind, entries, message },
+    text: before + blocks.map(({ json }) => json).join(','),
+    tokens: messageTokens(message) + opaqueTokens,
+    blocks: blocks.length,
+    ...(mayCache ? { mayCache } : {}),
+  };
+}
+
+function prefixPart({ kind, entries, message: { content } }: FormInput): WirePart {
+  const message: WireMessage = { role: 'system', content: wellFormed(content ?? '') };
+  return { kind, entries, message, text: '', tokens: messageTokens(message) };
+}
+
+const BLANK = '(blank)';
+
+/** What the agent is shown: of people, other agents and the system, and results of its calls. */
+function wordsOf({ kind, entries, message: { role, content, tool_call_id: id } }: FormInput): Said {
+  const text = wellFormed(content ?? '');
+  const common = { kind, entries, role: 'user', opaqueTokens: 0 } as const;
+  if (role === 'tool' && id !== undefined) {
+    const json = JSON.stringify({
+      type: 'tool_result',
+      tool_use_id: id,
+      ...(text.trim() && { content: text }),
+    });
+    const message: WireMessage = { role, content: text, tool_call_id: id };
+    return { ...common, message, blocks: [{ type: 'tool_result', json }] };
+  }
+  return wordsFrom(common, text.trim() === '' ? BLANK : text);
+}
+
+function wordsFrom(common: Omit<Said, 'message' | 'blocks'>, text: string): Said {
+  const message: WireMessage = { role: 'user', content: text };
+  return { ...common, message, blocks: [{ type: 'text', json: JSON.stringify({ type: 'text', text }) }] };
+}
+
+/** Before an answer that nothing precedes (MESSAGES-1). */
+const OPENING = wordsFrom({ kind: 'bridge', entries: [], role: 'user', opaqueTokens: 0 }, 'Begin.');
+
+/** No blocks: the answer is left out. */
+function answerOf({ kind, entries, message }: FormInput, form: WireForm): Said {
+  const own = ownBlocks(message, form);
+  const all = own.flatMap((block) => sentBlock(block, message));
+  const blocks = all.slice(0, all.findLastIndex(({ type }) => type !== 'thinking') + 1); // MESSAGES-2
+  const thoughts = own
+    .map((block) => (block.type === 'reasoning' && block.opaque ? block.text : ''))
+    .join('');
+  const { content, tool_calls: calls } = message;
+  return {
+    ...{ kind, entries, role: 'assistant', blocks },
+    message: {
+      role: 'assistant',
+      content: content === null ? null : wellFormed(content),
+      ...(thoughts === '' ? {} : { reasoning_content: thoughts }),
+      ...(calls === undefined
+        ? {}
+        : {
+            tool_calls: calls.map((call) => ({
+              ...call,
+              function: {
+                name: wireName(call.function.name),
+                arguments: wireArguments(call.function.arguments),
+              },
+            })),
+          }),
+    },
+    opaqueTokens: own.reduce(
+      (sum, { opaque }) => sum + (opaque ? estimateTokens(JSON.stringify(opaque)) : 0),
+      0,
+    ),
+  };
+}
+
+function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message']): SaidBlock[] {
+  switch (block.type) {
+    case 'text': {
+      const { type } = block;
+      const text = wellFormed(block.text);
+      return text.trim() === '' ? [] : [{ type, json: JSON.stringify({ type, text }) }];
+    }
+    case 'reasoning': {
+      const signature = block.opaque?.signature;
+      if (typeof signature !== 'string') return [];
+      const type = 'thinking';
+      return [{ type, json: JSON.stringify({ type, thinking: block.text, signature }) }];
+    }
+    case 'call': {
+      const call = calls?.[block.position];
+      if (!call) return [];
+      const name = JSON.stringify(wireName(call.function.name));
+      const input = wireArguments(call.function.arguments); // as the model wrote it: JSON.stringify would change numbers
+      const json = `{"type":"tool_use","id":${JSON.stringify(call.id)},"name":${name},"input":${input}}`;
+      return [{ type: 'tool_use', json }];
+    }
+    case 'opaque': {
+      const type = block.opaque.type === 'redacted_thinking' ? 'thinking' : 'opaque';
+      return [{ type, json: JSON.stringify(block.opaque) }];
+    }
+    default:
+      return block satisfies never;
+  }
+}
+
+/** The provider finds what it has cached at most 20 blocks before a point; less, as the length of a trigger is not known here. */
+const LOOK_BACK = 16;
+
+/**
+ * Two points; `begin` sets those after the tools and the system prompt. The first: after the newest settled part, where the agent's
+ * next turn continues. The second: in a turn with steps, after the last of them, as the next request contains them. In a new turn,
+ * before the agent's last answers if the history grew so much since that the provider would not find the point that was there.
+ * Otherwise after the last reduction, in case the history after it was worded anew.
+ */
+function cachePoints(parts: readonly WirePart[], settled: number, form: WireForm): CachePoints {
+  const text = JSON.stringify(cacheControl(form)).replace(/^\{/, ',').slice(0, -1);
+  if (form.cacheTtl === undefined) return { at: [], text };
+  const newest = lastPoint(parts, settled);
+  const at = new Set([newest, secondPoint(parts, settled, newest)]);
+  return { at: [...at].filter((place) => place >= 0).sort((one, other) => one - other), text };
+}
+
+function secondPoint(parts: readonly WirePart[], settled: number, newest: number): number {
+  for (let at = settled; at < parts.length; at++)
+    if (parts[at]?.kind === 'turn') return lastPoint(parts, parts.length);
+  const answers = answersBefore(parts, newest);
+  let added = 0;
+  for (let at = answers; at <= newest; at++) added += parts[at]?.blocks ?? 0;
+  if (answers > 0 && added > LOOK_BACK) return lastPoint(parts, answers);
+  for (let at = newest; at >= 0; at--) if (parts[at]?.kind === 'summary') return at;
+  return -1;
+}
+
+/** Where the agent's last answers and their results begin; 0: it has given none. */
+function answersBefore(parts: readonly WirePart[], newest: number): number {
+  const isOwn = (at: number) => ['assistant', 'tool'].includes(parts[at]?.message.role ?? '');
+  let at = newest;
+  while (at > 0 && !isOwn(at)) at--;
+  while (at > 0 && isOwn(at - 1)) at--;
+  return at;
+}
+
+/** Before the place `end`; -1: there is none. */
+function lastPoint(parts: readonly WirePart[], end: number): number {
+  let at = end - 1;
+  while (at >= 0 && !parts[at]?.mayCache) at--;
+  return at;
+}
