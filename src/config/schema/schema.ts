@@ -151,14 +151,6 @@ export const configFileSchema = z.strictObject({
     .describe(
       'The agent that answers when no other rule decides (default: pm if it exists, else the first slug)',
     ),
-  titleModel: z
-    .string()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe(
-      'A key of models: the model that writes the title of a conversation after its first answer; null: the first words of its first message',
-    ),
   subjectPrefix: z
     .string()
     .regex(SUBJECT_PATTERN, 'letters, digits, _ and -, with dots between tokens')
@@ -171,6 +163,14 @@ export const configFileSchema = z.strictObject({
     .optional()
     .describe(
       'Models, by the name that agents use (default: gpt-5-mini if OPENAI_API_KEY is set, else the offline scripted model)',
+    ),
+  titleModel: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'A key of models: the model that writes the title of a conversation after its first answer; null: the first words of its first message',
     ),
   context: context
     .prefault({})
