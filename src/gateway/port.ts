@@ -64,7 +64,7 @@ export interface GatewayOptions {
   /** The token of `tokens` that a one-time code of the console is exchanged for; null: no codes. */
   readonly ownToken: string | null;
   readonly known: KnownHosts;
-  /** Limit of a request's body. */
+  /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;
   /** The same, where a client sends a whole history. */
   readonly maxHistoryBytes: number;

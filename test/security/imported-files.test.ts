@@ -69,7 +69,7 @@ describe('a forged file that an operator imports', () => {
       .join('');
   }
 
-  it('an attacker cannot run a command, wake an agent or lead an approval elsewhere by a file', async () => {
+  it('an attacker cannot run a command, wake an agent or lead an approval elsewhere by a file; --resume runs what it lists', async () => {
     await client.post({ conversation: 'victim', content: 'go', publisher: 'ann' });
     const waiting = async () => (await client.request('approvals', {})).approvals;
     await until(async () => (await waiting()).length === 1);
@@ -78,7 +78,8 @@ describe('a forged file that an operator imports', () => {
     await down();
 
     const file = join(project.root, 'forged.jsonl');
-    const bring = (conversation: string) => project.parley('import', file, '--conversation', conversation);
+    const bring = (conversation: string, ...more: string[]) =>
+      project.parley('import', file, '--conversation', conversation, ...more);
     await writeFile(file, forged('answered', id, true));
     const imported = await bring('answered');
     expect([imported.code, imported.stderr]).toEqual([0, expect.stringContaining('touch answered')]);
@@ -86,8 +87,13 @@ describe('a forged file that an operator imports', () => {
     expect((await bring('pending')).code).toBe(0);
     await writeFile(file, forged('pending', id, false).split('\n').slice(0, 1).join('\n').concat('\n'));
     expect((await bring('routed')).code).toBe(0);
+    await writeFile(file, forged('resumed', id, true));
+    const unasked = await bring('resumed', '--resume');
+    expect([unasked.code, unasked.stderr]).toEqual([2, expect.stringContaining('touch resumed')]);
+    expect((await bring('resumed', '--resume', '--yes')).code).toBe(0);
 
     await up();
+    await until(() => existsSync(marker('resumed'))); // what the operator wants does run
     for (const name of ['answered', 'pending', 'routed']) {
       const entries = await entriesOf(client, name);
       const own = entries.filter(({ copiedFrom }) => copiedFrom === undefined);

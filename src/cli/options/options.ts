@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NAME_PATTERN } from '../../client/index.ts';
 import type { ConfigFlags } from '../../config/index.ts';
 import type { SkipUntil } from '../../daemon/index.ts';
@@ -11,6 +11,14 @@ export interface GlobalOptions extends ConfigFlags {
   readonly verbose?: boolean;
   readonly prefix?: string;
 }
+
+/** The spelling of the `nats` command, for the same options. */
+const ALSO = {
+  '--nats-creds': 'natsCredentials',
+  '--nats-ca': 'natsTlsCa',
+  '--nats-cert': 'natsTlsCert',
+  '--nats-key': 'natsTlsKey',
+} as const satisfies Readonly<Record<string, keyof ConfigFlags>>;
 
 export function addGlobalOptions(program: Command): void {
   program
@@ -33,6 +41,10 @@ export function addGlobalOptions(program: Command): void {
     .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
     .option('--nats-inbox-prefix <prefix>', 'prefix of its reply subjects (PARLEY_NATS_INBOX_PREFIX)')
     .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
+  for (const [flag, name] of Object.entries(ALSO)) {
+    const option = new Option(`${flag} <file>`).hideHelp();
+    program.addOption(Object.assign(option, { attributeName: () => name }));
+  }
 }
 
 /** A parser that accepts what fits: `read` returns null for anything else. */

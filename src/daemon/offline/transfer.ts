@@ -43,7 +43,8 @@ import { rowOf, stateOf } from '../conversations/projections.ts';
  *             another stream. Approvals get ids of the new conversation.
  * TRANSFER-2  An import is one append: all or nothing. A repetition changes nothing (L4).
  * TRANSFER-3  A refused file is kept in quarantine, and the error names its path.
- * TRANSFER-5  A file is data: nothing in it runs, whatever it says (FORK-4).
+ * TRANSFER-5  A file is data: nothing in it runs, whatever it says (FORK-4). Only `resume` continues the work of a file, after the
+ *             operator has seen all that will run.
  * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
  */
 
@@ -94,6 +95,8 @@ export interface ImportOptions {
   readonly conversation: string;
   /** The author of answers that name no agent. */
   readonly agent: string;
+  /** Continues what is outstanding in the file (TRANSFER-5), if it returns true. `work`: what will run, one line each. */
+  readonly resume?: (work: readonly string[]) => Promise<boolean>;
 }
 
 export interface ImportOutcome {
@@ -102,11 +105,12 @@ export interface ImportOutcome {
   readonly entries: number;
   /** It was imported before. */
   readonly duplicate: boolean;
-  /** What is outstanding in the file, and was ended, one line each. */
+  /** What is outstanding in the file, and was ended or is resumed, one line each. */
   readonly work: readonly string[];
 }
 
-export async function importConversation(options: ImportOptions): Promise<ImportOutcome> {
+/** Null: `resume` declined, and nothing was changed. */
+export async function importConversation(options: ImportOptions): Promise<ImportOutcome | null> {
   const { dataDirectory, file, conversation } = options;
   const bytes = await readFile(file).catch((cause: unknown) => {
     throw new ParleyError('USAGE_FILE', `${file} cannot be read: ${messageOf(cause)}`, {
@@ -126,6 +130,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   }
   const entries = withOwnApprovals(read.entries, conversation, sha256);
   const work = workOf(entries);
+  if (options.resume && !(await options.resume(work))) return null;
   const store = await composeOwnStore(dataDirectory);
   try {
     await store.definitions.put(read.texts);
@@ -164,7 +169,7 @@ function fateOf({ approval, started, risk }: TurnCall): string {
 async function append(
   store: ConversationStore,
   imported: readonly Entry[],
-  { conversation: id, file }: ImportOptions,
+  { conversation: id, file, resume }: ImportOptions,
 ): Promise<boolean> {
   const { log, entries: existing } = await store.open(id);
   try {
@@ -172,7 +177,7 @@ async function append(
     const createdAt = new Date(now).toISOString();
     const given = imported.map((entry, at) => timed(entry, existing[at] ?? { createdAt }));
     const into = { conversation: id, file: basename(file), now, newId: createIdSource() };
-    const entries = importedLog(given, into);
+    const entries = resume ? given : importedLog(given, into);
     if (existing.length > 0) {
       const known = (entry: Entry, at: number) =>
         JSON.stringify(entry) === JSON.stringify(existing[at] && portableEntry(existing[at]));
@@ -182,7 +187,10 @@ async function append(
       });
     }
     const state = stateOf(entries);
-    if (hasOutstandingWork(state)) throw new Error('an import must leave no outstanding work');
+    if (hasOutstandingWork(state)) {
+      if (!resume) throw new Error('an import must leave no outstanding work');
+      await store.markOpen(id);
+    }
     await log.append(0, entries);
     await store.saveRow(rowOf(id, state, entries));
     await store.saveState(id, { id, ...state });

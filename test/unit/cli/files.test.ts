@@ -207,6 +207,7 @@ describe('import', () => {
     const asked: ImportOptions[] = [];
     const importConversation = async (options: ImportOptions) => {
       asked.push(options);
+      if (options.resume && !(await options.resume(work))) return null;
       return { conversation: options.conversation, entries: 3, duplicate, work };
     };
     return { asked, options: { daemonModule: { importConversation }, workingDirectory: '/work' } };
@@ -237,12 +238,17 @@ describe('import', () => {
     ]);
   });
 
-  it('import names what it ended', async () => {
+  it('import names what it ended; --resume lists what will run, and needs --yes without a terminal', async () => {
     const { options } = importing(false, ['pm called shell {}: it was approved, and runs']);
     const argv = ['import', 'a.jsonl', '--conversation', 'demo'];
     const plain = await parley(argv, options);
     expect(plain.code).toBe(0);
     expect(plain.err).toContain('ended, since a file starts nothing: pm called shell {}');
+    const refused = await parley([...argv, '--resume'], options);
+    expect([refused.code, refused.out]).toEqual([2, '']);
+    expect(refused.err).toContain('pm called shell {}: it was approved, and runs');
+    expect(refused.err).toContain('--yes');
+    expect(await parley([...argv, '--resume', '--yes'], options)).toMatchObject({ code: 0, err: '' });
   });
 
   it.each([

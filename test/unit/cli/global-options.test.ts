@@ -63,6 +63,8 @@ const WITH: Readonly<Record<string, readonly string[]>> = {
   '--nats-password-file': ['--nats-user', 'ann'],
   '--nats-tls-cert': ['--nats-tls-key', '/key'],
   '--nats-tls-key': ['--nats-tls-cert', '/cert'],
+  '--nats-cert': ['--nats-key', '/key'],
+  '--nats-key': ['--nats-cert', '/cert'],
 };
 
 const directory = sharedFolder();

@@ -130,9 +130,9 @@ describe('locating the daemon', () => {
         'nats://flag:1',
         '--nats-user',
         'me',
-        '--nats-credentials',
+        '--nats-creds',
         '/x.creds',
-        '--nats-tls-ca',
+        '--nats-ca',
         '/ca.pem',
       ],
       {

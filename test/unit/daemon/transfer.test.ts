@@ -29,10 +29,19 @@ const LEGACY = [
 describe('conversations as files', () => {
   const data = folderPerTest();
 
-  async function bring(content: unknown, conversation = 'old') {
+  async function bring(
+    content: unknown,
+    conversation = 'old',
+    resume?: (work: readonly string[]) => Promise<boolean>,
+  ) {
     const file = join(data, 'messages.json');
     await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
-    return importConversation({ dataDirectory: data, file, conversation, agent: 'assistant' });
+    const outcome = await importConversation({
+      ...{ dataDirectory: data, file, conversation, agent: 'assistant' },
+      ...(resume && { resume }),
+    });
+    if (outcome === null) throw new Error('it was declined');
+    return outcome;
   }
   async function entriesOf(conversation = 'old'): Promise<Entry[]> {
     const lines = await exportConversation(data, conversation, 'jsonl');
@@ -138,7 +147,7 @@ describe('conversations as files', () => {
     expect(await entriesOf()).toMatchObject([...kept, end]);
   });
 
-  it('ends what is outstanding in a file', async () => {
+  it('ends what is outstanding in a file, unless the operator has seen it and resumes it', async () => {
     const log = new Log();
     log.start('pm', log.person('one'));
     const file = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
@@ -147,6 +156,17 @@ describe('conversations as files', () => {
     expect(await readdir(data)).not.toContain('open');
     expect((await entriesOf()).at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
     expect(await bring(file)).toMatchObject({ duplicate: true });
+    const seen: unknown[] = [];
+    const answer = (isWanted: boolean) => async (shown: readonly string[]) => {
+      seen.push(shown);
+      return isWanted;
+    };
+    await expect(bring(file, 'resumed', answer(false))).rejects.toThrow('declined');
+    expect(await readdir(join(data, 'conversations'))).not.toContain('resumed');
+    await bring(file, 'resumed', answer(true));
+    expect(seen).toEqual([work, work]);
+    expect(await readdir(join(data, 'open'))).toEqual(['resumed']);
+    expect(await entriesOf('resumed')).toEqual(log.entries);
   });
 
   it('does nothing when the conversation exists already, and refuses to mix two conversations (L4)', async () => {

@@ -3,9 +3,10 @@ import { type Command, Option } from 'commander';
 import { ParleyError, SLUG_PATTERN } from '../../../client/index.ts';
 import type { ExportFormat, FsckReport } from '../../../daemon/index.ts';
 import { escapeHidden } from '../../../kernel/index.ts';
-import type { Act } from '../../context.ts';
+import type { Act, Context } from '../../context.ts';
 import { dataDirectoryOf } from '../../find-daemon.ts';
 import { conversationId, matching, ofConversation } from '../../options/options.ts';
+import { confirms } from '../../output/terminal.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
 
 /** Commands on files: checks and repairs logs, exports and imports them, prints the configuration of a nats-server. */
@@ -93,6 +94,8 @@ export function addExport(program: Command, act: Act): void {
 interface ImportCommandOptions {
   readonly conversation: string;
   readonly agent: string;
+  readonly resume?: true;
+  readonly yes?: true;
 }
 
 export function addImport(program: Command, act: Act): void {
@@ -104,23 +107,40 @@ export function addImport(program: Command, act: Act): void {
     .argument('<file>', 'an array of messages, or JSON Lines')
     .requiredOption('--conversation <id>', 'its id', conversationId)
     .option('--agent <slug>', 'the author of messages that name no agent', agentSlug, 'assistant')
+    .option('--resume', 'continue what is outstanding in an own export: runs calls, wakes agents')
+    .option('--yes', 'with --resume: do not ask')
     .action(
-      act(async (context, file: string, given: ImportCommandOptions) => {
+      act(async (context, file: string, { yes, resume, ...given }: ImportCommandOptions) => {
         const { importConversation } = await context.dependencies.daemon();
         const outcome = await importConversation({
           dataDirectory: dataDirectoryOf(context),
           file: resolve(context.io.workingDirectory, file),
           ...given,
+          ...(resume && { resume: (work) => mayRun(context, work, yes === true) }),
         });
+        if (outcome === null) {
+          context.note('nothing is imported');
+          return 1;
+        }
         context.result(outcome, ({ conversation, entries, duplicate }) =>
           duplicate
             ? `${conversation} already has these ${entries} entries`
             : `${conversation}: ${entries} entries imported`,
         );
-        for (const line of outcome.duplicate ? [] : outcome.work)
+        for (const line of outcome.duplicate || resume ? [] : outcome.work)
           context.note(`ended, since a file starts nothing: ${line}`);
+        return 0;
       }),
     );
+}
+
+async function mayRun(context: Context, work: readonly string[], yes: boolean): Promise<boolean> {
+  if (work.length === 0 || yes) return true;
+  const lines = work.map((line) => `  ${line}`);
+  return confirms(context, 'Import it to run this?', ['At the next start of the daemon:', ...lines], {
+    message: ['at the next start of the daemon:', ...lines].join('\n'),
+    hint: 'nothing was changed; to run this, give --yes too, or leave out --resume: then nothing of the file runs',
+  });
 }
 
 const agentSlug = matching(SLUG_PATTERN, 'Give the slug of an agent: a-z, 0-9 and hyphens.');
