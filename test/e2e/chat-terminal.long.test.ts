@@ -31,7 +31,7 @@ const messagesOf = async () =>
   );
 
 describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
-  it('a chat survives kill -9 of the daemon in an answer, and continues after the restart', async () => {
+  it('a chat survives kill -9 of the daemon in an answer: messages are posted once, in order, after the restart', async () => {
     const agents = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
     project = untilTestEnds(await openProject({ agents, script: SCRIPT }));
     const daemon = await project.up();
@@ -40,10 +40,9 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     await expect.poll(screen, PATIENCE).toContain('several lines');
     await daemon.kill9();
     await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
-    await project.up();
-    await expect.poll(screen, PATIENCE).toContain('the daemon answers again');
-    await expect.poll(screen, PATIENCE).toContain('arrive.');
     tell({ type: 'first\rsecond\r' });
+    await expect.poll(() => screen().match(/· kept/g), PATIENCE).toHaveLength(2);
+    await project.up();
     await expect.poll(screen, PATIENCE).toContain('Answer to second');
     expect(screen().match(/the daemon answers again/g)).toHaveLength(1);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is taken out
@@ -58,5 +57,21 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     ]);
     tell({ type: '\u0004' });
     await expect.poll(screen, PATIENCE).toContain('exit 0');
+  });
+
+  it('the command that a chat prints for an unsent message posts it', async () => {
+    project = untilTestEnds(await openProject());
+    const daemon = await project.up();
+    const { screen, tell } = await openChat('--publisher', 'ann');
+    await daemon.stop();
+    await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
+    tell({ type: 'later\r' });
+    await expect.poll(screen, PATIENCE).toContain('· kept');
+    tell({ type: '\u0004' });
+    await expect.poll(screen, PATIENCE).toContain('exit 1');
+    const [, id = ''] = /say demo later --id (\S+) --publisher ann --data/.exec(screen()) ?? [];
+    await project.up();
+    for (const _ of [1, 2]) await project.parley('say', 'demo', 'later', '--id', id, '--publisher', 'ann');
+    expect(await messagesOf()).toMatchObject([{ id, content: 'later', author: { id: 'ann' } }]);
   });
 });

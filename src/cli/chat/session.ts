@@ -7,6 +7,7 @@ import {
   MODES,
   type ParleyClient,
   ParleyError,
+  type PostAnswer,
   type PostMessage,
   unknownMentionsText,
 } from '../../client/index.ts';
@@ -28,7 +29,7 @@ export interface SessionOptions {
   readonly print: (text: string) => void;
   /** Prints other lines, such as errors. */
   readonly note: (text: string) => void;
-  /** A person types each line, and can be asked (SESSION-3). */
+  /** A person types each line, can be asked (SESSION-3), and can wait (SESSION-5). */
   readonly isTyped?: boolean;
 }
 
@@ -39,8 +40,8 @@ export interface SessionOptions {
  * SESSION-2 A failed line prints an error, and the chat continues.
  * SESSION-3 A message is never an approval. A text that looks like one is sent when it is typed again.
  * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
- * SESSION-5 A message that the daemon did not acknowledge has the same id when it is typed again: it is posted once. For a person
- *    who types, an interrupted answer is printed again from its beginning.
+ * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
+ *    interrupted answer is printed again from its beginning.
  */
 export class ChatSession {
   readonly #context: Context;
@@ -48,6 +49,7 @@ export class ChatSession {
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
   readonly #approvals: ReturnType<typeof createWaitingApprovals>;
+  readonly #outbox: ReturnType<typeof createOutbox>;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
   /** The newest observed index, and the index that must be observed before the watch is valid. */
@@ -56,10 +58,6 @@ export class ChatSession {
   readonly #names = new Map<string, string>();
   readonly #waiters: (() => void)[] = [];
   #failed = false;
-  /** The daemon does not answer. */
-  isAway = false;
-  /** The message that was not acknowledged (SESSION-5). */
-  #unsent: { readonly content: string; readonly id: string } | null = null;
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
 
@@ -73,12 +71,17 @@ export class ChatSession {
     const { conversation, isTyped, note } = options;
     const commands = isTyped ? { ...context, command: inChat(context) } : context;
     this.#approvals = createWaitingApprovals(commands, client, conversation, note);
+    this.#outbox = createOutbox(client, () => this.reach(false));
   }
 
   /** `speaking`: an answer streams; `awaited`: one is expected; `free`: neither. */
   get floor(): 'speaking' | 'awaited' | 'free' {
     if (this.#transcript.speaking) return 'speaking';
     return this.#isQuiet || this.isAway ? 'free' : 'awaited';
+  }
+
+  get isAway(): boolean {
+    return this.#outbox.isAway;
   }
 
   /** True if a line or a turn failed. */
@@ -97,18 +100,23 @@ export class ChatSession {
       else if (line.kind === 'decide') await this.#decide(line);
       else if (line.kind !== 'nothing') this.#options.print(`${await this.#execute(line)}\n`);
     } catch (error) {
-      this.fail(error);
+      if (!this.#outbox.hasLeft) this.fail(error);
     }
     return true;
   }
 
   /** Reports whether the daemon answers (SESSION-5). */
   reach(isReachable: boolean): void {
-    if (this.isAway !== isReachable) return;
-    this.isAway = !isReachable;
-    const { isTyped, print, note } = this.#options;
+    if (!this.#outbox.reach(isReachable)) return;
+    const { isTyped, print } = this.#options;
+    const kept = isTyped ? ': messages are kept, and sent when it does' : '';
     if (!isReachable && isTyped) print(this.#transcript.close());
-    note(this.#context.palette.dim(`· the daemon ${isReachable ? 'answers again' : 'does not answer'}`));
+    this.#mark(isReachable ? 'the daemon answers again' : `the daemon does not answer${kept}`);
+  }
+
+  /** Ends the session when its messages are acknowledged or the daemon does not answer. Returns those that are not. */
+  leave(): Promise<readonly PostMessage[]> {
+    return this.#outbox.leave();
   }
 
   /** Records an earlier entry without printing it. */
@@ -186,6 +194,10 @@ export class ChatSession {
     else this.#options.note(renderFailure(failure));
   }
 
+  #mark(text: string): void {
+    this.#options.note(this.#context.palette.dim(`· ${text}`));
+  }
+
   async #say(text: string): Promise<void> {
     const isDoubtful = this.#options.isTyped && text !== this.#doubtful && looksLikeAnAnswer(text);
     this.#doubtful = isDoubtful ? text : null;
@@ -243,18 +255,16 @@ export class ChatSession {
   }
 
   async #post(content: string, more: Pick<PostMessage, 'workflow' | 'to'> = {}) {
-    const id = this.#unsent?.content === content ? this.#unsent.id : randomUUID();
-    this.#unsent = null;
+    const id = randomUUID();
     this.#own.add(id);
-    const { conversation, actor, note } = this.#options;
-    const posting = this.#client.post({ conversation, content, id, ...more, ...actor });
-    const answer = await posting.catch((error: unknown) => {
-      if (isUnreachable(error)) this.#unsent = { content, id };
-      throw error;
-    });
+    const { conversation, actor, note, isTyped } = this.#options;
+    const message = { conversation, content, id, ...more, ...actor };
+    if (this.isAway && isTyped) this.#mark('kept');
+    const answer = await (isTyped ? this.#outbox.send(message) : this.#client.post(message));
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
-    const { length, agents } = await this.#client.request('conversation', { conversation });
+    const state = () => this.#client.request('conversation', { conversation });
+    const { length, agents } = await (isTyped ? this.#outbox.untilAnswered(state) : state());
     this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('no agent answers this message');
@@ -285,4 +295,81 @@ export class ChatSession {
 function inChat({ command }: Context): (words: string) => string {
   return (words) =>
     /^(approve|deny) /.test(words) ? `/${words.replace('--reason "…"', 'REASON')}` : command(words);
+}
+
+/**
+ * The messages of a chat that the daemon has not acknowledged.
+ *
+ * CHAT-OUTBOX-1 Messages are sent one at a time, in the order in which they were typed.
+ * CHAT-OUTBOX-2 While the daemon does not answer, a message is kept and sent again with the same id: it is appended once.
+ * CHAT-OUTBOX-3 A refused message is not kept; the next one is sent.
+ * `onAway` is called when a request finds that the daemon does not answer.
+ */
+function createOutbox(client: ParleyClient, onAway: () => void) {
+  const kept: PostMessage[] = [];
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  let isAway = false;
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting: (() => void)[] = [];
+
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await new Promise<void>((wake) => waiting.push(wake));
+  };
+  const changed = () => {
+    const wakes = waiting;
+    waiting = [];
+    for (const wake of wakes) wake();
+  };
+  /** Reports whether the daemon answers. True: it did not, or did, before. */
+  const reach = (isReachable: boolean) => {
+    if (isAway !== isReachable) return false;
+    isAway = !isReachable;
+    changed();
+    return true;
+  };
+
+  /** Repeats the work until the daemon answers or refuses. */
+  async function untilAnswered<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      await until(() => !isAway || signal.aborted);
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        if (!isUnreachable(error)) throw error;
+        onAway();
+      }
+    }
+  }
+
+  return {
+    untilAnswered,
+    reach,
+    /** Rejects with the refusal, or with an `AbortError` after `leave`. */
+    send(message: PostMessage): Promise<PostAnswer> {
+      kept.push(message);
+      const sent = last.then(() => untilAnswered(() => client.post(message, { signal })));
+      const done = () => {
+        if (signal.aborted) return;
+        kept.splice(kept.indexOf(message), 1);
+        changed();
+      };
+      last = sent.then(done, done);
+      return sent;
+    },
+    get isAway() {
+      return isAway;
+    },
+    /** Ends all sending, at once if the daemon does not answer. Returns the messages that were not acknowledged. */
+    async leave(): Promise<readonly PostMessage[]> {
+      await until(() => isAway || kept.length === 0);
+      leaving.abort();
+      changed();
+      return kept;
+    },
+    get hasLeft() {
+      return signal.aborted;
+    },
+  };
 }

@@ -162,22 +162,35 @@ describe('chat on a terminal', () => {
 const AWAY = new ParleyError('DAEMON_NOT_RUNNING', 'no daemon answers');
 
 describe('chat on a terminal, while the daemon does not answer', () => {
-  it('a message that is typed meanwhile fails, and has the same id when it is typed again', async () => {
+  it('messages that are typed meanwhile are kept, and sent in order, once, with their ids', async () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     const answers = daemon.onPost;
-    daemon.onPost = () => {
-      throw AWAY;
+    let isAway = true;
+    const atOnce: number[] = [];
+    let unanswered = 0;
+    daemon.onPost = async (message) => {
+      if (isAway) throw AWAY;
+      atOnce.push(++unanswered);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      unanswered--;
+      return answers(message);
     };
     type('one\r');
-    await expect.poll(text).toContain('parley: no daemon answers');
-    daemon.onPost = answers;
-    type('\u001b[A\rone\r');
-    await expect.poll(() => daemon.posts.length).toBe(3);
-    expect(daemon.posts.map(({ content }) => content)).toEqual(['one', 'one', 'one']);
-    const [first, second, third] = daemon.posts.map(({ id }) => id);
-    expect([second === first, third === first]).toEqual([true, false]);
-    await expect.poll(() => text().match(/pm: Hello/g)).toHaveLength(2);
+    await expect.poll(text).toContain('the daemon does not answer: messages are kept, and sent when it does');
+    type('two\rthree\r');
+    await expect.poll(() => text().match(/· kept/g)).toHaveLength(2);
+    expect(daemon.posts).toMatchObject([{ content: 'one' }]);
+    isAway = false;
+    daemon.reach(true);
+    await expect.poll(() => daemon.posts.length).toBe(4);
+    expect(daemon.posts.map(({ content }) => content)).toEqual(['one', 'one', 'two', 'three']);
+    expect(atOnce).toEqual([1, 1, 1]);
+    expect(new Set(daemon.posts.map(({ id }) => id)).size).toBe(3);
+    expect(daemon.posts[1]?.id).toBe(daemon.posts[0]?.id);
+    await expect.poll(() => text().match(/pm: Hello/g)).toHaveLength(3);
+    expect(text().match(/the daemon answers again/g)).toHaveLength(1);
+    expect(text()).not.toContain('no daemon answers');
     type('\u0004');
     expect(await running.done).toMatchObject({ code: 0, err: '' });
   });
@@ -189,12 +202,33 @@ describe('chat on a terminal, while the daemon does not answer', () => {
     await expect.poll(text).toContain('pm: One two');
     daemon.reach(false);
     daemon.reach(false);
-    await expect.poll(text).toMatch(/pm: One two\n(> )?· the daemon does not answer\n> $/);
+    await expect.poll(text).toMatch(/pm: One two\n(> )?· the daemon does not answer: messages .*\n> $/);
     daemon.say(chunk('pm', 2, 'four'), agent(1, 'pm', 'One two three four'), ended(2, 'pm'));
     await expect.poll(text).toMatch(/\n> · the daemon answers again\n.*pm: One two three four\n.*> $/s);
     expect(text().match(/does not answer/g)).toHaveLength(1);
     type('/quit\r');
     await running.done;
+  });
+
+  it('a person who leaves is told the commands that send what the daemon does not have', async () => {
+    const { daemon, running, type, text } = atTerminal([], '--as', 'Bob B', '--publisher', 'bob');
+    await expect.poll(text).toContain('> ');
+    daemon.reach(false);
+    type("it's one\r/run fix two words\r");
+    await expect.poll(() => text().match(/· kept/g)).toHaveLength(2);
+    type('\u0004');
+    const { code, err } = await running.done;
+    expect(code).toBe(1);
+    const lines = err.trimEnd().split('\n');
+    expect(lines[0]).toBe(
+      'parley: the daemon did not acknowledge 2 messages. To send what it does not have:',
+    );
+    expect(lines[1]).toMatch(
+      /^ {2}parley say c 'it'\\''s one' --id [\da-f-]{36} --publisher bob --as 'Bob B'$/,
+    );
+    expect(lines[2]).toMatch(/^ {2}parley run fix 'two words' --conversation c --id [\da-f-]{36} --publ/);
+    expect(lines).toHaveLength(3);
+    expect(daemon.posts).toEqual([]);
   });
 
   it('a person who leaves at once waits for the acknowledgement of the last message', async () => {
@@ -218,7 +252,10 @@ describe('chat on a terminal, while the daemon does not answer', () => {
       if (message.content === 'bad') throw new ParleyError('UNKNOWN_AGENT', 'there is no agent ghost');
       return answers(message);
     };
+    daemon.reach(false);
     type('bad\rgood\r');
+    await expect.poll(() => text().match(/· kept/g)).toHaveLength(2);
+    daemon.reach(true);
     await expect.poll(text).toContain('pm: Hello');
     expect(text()).toContain('parley: there is no agent ghost');
     type('\u0004');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
-import { type ParleyClient, ParleyError } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError, type PostMessage } from '../../../client/index.ts';
 import { decodeUtf8 } from '../../../kernel/index.ts';
 import { ChatSession } from '../../chat/session.ts';
 import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
@@ -10,7 +10,8 @@ import { asking } from '../../find-daemon.ts';
 import { logEntries, logLength } from '../../follow/log-pages.ts';
 import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { printable, renderFailure } from '../../render/text.ts';
+import { quoted } from '../../options/taken-options.ts';
+import { plural, printable, renderFailure } from '../../render/text.ts';
 
 /** The conversation of `parley chat` without an argument. */
 const DEFAULT_CONVERSATION = 'chat';
@@ -117,9 +118,10 @@ async function chatOnTerminal(
     note(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them`)),
   );
   leaveOnSecondInterrupt(context, input, session, paste, note);
+  let unsent: readonly PostMessage[] = [];
   try {
     screen.show(session.floor);
-    await readLines(input, session, async (line) => {
+    unsent = await readLines(input, session, async (line) => {
       const message = paste.take(line);
       if (message === null) return;
       if (!(await session.line(message))) input.close();
@@ -131,7 +133,8 @@ async function chatOnTerminal(
     input.close();
     await scope.end();
   }
-  return 0;
+  if (unsent.length > 0) context.note(unsentLines(context, unsent).join('\n'));
+  return unsent.length > 0 ? 1 : 0;
 }
 
 /** The messages of this publisher that a person can type again, the newest first. */
@@ -152,21 +155,40 @@ async function ownMessages(
   return typed;
 }
 
+/** With commands that post them, once. */
+function unsentLines(context: Context, unsent: readonly PostMessage[]): string[] {
+  const commands = unsent.map(({ conversation, content, id, workflow, to, author, publisher }) => {
+    const text = quoted(printable(content));
+    const what = workflow
+      ? `run ${quoted(workflow)} ${text} --conversation ${conversation}`
+      : `say ${conversation} ${text}${to ? ` --to ${to.join(',')}` : ''}`;
+    const as = author?.name === undefined ? '' : ` --as ${quoted(author.name)}`;
+    return `  ${context.command(`${what} --id ${id} --publisher ${publisher}${as}`)}`;
+  });
+  const count = plural(unsent.length, 'message');
+  return [`parley: the daemon did not acknowledge ${count}. To send what it does not have:`, ...commands];
+}
+
 /** A closed terminal ends the chat and is not an error. */
 function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EIO') throw error;
 }
 
-/** Resolves when the input is closed, and every line is processed or the daemon does not answer. Lines may arrive while an agent speaks. */
+/**
+ * Resolves when the input is closed and every line is processed, or the daemon does not answer; with the messages that it did
+ * not acknowledge. Lines may arrive while an agent speaks.
+ */
 async function readLines(
   input: Interface,
   session: ChatSession,
   onLine: (line: string) => Promise<void>,
-): Promise<void> {
+): Promise<readonly PostMessage[]> {
   const pending: Promise<void>[] = [];
   input.on('line', (line) => pending.push(onLine(line)));
   await once(input, 'close').catch(ignoreClosedTerminal);
+  const unsent = await session.leave();
   if (!session.isAway) await Promise.all(pending);
+  return unsent;
 }
 
 /** The first Ctrl-C discards pending pasted lines, or else aborts the running turns. */
