@@ -27,8 +27,9 @@ import { addInit } from './commands/offline/init.ts';
 import { addBackup, addMigrate } from './commands/offline/stores.ts';
 import { type Act, createContext } from './context.ts';
 import { type CliDependencies, type Io, realDependencies } from './io.ts';
+import { withContext } from './options/contexts.ts';
 import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
-import { refuseIgnored } from './options/taken-options.ts';
+import { refuseIgnored, takesContext } from './options/taken-options.ts';
 import { type Failure, renderFailure } from './render/text.ts';
 
 /**
@@ -64,7 +65,9 @@ export async function run(
     async (...given) => {
       const command = given.at(-1) as Command;
       refuseIgnored(command, io);
-      const context = createContext(io, dependencies, command.optsWithGlobals<GlobalOptions>());
+      const own = command.optsWithGlobals<GlobalOptions>();
+      const options = takesContext(command) ? await withContext(own, io) : own;
+      const context = createContext(io, dependencies, options);
       const code = await work(context, ...(given.slice(0, -1) as never));
       if (typeof code === 'number') exitCode = code;
     };
@@ -95,7 +98,7 @@ export function createProgram(io: Io, act: Act): Command {
     });
   addGlobalOptions(program);
   program.addHelpText('afterAll', ({ command }) =>
-    command === program ? '' : '\nGlobal options (--json, --data, --nats, …): parley --help',
+    command === program ? '' : '\nGlobal options (--json, --data, --nats, --context, …): parley --help',
   );
   for (const [group, adders] of Object.entries(COMMANDS)) {
     program.commandsGroup(`${group}:`);

@@ -10,6 +10,7 @@ export interface GlobalOptions extends ConfigFlags {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly prefix?: string;
+  readonly context?: string;
 }
 
 /** The spelling of the `nats` command, for the same options. */
@@ -24,6 +25,7 @@ export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'print more details on stderr')
+    .option('--context <name>', 'a server that contexts.json names (PARLEY_CONTEXT)')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',

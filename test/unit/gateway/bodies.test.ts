@@ -16,7 +16,7 @@ import {
   gzipSync,
 } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { perTest } from '../../support/lifetime.ts';
+import { perTest, untilTestEnds } from '../../support/lifetime.ts';
 import { type FakeDaemon, openGateway } from './support.ts';
 
 const LIMIT = 10_000;
@@ -38,10 +38,16 @@ describe('the body of a request', () => {
   }
 
   /** In one piece with its length, or in chunks without it. */
-  async function send(body: Buffer, headers: Record<string, string> = {}, isChunked = false, path = PATH) {
+  async function send(
+    body: Buffer,
+    headers: Record<string, string> = {},
+    isChunked = false,
+    path = PATH,
+    { url } = gateway,
+  ) {
     const framing = isChunked ? {} : { 'content-length': `${body.length}` };
     const type = { 'content-type': 'application/json' };
-    const sent = request(`${gateway.url}${path}`, {
+    const sent = request(`${url}${path}`, {
       method: 'POST',
       headers: { ...type, ...framing, ...headers },
       agent: false,
@@ -93,16 +99,21 @@ describe('the body of a request', () => {
   ])(
     'a body that %s expands beyond the limit is refused and not decoded further',
     async (encoding, encoder) => {
-      await gateway.close();
-      ({ gateway, daemon } = await openGateway({ maxBodyBytes: 1_000_000 }));
+      const large = untilTestEnds(await openGateway({ maxBodyBytes: 1_000_000 }));
       const spaces = Readable.from(repeated(Buffer.alloc(1_000_000, ' '), 100));
       const bomb = await buffer(spaces.pipe(encoder()));
       expect(bomb.length).toBeLessThan(1_000_000);
       const before = process.resourceUsage().maxRSS;
-      const { status, text: said } = await send(bomb, { 'content-encoding': encoding });
+      const { status, text: said } = await send(
+        bomb,
+        { 'content-encoding': encoding },
+        false,
+        PATH,
+        large.gateway,
+      );
       expect([status, said]).toEqual([413, expect.stringContaining('"code":"TOO_LARGE"')]);
       expect(process.resourceUsage().maxRSS - before).toBeLessThan(50_000); // kB
-      expect(daemon.asked).toEqual([]);
+      expect(large.daemon.asked).toEqual([]);
     },
   );
 
