@@ -21,7 +21,7 @@ import type { WireMessage, WireTool } from './model-port.ts';
  * DIALECT-5 What only one model understands returns verbatim, and to that model only (`WireForm.boundTo`).
  */
 
-export type DialectName = 'chat' | 'anthropic';
+export type DialectName = 'chat' | 'anthropic' | 'responses';
 
 /** How the messages of a view are encoded for one model. */
 export interface WireForm {

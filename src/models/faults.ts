@@ -58,7 +58,7 @@ const PER_DAY = /per_?day/i;
 const RATE = /rate.?limit|too many requests|resource_exhausted/i;
 const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied/i;
 const NO_MODEL = /model_not_found|not_found_error/i;
-const REFUSED_REQUEST = /invalid_request|bad_?request|unprocessable/i;
+const REFUSED_REQUEST = /invalid_request|invalid_prompt|bio_policy|bad_?request|unprocessable/i;
 
 interface ErrorText {
   /** For a person. */

@@ -2,6 +2,7 @@ import type { DialectName } from '../agents/dialect-port.ts';
 import { MessagesDecoder } from './anthropic/decode.ts';
 import { ChatDecoder } from './chat/decode.ts';
 import type { Decoder } from './reader.ts';
+import { ResponsesDecoder } from './responses/decode.ts';
 
 /** How a dialect is reached by HTTP, and what reads its answers. */
 export interface Protocol {
@@ -23,4 +24,5 @@ export const PROTOCOLS: Readonly<Record<DialectName, Protocol>> = {
     headers: { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'interleaved-thinking-2025-05-14' },
     decoder: () => new MessagesDecoder(),
   },
+  responses: { path: '/responses', decoder: () => new ResponsesDecoder() },
 };

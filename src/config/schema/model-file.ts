@@ -9,7 +9,10 @@ export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_FIRST_TOKEN_SECONDS = 300;
 export const DEFAULT_IDLE_SECONDS = 120;
 
-/** The protocols of models behind HTTP, by the value of `provider`. */
+/**
+ * The protocols of models behind HTTP, by the value of `provider`. `has`: keys of `openai` that it has too. `lacks`: parameters that
+ * it does not have.
+ */
 export const PROVIDERS = {
   openai: {
     dialect: 'chat',
@@ -19,6 +22,8 @@ export const PROVIDERS = {
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
     settings: {},
+    has: [],
+    lacks: [],
   },
   anthropic: {
     dialect: 'anthropic',
@@ -28,6 +33,19 @@ export const PROVIDERS = {
     urlVariable: 'ANTHROPIC_BASE_URL',
     model: 'claude-sonnet-4-5',
     settings: { otherAgentsAs: 'user', sendReasoning: 'always' },
+    has: ['stream', 'strictTools'],
+    lacks: [],
+  },
+  responses: {
+    dialect: 'responses',
+    says: "OpenAI's Responses API, with encrypted reasoning",
+    baseURL: 'https://api.openai.com/v1',
+    keyVariable: 'OPENAI_API_KEY',
+    urlVariable: 'OPENAI_BASE_URL',
+    model: 'gpt-5-mini',
+    settings: { sendReasoning: 'always' },
+    has: ['stream', 'strictTools', 'parallelToolCalls'],
+    lacks: ['stop'],
   },
 } as const;
 export type ProviderName = keyof typeof PROVIDERS;
@@ -85,6 +103,8 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the provider: as header or as field (default: not sent)");
 
+type ParameterKey = keyof typeof parameterKeys;
+
 /** Keys of models behind HTTP, those of the protocol `openai` and of `anthropic`, and of `scripted` alone. */
 const HTTP_KEYS = [
   'baseURL',
@@ -92,7 +112,7 @@ const HTTP_KEYS = [
   'session',
   'firstTokenSeconds',
   'idleSeconds',
-  ...(Object.keys(parameterKeys) as (keyof typeof parameterKeys)[]),
+  ...(Object.keys(parameterKeys) as ParameterKey[]),
 ] as const;
 const OPENAI_KEYS = [
   'profile',
@@ -100,20 +120,20 @@ const OPENAI_KEYS = [
   ...(Object.keys(profileKeys) as (keyof typeof profileKeys)[]).filter((key) => key !== 'otherAgentsAs'),
 ] as const;
 const ANTHROPIC_KEYS = ['cache', 'reasoningTokens'] as const;
-/** Of `openai`, and of `anthropic` as well. */
-const SHARED_KEYS: ReadonlySet<string> = new Set(['strictTools', 'stream']);
 
 /** The keys that a provider does not have, with who has them. */
 function foreignKeys(provider: ProviderName | 'scripted') {
   const of = <Key extends string>(keys: readonly Key[], owner: string) => keys.map((key) => ({ key, owner }));
   if (provider === 'scripted')
     return [...of([...HTTP_KEYS, ...OPENAI_KEYS], 'openai'), ...of(ANTHROPIC_KEYS, 'anthropic')];
-  const isShared = (key: string) => provider === 'anthropic' && SHARED_KEYS.has(key);
+  const { has, lacks }: { readonly has: readonly string[]; readonly lacks: readonly ParameterKey[] } =
+    PROVIDERS[provider];
   return [
     ...of(['script'] as const, 'scripted'),
     ...(provider === 'openai'
       ? []
-      : of([...OPENAI_KEYS.filter((key) => !isShared(key)), 'otherAgentsAs'], 'openai')),
+      : of([...OPENAI_KEYS.filter((key) => !has.includes(key)), 'otherAgentsAs'], 'openai')),
+    ...of(lacks, 'openai'),
     ...(provider === 'anthropic' ? [] : of(ANTHROPIC_KEYS, 'anthropic')),
   ];
 }

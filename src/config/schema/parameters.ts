@@ -27,12 +27,16 @@ const USED_HEADERS: readonly string[] = [
 ];
 /** Fields that bodies already use, or that would change the form of the answer. */
 const USED_FIELDS: readonly string[] = [
+  'input',
+  'instructions',
   'max_completion_tokens',
+  'max_output_tokens',
   'max_tokens',
   'messages',
   'model',
   'n',
   'parallel_tool_calls',
+  'previous_response_id',
   'stream',
   'stream_options',
   'system',
@@ -87,7 +91,7 @@ export const parameterKeys = {
     .enum(EFFORTS)
     .optional()
     .describe(
-      'How long the model reasons, sent as reasoning_effort; to anthropic as output_config.effort (default: not sent)',
+      'How long the model reasons, sent as reasoning_effort; to anthropic as output_config.effort, to responses as reasoning.effort (default: not sent)',
     ),
   reasoningTokens: z
     .int()

@@ -16,6 +16,7 @@ const SAME: Readonly<Record<string, string>> = {
   eos: 'stop',
   stop_sequence: 'stop',
   max_tokens: 'length',
+  max_output_tokens: 'length',
   model_length: 'length',
   model_context_window_exceeded: 'length',
   function_call: 'tool_calls',

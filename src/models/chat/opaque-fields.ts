@@ -1,5 +1,6 @@
 import type { OpaqueFields } from '../../agents/model-port.ts';
-import { infinityAt, isRecord, isShallow, type JsonRecord } from '../../kernel/index.ts';
+import { isRecord, isShallow, type JsonRecord } from '../../kernel/index.ts';
+import { isReadable } from '../reader.ts';
 
 /**
  * Collects the fields of a message or a call that the protocol does not name: signatures, encrypted reasoning.
@@ -44,11 +45,6 @@ export const CALL_FIELDS: ReadonlySet<string> = new Set(['index', 'id', 'type', 
 function isNothing(value: unknown): boolean {
   if (value === null || value === '' || value === false) return true;
   return typeof value === 'object' && Object.values(value as object).length === 0;
-}
-
-/** JSON.stringify escapes only halves of surrogate pairs like this. */
-function isReadable(value: unknown): boolean {
-  return infinityAt(value) === null && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(JSON.stringify(value));
 }
 
 function joined(before: unknown, piece: unknown): unknown {

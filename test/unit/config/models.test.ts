@@ -145,7 +145,7 @@ describe('a model', () => {
   });
 
   it.each([
-    ['provider: opnai', 'models.default.provider', 'one of openai, anthropic, scripted'],
+    ['provider: opnai', 'models.default.provider', 'one of openai, anthropic, responses, scripted'],
     ['provider: gemini', 'models.default.provider', 'reach other vendors by their endpoint'],
     ['provider: anthropic', 'models.default.apiKey', 'set ANTHROPIC_API_KEY'],
     ['baseURL: "https://api.anthropic.com/v1"', 'models.default.apiKey', 'write apiKey: $'],
@@ -171,6 +171,9 @@ describe('a model', () => {
     ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'remove script, or baseURL'],
     ['apiKey: x, script: s.yaml', 'models.default.script', 'remove script, or apiKey'],
     ['provider: openai, script: s.yaml', 'models.default.script', 'remove script, or provider'],
+    ['provider: responses, apiKey: k, stop: x', 'models.default.stop', 'provider responses has no stop'],
+    ['provider: responses, apiKey: k, callIds: nine', 'models.default.callIds', 'openai has'],
+    ['provider: responses, apiKey: k, extraBody: { input: [] }', 'extraBody.input', 'do not use already'],
     ['provider: scripted, apiKey: x', 'models.default.apiKey', 'remove apiKey, or provider'],
     ['baseURL: "localhost:80"', 'models.default.baseURL', 'begins with http:// or https://'],
     ['baseURL: "http://u:p@h/v1"', 'models.default.baseURL', 'without user and password'],
