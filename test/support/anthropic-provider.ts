@@ -184,33 +184,38 @@ function blockOf(block: SaidBlock, at: number, count: number) {
 
 let answers = 0;
 
-function answerOf(body: MessagesBody, reply: AnthropicReply, counted: Counted): FakeReply {
-  const said = reply.blocks ?? (reply.text === undefined ? [] : [{ type: 'text', text: reply.text }]);
+/** An answer as the API gives it whole. */
+export function messageOf(model: string, said: readonly SaidBlock[], counted: Counted, stopReason?: string) {
   answers += 1;
-  const content = said.map((block, at) => blockOf(block as SaidBlock, at, answers));
   const calls = said.some(({ type }) => type === 'tool_use');
-  const output = 1 + tokensOf(JSON.stringify(said));
   const thoughts = said.filter(({ type }) => type === 'thinking');
   const details = { thinking_tokens: thoughts.length === 0 ? 0 : tokensOf(JSON.stringify(thoughts)) };
-  const message = {
-    ...{ id: `msg_${answers}`, type: 'message', role: 'assistant', model: body.model, content },
-    ...{
-      stop_reason: reply.stopReason ?? (calls ? 'tool_use' : 'end_turn'),
-      stop_sequence: null,
-      stop_details: null,
+  return {
+    ...{ id: `msg_${answers}`, type: 'message', role: 'assistant', model },
+    content: said.map((block, at) => blockOf(block, at, answers)),
+    stop_reason: stopReason ?? (calls ? 'tool_use' : 'end_turn'),
+    stop_sequence: null,
+    usage: {
+      ...counted,
+      output_tokens: 1 + tokensOf(JSON.stringify(said)),
+      output_tokens_details: details,
+      service_tier: 'standard',
     },
-    usage: { ...counted, output_tokens: output, output_tokens_details: details, service_tier: 'standard' },
   };
-  const { headers, delayMs, hang, drop } = reply;
+}
+
+function answerOf(body: MessagesBody, reply: AnthropicReply, counted: Counted): FakeReply {
+  const { headers, delayMs, hang, drop, lateError: late, text } = reply;
+  const said: readonly SaidBlock[] = reply.blocks ?? (text === undefined ? [] : [{ type: 'text', text }]);
+  const message = messageOf(body.model, said, counted, reply.stopReason);
   const common = { ...(delayMs !== undefined && { delayMs }), ...(hang && { hang }), ...(drop && { drop }) };
   if (body.stream !== true) return { ...common, ...(headers && { headers }), body: message };
-  const late = reply.lateError;
   const pieces = [
-    ...eventsOf(message),
+    ...streamOf(message),
     ...(late ? [event('error', { type: 'error', error: { type: late, message: `a ${late}` } })] : []),
   ];
-  const sent =
-    late || hang || drop ? pieces.filter((piece) => !/^event: message_(delta|stop)/.test(piece)) : pieces;
+  const isBroken = late ?? hang ?? drop;
+  const sent = isBroken ? pieces.filter((piece) => !/^event: message_(delta|stop)/.test(piece)) : pieces;
   return { ...common, headers: { 'content-type': 'text/event-stream', ...headers }, body: sent };
 }
 
@@ -220,12 +225,8 @@ function event(name: string, data: object): string {
 
 type Sent = ReturnType<typeof blockOf>;
 
-/** The events of an answer, each a piece of the stream. */
-function eventsOf(message: {
-  readonly content: readonly Sent[];
-  readonly stop_reason: string;
-  readonly usage: Counted & { readonly output_tokens: number };
-}): string[] {
+/** The same as a stream, piece by piece. */
+export function streamOf(message: ReturnType<typeof messageOf>): string[] {
   const { content, stop_reason, usage, ...head } = message;
   const { output_tokens, ...others } = usage;
   const start = {

@@ -1,4 +1,6 @@
+import type { DialectName } from '../../src/agents/dialect-port.ts';
 import type { PresetName } from '../../src/config/schema/profiles.ts';
+import { messagesRefusals } from './messages-rules.ts';
 
 /**
  * The rules of each provider, written from its documentation and not from our code. Takes a request and returns its
@@ -240,6 +242,11 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
   vllm: TEMPLATE,
   ollama: [...TEMPLATE, fields('model', 'messages', 'stream', 'stream_options', 'max_tokens', 'tools')],
   llamacpp: TEMPLATE,
+};
+
+/** Of the other dialects: the errors of a body. */
+export const DIALECT_RULES: Readonly<Partial<Record<DialectName, (body: unknown) => string[]>>> = {
+  anthropic: messagesRefusals,
 };
 
 /** The errors of the request for the provider of this preset. */

@@ -198,7 +198,7 @@ function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message
       const signature = block.opaque?.signature;
       if (typeof signature !== 'string') return [];
       const type = 'thinking';
-      return [{ type, json: JSON.stringify({ type, thinking: block.text, signature }) }];
+      return [{ type, json: JSON.stringify({ type, thinking: wellFormed(block.text), signature }) }];
     }
     case 'call': {
       const call = calls?.[block.position];

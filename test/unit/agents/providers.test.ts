@@ -6,10 +6,11 @@ import {
   type RequestSources,
   type WireTool,
 } from '../../../src/agents/index.ts';
-import { PRESET_NAMES, type PresetName } from '../../../src/config/schema/profiles.ts';
-import { AgentView, type Entry } from '../../../src/conversation/index.ts';
+import { PRESET_NAMES } from '../../../src/config/schema/profiles.ts';
+import { AgentView, type Blocks, type Entry } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/team/team.ts';
-import { type Body, refusalsOf } from '../../support/provider-rules.ts';
+import { signatureOf } from '../../support/messages-rules.ts';
+import { DIALECT_RULES, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { load } from '../config/folder.ts';
 import type { Team } from '../conversation/team.ts';
@@ -28,12 +29,19 @@ const RUN_CONTEXT = [
   { role: 'user', content: 'NODE_BRIEF build it' },
 ] as const;
 
-/** An agent for each preset, configured as the daemon does it. */
+/** The models of the other dialects, by their provider. */
+const OF_DIALECTS = { anthropic: 'apiKey: k, reasoningEffort: high' };
+
+/** An agent for each preset and dialect, configured as the daemon does it. */
 async function setups(): Promise<RequestSources['agents']> {
-  const models = PRESET_NAMES.map(
-    (name) => `  ${name}: { profile: ${name}, baseURL: "http://h/v1", model: ${name} }\n`,
+  const keys = [
+    ...PRESET_NAMES.map((name) => [name, `profile: ${name}`]),
+    ...Object.entries(OF_DIALECTS).map(([name, more]) => [name, `provider: ${name}, ${more}`]),
+  ];
+  const models = keys.map(
+    ([name, more]) => `  ${name}: { ${more}, baseURL: "http://h/v1", model: ${name} }\n`,
   );
-  const agents = PRESET_NAMES.map((name) => [`agents/of-${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
+  const agents = keys.map(([name]) => [`agents/of-${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
   const files = {
     'parley.yaml': `models:\n${models.join('')}defaultAgent: of-openai\n`,
     ...Object.fromEntries(agents),
@@ -80,7 +88,7 @@ class ObservedLog {
     for (const entry of log.slice(this.entries.length)) this.entries.push(asModelsWrite(entry));
   }
 
-  of(preset: PresetName, setup: AgentSetup, agent: string): IncrementalRequests {
+  of(preset: string, setup: AgentSetup, agent: string): IncrementalRequests {
     const key = `${preset} ${agent}`;
     const found = this.kept.get(key) ?? new IncrementalRequests(setup, agent, this.entries);
     this.kept.set(key, found);
@@ -92,20 +100,37 @@ const ODD_ARGUMENTS = ['', '[]', '"x"', '7', 'null', '{', '{"a":1e999}', '{"a":"
 ODD_ARGUMENTS.push(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
 const ODD_NAMES = ['', '2fa', 'a b', '-', 'é'.repeat(70), 'x'.repeat(200), '\ud83d'];
 
+const WRITERS = ['chat h gemini', 'chat h another', 'anthropic h anthropic', 'anthropic h another'];
+const writerOf = (index: number) => WRITERS[index % WRITERS.length] ?? '';
+
+/** What only the writer of an entry understands. */
+function blocksBy(index: number, calls: number, reasoning: string): Blocks {
+  const boundTo = writerOf(index);
+  const signature = (at: number) => ({
+    extra_content: { google: { thought_signature: `sig-${index}-${at}` } },
+  });
+  const isChat = boundTo.startsWith('chat');
+  const opaque = isChat ? signature(-1) : { type: 'redacted_thinking', data: `opaque-${index}-` };
+  const thought = { length: reasoning.length, opaque: { signature: signatureOf(reasoning) } };
+  return {
+    boundTo,
+    list: [
+      { type: 'opaque', opaque },
+      ...(isChat ? [] : [{ type: 'reasoning' as const, ...thought }]),
+      ...Array.from({ length: calls }, (_, at) => ({
+        type: 'call' as const,
+        ...(at === 0 && isChat && { opaque: signature(at) }),
+      })),
+    ],
+  };
+}
+
 /** The same entry with reasoning, with calls that strict readers refuse, and with what only Gemini understands. */
 function asModelsWrite(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant') return entry;
   const calls = entry.tool_calls ?? [];
-  const signature = (at: number) => ({
-    extra_content: { google: { thought_signature: `sig-${entry.index}-${at}` } },
-  });
-  const blocks = {
-    boundTo: `chat-completions h ${entry.index % 2 === 0 ? 'gemini' : 'another'}`,
-    list: [
-      { type: 'opaque' as const, opaque: signature(-1) },
-      ...calls.map((_, at) => ({ type: 'call' as const, ...(at === 0 && { opaque: signature(at) }) })),
-    ],
-  };
+  const reasoning = `because of ${entry.index} \ud83d`.slice(0, entry.index % 4 === 2 ? -1 : undefined);
+  const blocks = blocksBy(entry.index, calls.length, entry.index % 3 === 0 ? '' : reasoning);
   if (entry.index % 3 === 0) return { ...entry, blocks };
   const odd = <T>(list: readonly T[], at: number) => list[(entry.index + at) % list.length];
   const oddCalls = calls.map((call, at) => ({
@@ -115,7 +140,6 @@ function asModelsWrite(entry: Entry): Entry {
       arguments: odd([call.function.arguments, ...ODD_ARGUMENTS], at) ?? '',
     },
   }));
-  const reasoning = `because of ${entry.index} \ud83d`;
   return { ...entry, blocks, reasoning, ...(calls.length > 0 && { tool_calls: oddCalls }) };
 }
 
@@ -127,17 +151,23 @@ function checkRequests(
 ): void {
   watched.follow(team.entries);
   for (const { agent } of team.calls) {
-    for (const preset of PRESET_NAMES) {
-      const setup = agents.get(`of-${preset}`);
-      if (!setup) throw new Error(`no agent ${preset}`);
+    for (const [slug, setup] of agents) {
+      const preset = slug.slice('of-'.length);
       const more = agent === 'pm' ? { tools: [TOOL] } : { runContext: RUN_CONTEXT };
       const { kept, fresh } = watched.of(preset, setup, agent).request(more);
       const text = Buffer.concat(kept.request.body).toString('utf8');
-      const body: Body = JSON.parse(text);
-      expect([preset, refusalsOf(preset, body)]).toEqual([preset, []]);
+      const body = JSON.parse(text);
+      const known = PRESET_NAMES.find((name) => name === preset);
       expect([preset, kept.fault]).toEqual([preset, null]);
-      expect(body.messages).toEqual(kept.request.messages);
-      expect(kept.parts.length).toBe(body.messages.length);
+      if (known) {
+        expect([preset, refusalsOf(known, body)]).toEqual([preset, []]);
+        expect(body.messages).toEqual(kept.request.messages);
+        expect(kept.parts.length).toBe(body.messages.length);
+      } else expect([preset, DIALECT_RULES[setup.profile.form.dialect]?.(body)]).toEqual([preset, []]);
+      for (const [found, index] of text.matchAll(/(?:opaque|sig)-(\d+)-/g)) {
+        expect([found, writerOf(Number(index))]).toEqual([found, setup.profile.form.boundTo]);
+        reached.add(found.startsWith('sig') ? 'signatures' : 'opaque');
+      }
       expect(text).toBe(Buffer.concat(fresh.request.body).toString('utf8'));
       expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
       for (const part of kept.parts) for (const kind of part.kind.split('+')) reached.add(kind);
@@ -147,7 +177,7 @@ function checkRequests(
 }
 
 describe('requests of any conversation', () => {
-  it('requests of any conversation match the rules of each provider preset, built incrementally or at once (ASSEMBLE-2, ASSEMBLE-3, DIALECT-1 to DIALECT-3)', async () => {
+  it('requests of any conversation match the rules of each provider preset and dialect, built incrementally or at once (ASSEMBLE-2, ASSEMBLE-3, DIALECT-1 to DIALECT-3)', async () => {
     const agents = await setups();
     const reached = new Set<string>();
     fc.assert(
@@ -171,6 +201,8 @@ describe('requests of any conversation', () => {
       'turn',
       'bridge',
       'calls',
+      'opaque',
+      'signatures',
     ];
     expect(wanted.filter((kind) => !reached.has(kind))).toEqual([]);
   });
