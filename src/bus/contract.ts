@@ -96,10 +96,13 @@ export const CONTRACT = {
       at: index.optional(),
       /** Parts of the definition whose texts `report.definition.texts` contains. */
       texts: list(z.string()).optional(),
+      /** The exact bytes that are sent, instead of the messages. */
+      body: z.boolean().optional(),
     }),
     answer: z.looseObject({
       messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),
       report: z.record(z.string(), z.unknown()),
+      body: z.string().optional(),
     }) as unknown as z.ZodType<ExplainedRequest>, // checked as far as clients need
     isRepeatable: true,
   },

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -93,6 +94,8 @@ describe('the team of the example', () => {
     expect(contents.at(-3)?.split('\n')[0]).toBe(AWAY_MARKER);
     expect(contents.at(-3)).toContain('[Tester]: hands over to dev: An unknown code answers 500');
     expect(view.report.requestHash).toBe(last?.requestHash);
+    const { stdout: body } = await project.parley('explain', 'links', ...where.slice(0, -1), '--body');
+    expect(createHash('sha256').update(body).digest('hex')).toBe(last?.requestHash);
     expect(await daemon.stop()).toBe(0);
     expect(checkLog(await project.logFile('links'))).toEqual([]);
   });

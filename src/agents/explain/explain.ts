@@ -5,6 +5,7 @@ import {
   type Cost,
   EMPTY_STATE,
   type Entry,
+  type ExplainedRequest,
   evolve,
   expand,
   type LeftOut,
@@ -28,7 +29,7 @@ import {
   partHashes,
   sourcesOf as storedSources,
 } from '../definition/definition.ts';
-import type { WireMessage } from '../model-port.ts';
+import type { ModelRequest, WireMessage } from '../model-port.ts';
 import { type Assembled, type ModelProfile, shownParameters } from '../requests/assemble.ts';
 import {
   needsReduction,
@@ -43,6 +44,18 @@ import { type AgentSetup, assembleOnce, type RequestSources } from '../requests/
 export interface Explanation {
   readonly messages: readonly WireMessage[];
   readonly report: ViewReport;
+  /** The exact bytes that are sent to the model, in the form of its dialect. */
+  readonly body: ModelRequest['body'];
+}
+
+/** What people get: the body only if they ask for it, then without the messages, which it contains. */
+export function shownExplanation(
+  { messages, report, body }: Explanation,
+  withBody: boolean | undefined,
+): ExplainedRequest {
+  return withBody
+    ? { messages: [], report, body: Buffer.concat(body).toString('utf8') }
+    : { messages, report };
 }
 
 export type Explained =
@@ -198,6 +211,7 @@ function explanationOf(
   const note = noteOn(made, prepared.length, target.answer);
   return {
     messages: request.messages,
+    body: request.body,
     report: {
       tokens: assembled.tokens,
       window: profile.contextTokens,

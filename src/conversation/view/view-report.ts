@@ -26,6 +26,8 @@ export interface RequestMessage {
 export interface ExplainedRequest {
   readonly messages: readonly RequestMessage[];
   readonly report: ViewReport;
+  /** The exact bytes that are sent, as text; only if they are asked for, and `messages` is then empty. */
+  readonly body?: string;
 }
 
 export interface ViewReport {

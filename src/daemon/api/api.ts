@@ -1,4 +1,4 @@
-import { type Explanation, explainStored, type RequestSources } from '../../agents/index.ts';
+import { type Explained, explainStored, type RequestSources, shownExplanation } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -14,6 +14,7 @@ import {
   type Command,
   conversationOfApproval,
   type Entry,
+  type ExplainedRequest,
   isApprover,
   refusalOfApproval,
 } from '../../conversation/index.ts';
@@ -373,19 +374,22 @@ function resumeCommand({ agent = null, stop }: RequestOf<'resume'>, by: Author):
 /** The verb `view`. `room`: the largest answer, in bytes; texts of the definition that do not fit are left out. */
 export async function explainRequest(
   entries: readonly Entry[],
-  { conversation, agent, at, texts }: RequestOf<'view'>,
+  { conversation, agent, at, texts, body }: RequestOf<'view'>,
   { sources, definitions }: { readonly sources: RequestSources; readonly definitions: Definitions },
   room: number,
-): ReturnType<typeof explainStored> {
+): Promise<
+  { readonly ok: true; readonly explanation: ExplainedRequest } | Extract<Explained, { readonly ok: false }>
+> {
   const read = (hash: string) => definitions.read(hash);
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
-  return explained.ok ? { ...explained, explanation: within(explained.explanation, room) } : explained;
+  if (!explained.ok) return explained;
+  return { ok: true, explanation: within(shownExplanation(explained.explanation, body), room) };
 }
 
-function within({ messages, report }: Explanation, room: number): Explanation {
+function within({ report, ...request }: ExplainedRequest, room: number): ExplainedRequest {
   const { texts, ...definition } = report.definition;
-  if (!texts) return { messages, report };
-  const others = { messages, report: { ...report, definition } };
+  if (!texts) return { ...request, report };
+  const others = { ...request, report: { ...report, definition } };
   let left = room - sizeOf(others);
   const fitting = Object.entries(texts).filter((one) => {
     const size = sizeOf(one);
@@ -394,7 +398,7 @@ function within({ messages, report }: Explanation, room: number): Explanation {
     return true;
   });
   return {
-    messages,
+    ...request,
     report: { ...report, definition: { ...definition, texts: Object.fromEntries(fitting) } },
   };
 }

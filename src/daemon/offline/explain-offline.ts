@@ -1,6 +1,6 @@
-import { type Explanation, explainStored, readDefinition } from '../../agents/index.ts';
+import { explainStored, readDefinition, shownExplanation } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
-import { EMPTY_STATE, evolve } from '../../conversation/index.ts';
+import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
@@ -13,11 +13,13 @@ export interface ExplainOfflineOptions {
   readonly at?: number;
   /** Parts of the definition whose texts the report contains. */
   readonly texts?: readonly string[];
+  /** The exact bytes instead of the messages. */
+  readonly body?: boolean;
 }
 
 /** The same bytes as a daemon would show, from files alone; takes no lock and changes nothing. */
-export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
-  const { dataDirectory, config, conversation, agent, at, texts } = options;
+export async function explainOffline(options: ExplainOfflineOptions): Promise<ExplainedRequest> {
+  const { dataDirectory, config, conversation, agent, at, texts, body } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
   const { definition } = composeInspector(dataDirectory);
   const sources = requestSources(
@@ -27,17 +29,18 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   );
   const read = (hash: string) => readDefinition(hash, definition);
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
-  if (explained.ok) return withNote(explained.explanation);
+  if (explained.ok) return withNote(shownExplanation(explained.explanation, body));
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });
 }
 
 /** MCP servers are not started for a request without a recorded definition. */
-function withNote({ messages, report }: Explanation): Explanation {
+function withNote(explained: ExplainedRequest): ExplainedRequest {
+  const { report } = explained;
   const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
-  if (report.definition.recorded || unasked.length === 0) return { messages, report };
+  if (report.definition.recorded || unasked.length === 0) return explained;
   const unknown =
     'MCP servers were not asked: their tools are missing here, so the hash and the tokens are not those of a daemon with them';
   const note = [report.note, unknown].filter(Boolean).join('; ');
-  return { messages, report: { ...report, note } };
+  return { ...explained, report: { ...report, note } };
 }

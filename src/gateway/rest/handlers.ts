@@ -84,6 +84,7 @@ const NUMBERS: readonly string[] = ['from', 'limit', 'at', 'days', 'sequence'];
 /** `before` is a time, or the sequence of a dead letter. */
 function parsed(name: string, text: string): unknown {
   if (name === 'texts') return text.split(',');
+  if (name === 'body' && (text === 'true' || text === 'false')) return text === 'true';
   const isNumber = NUMBERS.includes(name) || name === 'before';
   return isNumber && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }

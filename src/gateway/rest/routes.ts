@@ -89,10 +89,10 @@ export const ROUTES: readonly Route[] = [
     summary: 'A page of the log; the next one begins at the last index + 1, until `length`',
   },
   {
-    ...get(`${ONE}/view`, 'view', 'agent', 'at', 'texts'),
+    ...get(`${ONE}/view`, 'view', 'agent', 'at', 'texts', 'body'),
     stays: true,
     summary:
-      'The exact request that an agent is sent, with a report; `texts`: names of parts of the definition, with commas',
+      'The exact request that an agent is sent, with a report; `texts`: names of parts of the definition, with commas; `body=true`: the exact bytes instead of the messages',
   },
   ...(Object.entries(STEERING) as [Verb, string][]).map(([verb, summary]) => ({
     ...post(`${ONE}/${verb}`, verb, 'operate'),

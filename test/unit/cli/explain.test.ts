@@ -20,6 +20,17 @@ describe('explain', () => {
     );
   });
 
+  it('`parley explain --body` prints the exact bytes and nothing else, of one request only', async () => {
+    const daemon = fakeDaemon({ view: { messages: [], report: reportOf(), body: '{"messages":[]}' } });
+    const ran = await parley(['explain', 'c', '--agent', 'pm', '--body'], { daemon });
+    expect(ran.out).toBe('{"messages":[]}');
+    expect(daemon.requests).toEqual([
+      { endpoint: 'view', body: { conversation: 'c', agent: 'pm', body: true } },
+    ]);
+    const two = await parley(['explain', 'c', '--agent', 'pm', '--body', '--diff'], { daemon });
+    expect([two.code, two.err]).toEqual([2, expect.stringContaining('--body prints one request')]);
+  });
+
   it('`parley explain` says where the log records no definition, so that the current one is shown', async () => {
     const daemon = fakeDaemon({
       view: ({ at }: { at?: number }) => ({

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { explain, reductionEntry, reductionFor } from '../../../src/agents/index.ts';
+import { explain, reductionEntry, reductionFor, shownExplanation } from '../../../src/agents/index.ts';
 import { assembleOnce } from '../../../src/agents/requests/requests.ts';
 import { createPalette } from '../../../src/cli/render/text.ts';
 import { renderDiff, renderView } from '../../../src/cli/render/view.ts';
@@ -57,7 +57,7 @@ const plain = createPalette(false);
 function viewOf(entries: readonly Entry[], at: number, agent = 'pm') {
   const outcome = explain(entries, 'photos', agent, at, smallSources());
   if (!outcome.ok) throw new Error(outcome.refusal.message);
-  return outcome.explanation;
+  return shownExplanation(outcome.explanation, false);
 }
 
 const block = (text: string) =>

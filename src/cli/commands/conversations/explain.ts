@@ -12,6 +12,7 @@ interface ExplainOptions {
   readonly diff?: number | true;
   readonly diffAgent?: string;
   readonly config?: string;
+  readonly body?: true;
 }
 
 export function addExplain(program: Command, act: Act): void {
@@ -25,6 +26,7 @@ export function addExplain(program: Command, act: Act): void {
     )
     .option('--diff [index]', 'compare with the request as of this entry (default: now)', entryIndex)
     .option('--diff-agent <slug>', 'compare with the request of this agent')
+    .option('--body', 'print the exact bytes that are sent to the model, and nothing else')
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action(
       act(async (context, conversation: string, options: ExplainOptions) => {
@@ -32,11 +34,18 @@ export function addExplain(program: Command, act: Act): void {
         const read = await viewReader(context, conversation, options);
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
+        if (options.body) return printBody(context, await read({ ...first, body: true }), second);
         if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
         const { messages, report } = await read(first);
         context.result({ messages, report }, (view) => renderView(view, context.palette));
       }),
     );
+}
+
+/** No line break follows: the SHA-256 of what is printed is `requestHash`. */
+function printBody({ write }: Context, { body = '' }: View, second: RequestAt | null): void {
+  if (second) throw noEffect('diff', 'leave it out: --body prints one request');
+  write(body);
 }
 
 /** `at`: as of this entry; undefined: now. */
@@ -45,6 +54,7 @@ interface RequestAt {
   readonly at?: number;
   /** Parts of the definition whose texts are read. */
   readonly texts?: readonly string[];
+  readonly body?: boolean;
 }
 
 /** The request to compare with; null: none. */
