@@ -15,6 +15,7 @@ const BENCHMARKS = [
   'reopen',
   'resume',
   'turn',
+  'cache',
   'bytes',
   'view',
   'team',
