@@ -7,6 +7,7 @@ import type { Runtime } from '../../src/daemon/create-runtime.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
+import { ModelHealth } from '../../src/daemon/team/health.ts';
 import type { Team } from '../../src/daemon/team/team.ts';
 import { conversationRules, requestSources } from '../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../src/daemon/what-if/what-ifs.ts';
@@ -50,7 +51,7 @@ export function createRuntime(
   const shipped = requestSources(config, toolbox);
   const agents = [...shipped.agents].map(([slug, setup]) => {
     const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS };
-    return [slug, { ...setup, profile, model: instantModel, summariser: null }] as const;
+    return [slug, { ...setup, profile, fallbacks: [], model: instantModel, summariser: null }] as const;
   });
   const sources = { ...shipped, agents: new Map(agents) };
   const newId = createIdSource();
@@ -94,6 +95,7 @@ export function createRuntime(
     lastPost: async () => ({ stream: '', sequence: 0 }),
     publishEntries: onEntries,
     liveText: new LiveText(systemTimers, newId),
+    health: new ModelHealth(monotonicClock),
     publishLive: () => undefined,
     retries: new Map(),
   };

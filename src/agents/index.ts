@@ -7,7 +7,7 @@
  * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
  * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
  *                       cost
- * calls/                one call with retries and live text, and the call that writes a summary
+ * calls/                one call with retries and live text, who is asked when it fails, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
  * what-if/              recorded turns, and their requests sent again with one change
@@ -18,6 +18,7 @@
 export { DIALECTS } from '../models/dialects.ts';
 export type { Retry, RetryPolicy } from './calls/call.ts';
 export * from './calls/call.ts';
+export * from './calls/candidates.ts';
 export * from './calls/live-text.ts';
 export * from './calls/summarise.ts';
 export * from './calls/title.ts';

@@ -136,6 +136,8 @@ export interface Model {
     request: ModelRequest,
     options: { readonly signal: AbortSignal; readonly onDelta: (delta: ModelDelta) => void },
   ): Promise<ModelOutcome>;
+  /** The same model with each of its keys, in order, this one first; absent: it has at most one. */
+  readonly keys?: readonly Model[];
   /** The turn has ended: release what was kept for it. Never throws. */
   turnOver?(turnId: string): void;
   /** The turn waits for the program of its agent to connect. */

@@ -15,6 +15,7 @@ export type { NatsOptions } from '../bus/nats/index.ts';
 export {
   adviceOn,
   askedIn,
+  attemptText,
   createTurnWatch,
   cutBy,
   type DeliveryMode,

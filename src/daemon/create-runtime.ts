@@ -14,6 +14,7 @@ import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
 import { Definitions } from './team/definitions.ts';
+import { ModelHealth } from './team/health.ts';
 import { createTeam, type Team } from './team/team.ts';
 import { WhatIfs } from './what-if/what-ifs.ts';
 /**
@@ -71,6 +72,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     lastPost: (conversation: string) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
     liveText: new LiveText(timers, newId),
+    health: new ModelHealth(elapsed),
     retries: new Map<string, Retry & { readonly since: number }>(),
   };
 }

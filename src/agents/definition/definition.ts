@@ -62,14 +62,18 @@ export function definitionOf(sources: RequestSources, slug: string): Definition 
 function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, value: unknown][] {
   const { card, persona, profile, viewPolicy, historyLimits } = setup;
   const { prompts, roster, workflows } = sources;
-  const { headers, ...model } = profile;
+  const fallbacks = setup.fallbacks?.map(({ profile, viewPolicy }) => ({
+    model: storedModel(profile),
+    view: viewPolicy,
+  }));
   const tools = toolsOffered(sources, card);
   const policy = tools
     .filter(({ name }) => !isConversationTool(name))
     .map((tool) => [tool.name, sources.availability(card.slug, tool)]);
   return [
     ['agent', plainCard(card)],
-    ['model', { ...model, headers: Object.keys(headers) }], // DEFINITION-3
+    ['model', storedModel(profile)],
+    ...(fallbacks?.length ? [['fallbacks', fallbacks] as [string, unknown]] : []),
     ['persona', persona],
     ['policy', Object.fromEntries(policy)],
     ['prompt.base-chat', prompts.baseChat],
@@ -86,6 +90,11 @@ function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, val
       { id, start, nodes },
     ]),
   ];
+}
+
+/** DEFINITION-3 */
+function storedModel({ headers, ...model }: ModelProfile) {
+  return { ...model, headers: Object.keys(headers) };
 }
 
 /** The configuration keeps more in a card than requests depend on. */
@@ -106,27 +115,35 @@ function toolsOffered({ tools, workflows }: RequestSources, card: AgentCard): To
 }
 
 /**
- * `headers`: their values, which no definition has; needed to send a request, not to explain it.
+ * `headersOf`: the values of the headers of a model, which no definition has; needed to send a request, not to explain it.
  * Throws `DEFINITION_DAMAGED` if the parts do not make a definition.
  */
 export function sourcesOf(
   { hash, agent, parts }: Definition,
-  headers?: AgentSetup['profile']['headers'],
+  headersOf?: (model: string) => ModelProfile['headers'] | undefined,
 ): RequestSources {
   const read = <T>(name: string, schema: z.ZodType<T>): T =>
     readText(hash, `part ${name}`, parts.get(name), schema);
   const all = <T>(prefix: string, schema: z.ZodType<T>): T[] =>
     [...parts.keys()].filter((name) => name.startsWith(prefix)).map((name) => read(name, schema));
   const card: AgentCard = read('agent', agentSchema);
-  const { headers: names, ...model } = read('model', modelSchema);
+  const profileOf = ({ headers: names, ...model }: StoredModel): ModelProfile => ({
+    ...model,
+    headers: headersOf?.(model.name) ?? Object.fromEntries(names.map((name) => [name, ''])),
+  });
   const roster = read('roster', partSchemas.roster).map((one) => ({ ...UNKNOWN_CARD, ...one }));
   const tools = new Map(all('tool.', partSchemas.tool).map((tool) => [tool.name, tool]));
   const policy = new Map(Object.entries(read('policy', partSchemas.policy)));
-  const setup: AgentSetup = {
+  const own: AgentSetup = {
     card,
     persona: read('persona', z.string()),
-    profile: { ...model, headers: headers ?? Object.fromEntries(names.map((name) => [name, ''])) },
+    profile: profileOf(read('model', modelSchema)),
     ...read('view', viewSchema),
+  };
+  const fallbacks = parts.has('fallbacks') ? read('fallbacks', fallbacksSchema) : [];
+  const setup: AgentSetup = {
+    ...own,
+    fallbacks: fallbacks.map(({ model, view }) => ({ ...own, profile: profileOf(model), viewPolicy: view })),
   };
   return {
     roster: { agents: new Map(roster.map((one) => [one.slug, one])), defaultAgent: agent },
@@ -248,7 +265,13 @@ const modelSchema = z.looseObject({
   form: z.looseObject({ instructionsAs: z.string(), sendReasoning: z.string(), callIds: z.string() }),
   toolFields: anyRecord,
   strictTools: z.boolean(),
-}) as unknown as z.ZodType<Omit<ModelProfile, 'headers'> & { readonly headers: readonly string[] }>;
+}) as unknown as z.ZodType<StoredModel>;
+
+type StoredModel = Omit<ModelProfile, 'headers'> & { readonly headers: readonly string[] };
+
+const fallbacksSchema = z.array(
+  z.looseObject({ model: modelSchema, view: anyRecord }),
+) as unknown as z.ZodType<readonly { readonly model: StoredModel; readonly view: ViewPolicy }[]>;
 
 const viewSchema = z.looseObject({
   viewPolicy: anyRecord,

@@ -149,8 +149,9 @@ interface Target {
 
 function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
   const entry = at === undefined ? undefined : entries[at];
-  const answers = entry?.type === 'message' && entry.role === 'assistant' && entry.author.id === agent;
-  return answers ? entry : null;
+  const answers =
+    entry?.type === 'attempt-failed' || (entry?.type === 'message' && entry.role === 'assistant');
+  return answers && entry.author.id === agent ? entry : null;
 }
 
 /** The entries; if no turn is open, followed by the start of the turn that would answer them. */
@@ -198,12 +199,12 @@ export function buildRequest(
 function explanationOf(
   prepared: readonly Entry[],
   target: Target,
-  setup: AgentSetup,
+  own: AgentSetup,
   sources: RequestSources,
 ): Explanation {
   const { conversation, answer } = target;
-  const made = buildRequest(prepared, { conversation, mayReduce: answer === null }, setup, sources);
-  const { entries, state, assembled, tools, reducible } = made;
+  const made = buildRequest(prepared, { conversation, mayReduce: answer === null }, own, sources);
+  const { entries, state, setup, assembled, tools, reducible } = made;
   const { profile, card } = setup;
   const { request } = assembled;
   const holdings = holdingsOf(reducible, target.length);
@@ -269,13 +270,13 @@ function wasSent(
   const { askedAt = -1, resumedAt = -1, answeredUpTo = 0 } = agentState(state, agent).turn ?? {};
   const at = Math.max(askedAt, resumedAt);
   const asked = answer ?? (answeredUpTo <= at ? entries[at] : undefined);
-  const isNamed = asked?.type === 'message' || asked?.type === 'turn-started' || asked?.type === 'summary';
-  const recorded = isNamed ? asked.requestHash : undefined;
+  const isNamed = answer !== null || asked?.type === 'turn-started' || asked?.type === 'summary';
+  const recorded = isNamed && asked && 'requestHash' in asked ? asked.requestHash : undefined;
   return recorded ? recorded === assembled.request.hash : 'unknown';
 }
 
 function noteOn({ entries }: BuiltRequest, prepared: number, answer: Entry | null): string | null {
-  if (answer?.type === 'message' && answer.requestHash === '')
+  if (answer && 'requestHash' in answer && !answer.requestHash)
     return 'the daemon refused this request and never sent it';
   if (entries.length === prepared) return null;
   const made = entries.slice(prepared).map(({ index }) => index);

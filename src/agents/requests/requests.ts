@@ -31,6 +31,33 @@ export interface AgentSetup extends PersonaSource {
   readonly profile: ModelProfile;
   readonly viewPolicy: ViewPolicy;
   readonly historyLimits: HistoryLimits;
+  /** The same agent with each fallback of its model, in order; absent: none. */
+  readonly fallbacks?: readonly AgentSetup[];
+}
+
+/** What is different with another model. */
+export interface ModelChoice {
+  readonly profile: ModelProfile;
+  readonly viewPolicy: Pick<ViewPolicy, 'otherAgentsAs' | 'includeReasoning' | 'awayTokens'>;
+}
+
+export function withModel(setup: AgentSetup, { profile, viewPolicy }: ModelChoice): AgentSetup {
+  const awayTokens = Math.min(setup.viewPolicy.awayTokens, viewPolicy.awayTokens);
+  return { ...setup, profile, viewPolicy: { ...setup.viewPolicy, ...viewPolicy, awayTokens } };
+}
+
+interface Choosing<Setup> {
+  readonly profile: Pick<ModelProfile, 'name'>;
+  readonly fallbacks?: readonly Setup[];
+}
+
+/** The agent with the model that its turn asks now; with its own, if its definition has no such fallback. */
+export function setupFor<Setup extends Choosing<Setup>>(
+  setup: Setup,
+  turn: Pick<Turn, 'candidate'> | null,
+): Setup {
+  const { model } = turn?.candidate ?? {};
+  return setup.fallbacks?.find(({ profile }) => profile.name === model) ?? setup;
 }
 
 /** A request, and the reduction that must be made before it is sent; null: none. */
@@ -72,8 +99,9 @@ export class Requests {
     const turn = log.state.agents[agent]?.turn;
     if (turn?.turnId !== turnId) return null;
     const sources = this.#sourcesOf(log, turn);
-    const setup = sources.agents.get(agent);
-    if (!setup) return null;
+    const own = sources.agents.get(agent);
+    if (!own) return null;
+    const setup = setupFor(own, turn);
     const assembler = this.#assemblers.get(agent) ?? new RequestAssembler();
     this.#assemblers.set(agent, assembler);
     const agentView = log.view(agent, setup.viewPolicy);
@@ -229,15 +257,16 @@ interface Making {
 /** The request for a log without cached bytes. `state` must be the state of `entries`. */
 export function assembleOnce(
   sources: RequestSources,
-  setup: AgentSetup,
+  own: AgentSetup,
   entries: readonly Entry[],
   state: ConversationState,
   conversation: string,
 ) {
+  const setup = setupFor(own, agentState(state, own.card.slug).turn);
   const agentView = new AgentView(entries, setup.card.slug, setup.viewPolicy);
   const making = { sources, setup, agentView, assembler: new RequestAssembler() };
   const made = requestOf({ entries, state }, conversation, making);
-  return { ...made, tools: toolsOf(sources, setup, made.setting) };
+  return { ...made, setup, tools: toolsOf(sources, setup, made.setting) };
 }
 
 /** The tools of a request, in a stable order: the same names give the same bytes. Tools that are not offered are left out. */

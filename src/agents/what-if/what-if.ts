@@ -7,12 +7,11 @@ import {
   NOTHING_USED,
   type Used,
   usedTogether,
-  type ViewPolicy,
 } from '../../conversation/index.ts';
 import { parseJson } from '../../kernel/index.ts';
 import { buildRequest } from '../explain/explain.ts';
 import type { Assembled, ModelProfile } from '../requests/assemble.ts';
-import type { RequestSources } from '../requests/requests.ts';
+import { type AgentSetup, type ModelChoice, type RequestSources, withModel } from '../requests/requests.ts';
 
 /**
  * Sends the requests of a recorded turn again, with one change. Pure but for `Variant.call`.
@@ -25,14 +24,8 @@ import type { RequestSources } from '../requests/requests.ts';
 
 /** What is changed in the definition of a turn. Null: as recorded. */
 export interface Change {
-  readonly model: ChangedModel | null;
+  readonly model: ModelChoice | null;
   readonly persona: string | null;
-}
-
-/** Another configured model, with the view that its profile asks for. */
-export interface ChangedModel {
-  readonly profile: ModelProfile;
-  readonly viewPolicy: Pick<ViewPolicy, 'otherAgentsAs' | 'includeReasoning' | 'awayTokens'>;
 }
 
 export type RunOutcome =
@@ -180,7 +173,8 @@ async function build(
   const prepared = entries.slice(0, index);
   for (const { index: step, answer } of answers) prepared[step] = replaced(prepared[step], answer);
   const target = { conversation, mayReduce: variant.mayReduce };
-  return { assembled: buildRequest(prepared, target, setup, sources).assembled, profile: setup.profile };
+  const made = buildRequest(prepared, target, setup, sources);
+  return { assembled: made.assembled, profile: made.setup.profile };
 }
 
 function replaced(entry: Entry | undefined, { content, reasoning, blocks, toolCalls }: Answer): Entry {
@@ -211,16 +205,10 @@ function isSameCall(one: WantedCall, other: WantedCall): boolean {
 export function changed(sources: RequestSources, agent: string, { model, persona }: Change): RequestSources {
   const setup = sources.agents.get(agent);
   if (!setup) return sources;
-  const profile = model?.profile ?? setup.profile;
-  const { awayTokens } = setup.viewPolicy;
-  const viewPolicy = model
-    ? {
-        ...setup.viewPolicy,
-        ...model.viewPolicy,
-        awayTokens: Math.min(awayTokens, model.viewPolicy.awayTokens),
-      }
-    : setup.viewPolicy;
-  const next = { ...setup, profile, viewPolicy, persona: persona ?? setup.persona };
+  const withPersona = (one: AgentSetup) => ({ ...one, persona: persona ?? one.persona });
+  const next = model
+    ? { ...withPersona(withModel(setup, model)), fallbacks: [] }
+    : { ...withPersona(setup), fallbacks: setup.fallbacks?.map(withPersona) };
   return { ...sources, agents: new Map([[agent, next]]) };
 }
 

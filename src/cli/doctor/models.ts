@@ -12,7 +12,8 @@ export function modelChecks({ models }: Pick<Config, 'models'>): Check[] {
         `offline: answers come from ${model.script ?? 'a script that is part of Parley'}, not from a model`,
         'set OPENAI_API_KEY, or configure a model in parley.yaml',
       );
-    const has = model.apiKey === null ? 'without a key' : 'with a key';
+    const { length: keys } = model.apiKeys;
+    const has = keys === 0 ? 'without a key' : keys === 1 ? 'with a key' : `with ${keys} keys`;
     return ok(
       `${model.model} at ${model.baseURL}, ${has}${profileText(model)}; \`parley doctor --probe\` calls it`,
     );

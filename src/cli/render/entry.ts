@@ -1,5 +1,6 @@
 import {
   askedIn,
+  attemptText,
   type Entry,
   type EntryOf,
   finishNotice,
@@ -118,6 +119,7 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
     `${agent} was shown ${indexes(entries)} in the middle of its turn`,
   'tool-started': ({ toolName }) => `tool ${toolName ?? ''} started`.replace('  ', ' '),
   summary: ({ agent, fromIndex, toIndex }) => `${agent}'s view of ${fromIndex}–${toIndex} was summed up`,
+  'attempt-failed': attemptText,
   claim: ({ daemon, epoch, attempt }) =>
     `daemon ${daemon} works here (epoch ${epoch}${attempt ? `, attempt ${attempt}` : ''})`,
   'session-set': ({ agent, sessionId, from }) =>

@@ -142,8 +142,9 @@ function reportMissing(
   problems: Problems,
 ): void {
   const [section, model, key] = path;
+  const isKey = key === 'apiKey' || key === 'apiKeys';
   const names = missing.join(', ');
-  if (section === 'models' && (key === 'apiKey' || key === 'headers') && !usedModels.has(String(model))) {
+  if (section === 'models' && (isKey || key === 'headers') && !usedModels.has(String(model))) {
     problems.notices.push(
       `${yaml.locate(path)}: ${keyText(path)} is empty, since ${names} is not set; no agent uses that model`,
     );
@@ -151,6 +152,6 @@ function reportMissing(
   }
   problems.add({
     ...missingVariable(yaml, { path, missing, written }),
-    ...(key === 'apiKey' ? { hint: 'or provider: scripted, to work offline without a key' } : {}),
+    ...(isKey ? { hint: 'or provider: scripted, to work offline without a key' } : {}),
   });
 }

@@ -26,7 +26,7 @@ import {
   SHIPPED_CONFIG,
 } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
-import { checkAgentParameters, digestScripts, resolveModels } from './models.ts';
+import { checkAgentParameters, digestScripts, fallbacksOf, resolveModels } from './models.ts';
 import { checkRules, PASSED_ON, resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';
 
@@ -64,7 +64,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, env, problems);
   if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
-  const used = new Set([file.titleModel ?? [], agents.map(({ config }) => modelsOf(config))].flat(2));
+  const used = new Set(agents.flatMap(({ config }) => modelsOf(config, file)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
     { models: file.models, limits: file.limits, env, directory, used, locate, isReported },
@@ -187,9 +187,11 @@ function unknownVariables(env: Environment): string[] {
     });
 }
 
-/** The models that an agent uses. */
-function modelsOf({ model, context: { summaryModel } }: AgentConfig): string[] {
-  return summaryModel === null ? [model] : [model, summaryModel];
+/** The models that an agent uses, and the one for titles. */
+function modelsOf(agent: AgentConfig, { models = {}, titleModel }: ConfigFile): string[] {
+  const { summaryModel } = agent.context;
+  const own = [agent.model, ...fallbacksOf(agent, models)];
+  return [...own, summaryModel ?? [], titleModel ?? []].flat();
 }
 
 function checkModelNames(
@@ -228,7 +230,7 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
       refuse(['phases', place], phase, 'a phase', phaseNames);
     }
     refuse(['model'], config.model, 'a model of parley.yaml', modelNames);
-    checkAgentParameters(agent, known.models[config.model], problems);
+    checkAgentParameters(agent, known.models, problems);
     const { summaryModel } = config.context;
     if (summaryModel !== null && summaryModel !== known.summaryModel)
       refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', modelNames);

@@ -34,6 +34,7 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
  * MODELS-1 Without models and OPENAI_API_KEY, the offline scripted model is used, with a notice.
  * MODELS-2 OPENAI_API_KEY is sent only to the endpoint of the environment, never to one of the configuration.
  * MODELS-3 A model with a script and without a provider is scripted as long as the key for OpenAI's endpoint is missing.
+ * MODELS-4 A model is followed by its fallbacks, each by its own, and each once. All of them fit what fits the first.
  */
 
 const DEFAULT_NAME = 'default';
@@ -70,7 +71,67 @@ export async function resolveModels(
     }
     models.push([name, config]);
   }
-  return Object.fromEntries(models);
+  const resolved = Object.fromEntries(models);
+  for (const [name, model] of models) checkFallbacks(name, model, resolved, input, problems);
+  return Object.fromEntries(
+    models.map(([name, model]) => [name, { ...model, fallback: fallbackOrder(resolved, name) }]),
+  );
+}
+
+/** MODELS-4 */
+function fallbackOrder(
+  models: Readonly<Record<string, { readonly fallback?: readonly string[] | undefined }>>,
+  first: string,
+): string[] {
+  const order: string[] = [];
+  const follow = (name: string) => {
+    const { fallback = [] } = (Object.hasOwn(models, name) && models[name]) || {};
+    for (const next of fallback) {
+      if (next === first || order.includes(next)) continue;
+      order.push(next);
+      follow(next);
+    }
+  };
+  follow(first);
+  return order;
+}
+
+function checkFallbacks(
+  name: string,
+  model: ModelConfig,
+  models: Readonly<Record<string, ModelConfig>>,
+  input: ModelsInput,
+  problems: Problems,
+): void {
+  for (const [place, other] of model.fallback.entries()) {
+    const path = ['models', name, 'fallback', place];
+    const source = input.locate(path);
+    const refuse = (expected: string, hint: string) =>
+      problems.add({ source, key: path, seen: show(other), expected, hint });
+    const fallback = Object.hasOwn(models, other) ? models[other] : undefined;
+    if (!fallback) problems.addUnknown(source, path, other, 'a model of parley.yaml', Object.keys(models));
+    else if (other === name) refuse('another model', 'it cannot take the place of itself');
+    else if (model.fallback.indexOf(other) < place) refuse('each model once', 'it is named before');
+    else if (fallbackOrder(models, other).includes(name))
+      refuse(`a model that does not fall back to ${name} again`, `${other} leads back to ${name}: a loop`);
+    else if (roomIn(fallback) < roomIn(model))
+      refuse(
+        `a window that is not smaller than that of ${name}: it leaves ${roomIn(fallback)} tokens (contextTokens less maxOutputTokens), ${name} ${roomIn(model)}`,
+        `a conversation that fits ${name} must fit its fallback, or an outage would shorten it for good: lower models.${name}.contextTokens, or choose another model`,
+      );
+  }
+}
+
+/** An agent in another process asks its own model. */
+export function fallbacksOf(
+  { model, runtime }: Pick<AgentConfig, 'model' | 'runtime'>,
+  models: Parameters<typeof fallbackOrder>[0],
+): string[] {
+  return runtime === 'bus' ? [] : fallbackOrder(models, model);
+}
+
+function roomIn({ contextTokens, maxOutputTokens }: ModelConfig): number {
+  return contextTokens - maxOutputTokens;
 }
 
 function configuredModels({ models }: ModelsInput) {
@@ -88,7 +149,11 @@ function modelsFromEnvironment({ env }: ModelsInput, problems: Problems): Record
 
 function waitsForKey(name: string, model: ModelFile, { env }: ModelsInput, problems: Problems): boolean {
   const hasKey =
-    model.apiKey ?? model.baseURL ?? variable(env, 'OPENAI_API_KEY') ?? variable(env, 'OPENAI_BASE_URL');
+    model.apiKey ??
+    model.apiKeys ??
+    model.baseURL ??
+    variable(env, 'OPENAI_API_KEY') ??
+    variable(env, 'OPENAI_BASE_URL');
   if (model.provider !== undefined || model.script === undefined || hasKey !== undefined) return false;
   problems.notices.push(
     `OPENAI_API_KEY is not set: the model ${name} answers from the script ${model.script}; set the key in the environment or in .env`,
@@ -108,6 +173,7 @@ function common(model: ModelFile, name: string, baseURL: string | null, settings
     ...(price === undefined ? {} : { price: resolvedPrice(price) }),
     parameters: resolveParameters(model),
     session: sessionOf(model.session),
+    fallback: model.fallback ?? [],
     profile: resolveProfile(model.profile, { ...settings, ...model }, baseURL),
   };
 }
@@ -167,10 +233,11 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
   } = PROVIDERS[provider];
   const baseURL = model.baseURL ?? endpointFromEnvironment(input, provider, problems) ?? usual;
   const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
-  const apiKey = model.apiKey ?? inherited;
+  const own = model.apiKeys ?? (model.apiKey === undefined ? [] : [model.apiKey]);
+  const apiKeys = own.length === 0 && inherited !== undefined ? [inherited] : own;
   const path = ['models', name, 'apiKey'];
   if (
-    apiKey === undefined &&
+    apiKeys.length === 0 &&
     baseURL === usual &&
     input.used.has(name) &&
     !input.isReported(['models', name])
@@ -189,7 +256,7 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
     provider,
     dialect,
     baseURL: baseURL.replace(/\/+$/, ''),
-    apiKey: apiKey === undefined ? null : new Secret(apiKey),
+    apiKeys: apiKeys.map((key) => new Secret(key)),
     firstTokenMs: firstTokenSeconds === null ? null : firstTokenSeconds * 1_000,
     idleMs: idleSeconds * 1_000,
     ...(provider === 'anthropic' && cache !== 'off' ? { cacheTtl: cache } : {}),
@@ -313,10 +380,11 @@ interface LocatedAgent {
 
 /** What an agent's parameters must not be, given its model. */
 export function checkAgentParameters(
-  { config, locate, isReported }: LocatedAgent,
-  model: ModelConfig | undefined,
+  agent: LocatedAgent,
+  models: Readonly<Record<string, ModelConfig>>,
   problems: Problems,
 ): void {
+  const { config, locate, isReported } = agent;
   const { parameters } = config;
   const refuse = (below: KeyPath, seen: string, expected: string, hint?: string) => {
     const path = ['parameters', ...below];
@@ -329,14 +397,23 @@ export function checkAgentParameters(
       refuse([key], 'a value', 'none for an agent with runtime: bus', hint);
     }
   }
-  if (!model) return;
-  if (config.runtime === 'local') {
+  for (const name of [config.model, ...fallbacksOf(config, models)]) {
+    const model = Object.hasOwn(models, name) ? models[name] : undefined;
+    if (model) checkParametersFor(config, name, model, refuse);
+  }
+}
+
+type Refuse = (below: KeyPath, seen: string, expected: string) => void;
+
+function checkParametersFor(
+  { parameters, runtime }: AgentConfig,
+  name: string,
+  model: ModelConfig,
+  refuse: Refuse,
+): void {
+  if (runtime === 'local') {
     for (const key of foreignParameters(model.provider).filter((one) => one in parameters))
-      refuse(
-        [key],
-        'a value',
-        `none for the model ${config.model}: provider ${model.provider} has no ${key}`,
-      );
+      refuse([key], 'a value', `none for the model ${name}: provider ${model.provider} has no ${key}`);
     const own = Object.keys(parameters);
     for (const { key, seen, expected } of unfitParameters(model).length > 0
       ? []
@@ -345,7 +422,7 @@ export function checkAgentParameters(
   }
   const { maxOutputTokens: longest } = parameters;
   if (longest !== undefined && longest >= model.contextTokens) {
-    const expected = `less than contextTokens of the model ${config.model} (${model.contextTokens})`;
+    const expected = `less than contextTokens of the model ${name} (${model.contextTokens})`;
     refuse(['maxOutputTokens'], String(longest), expected);
   }
   const session = model.session ? { [model.session.kind]: model.session.name } : {};

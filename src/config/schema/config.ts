@@ -50,14 +50,16 @@ interface AnyModelConfig {
   readonly price?: PriceConfig;
   /** How the agent's session is sent; null: not sent. */
   readonly session: SessionSetting | null;
+  /** Keys of `Config.models`: asked in this order when it cannot answer. */
+  readonly fallback: readonly string[];
 }
 
 interface HttpModelConfig extends AnyModelConfig {
   readonly provider: keyof typeof PROVIDERS;
   /** Without a trailing slash. */
   readonly baseURL: string;
-  /** Null: the endpoint needs no key. */
-  readonly apiKey: Secret | null;
+  /** In order. Empty: the endpoint needs no key. */
+  readonly apiKeys: readonly Secret[];
   /** Until the first part of an answer; null: no limit but that of the turn. Milliseconds. */
   readonly firstTokenMs: number | null;
   /** Between two parts of an answer. */

@@ -109,6 +109,7 @@ type ParameterKey = keyof typeof parameterKeys;
 const HTTP_KEYS = [
   'baseURL',
   'apiKey',
+  'apiKeys',
   'session',
   'firstTokenSeconds',
   'idleSeconds',
@@ -173,6 +174,20 @@ export const modelFileSchema = z
       .describe(
         `By reference to a variable: \${OPENAI_API_KEY} (default: none with a baseURL, else ${byProvider(({ keyVariable }) => keyVariable)})`,
       ),
+    apiKeys: z
+      .array(z.string().min(1))
+      .min(2, 'two keys or more; name a single one as apiKey')
+      .optional()
+      .describe(
+        `Instead of apiKey: several keys, by reference to variables; the next one is used when one is refused, or its quota or rate is used up`,
+      ),
+    fallback: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe(
+        'Models that answer instead, in this order, when this one is overloaded, out of quota, not reachable or refuses its keys; each with its own fallback after it',
+      ),
     model: z
       .string()
       .min(1)
@@ -219,8 +234,16 @@ export const modelFileSchema = z
     session: session.optional(),
   })
   .superRefine((model, context) => {
+    if (model.apiKey !== undefined && model.apiKeys !== undefined)
+      context.addIssue({
+        code: 'custom',
+        path: ['apiKeys'],
+        message: 'nothing beside apiKey: name all keys here',
+      });
     // MODELS-3: a script is for the time without a key.
-    const chosenBy = (['provider', 'baseURL', 'apiKey'] as const).find((key) => model[key] !== undefined);
+    const chosenBy = (['provider', 'baseURL', 'apiKey', 'apiKeys'] as const).find(
+      (key) => model[key] !== undefined,
+    );
     const provider = providerOf(model);
     for (const { key, owner } of chosenBy ? foreignKeys(provider) : []) {
       if (model[key] === undefined) continue;

@@ -3,6 +3,7 @@ import type {
   Author,
   Blocks,
   CallPlace,
+  Candidate,
   DeliveryMode,
   Entry,
   Mode,
@@ -67,6 +68,16 @@ export interface CallReport {
   readonly estimatedTokens?: number;
 }
 
+/** A model call that failed before any of its answer was shown, and who is asked next. */
+export interface FailedAttempt {
+  readonly candidate: Candidate;
+  readonly next: Candidate;
+  readonly code: string;
+  readonly message: string;
+  /** Absent: the request was not sent. */
+  readonly requestHash?: string;
+}
+
 /** What a summary replaces, and its text. */
 export interface Reduction
   extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened' | 'previewLength'> {
@@ -108,7 +119,12 @@ export type Command =
       readonly code: string;
       readonly message: string;
       readonly partial: string;
+      /** The wait that the provider asks for. Milliseconds. */
+      readonly afterMs?: number | undefined;
     } & CallReport)
+  /** As `model-failed`, where another candidate is left: it is asked next. */
+  | ({ readonly type: 'attempt-failed' } & FailedAttempt &
+      Omit<CallReport, 'requestHash' | 'estimatedTokens'>)
   | ({
       readonly type: 'model-aborted';
       readonly partial: string;

@@ -16,7 +16,14 @@ import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { copy, fork, refusalOfPartialCopy } from './fork.ts';
 import { post, seed } from './posting.ts';
 import { claim, recover } from './repair.ts';
-import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
+import {
+  attemptFailed,
+  modelAborted,
+  modelAnswered,
+  modelFailed,
+  reduceView,
+  toolFinished,
+} from './reports.ts';
 
 /**
  * The decision: which entries a command adds to the log, and which effects follow once they are durable.
@@ -46,6 +53,8 @@ function apply(builder: DecisionBuilder, command: Command): Reply {
       return report(modelAnswered(builder, command, command.answer));
     case 'model-failed':
       return report(modelFailed(builder, command));
+    case 'attempt-failed':
+      return report(attemptFailed(builder, command));
     case 'model-aborted':
       return report(modelAborted(builder, command));
     case 'reduce-view':

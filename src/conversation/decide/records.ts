@@ -14,7 +14,7 @@ import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import { PREVIEW_LENGTH, titleFrom } from '../text/text.ts';
 import { AWAITED_TOOLS, toolError } from '../tools/conversation-tools.ts';
-import type { Answer, CallReport, Reduction } from './command.ts';
+import type { Answer, CallReport, FailedAttempt, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { withNotice } from './repeated-calls.ts';
 
@@ -177,6 +177,25 @@ function runTool(builder: DecisionBuilder, turn: Turn, call: OpenCall, key: numb
     ...(call.approval?.accepts === undefined ? {} : { accepts: call.approval.accepts }),
   });
 }
+
+export function addAttempt(
+  builder: DecisionBuilder,
+  turn: Turn,
+  { candidate, next, code, message, requestHash, ...report }: AttemptReport,
+): number {
+  return builder.add({
+    type: 'attempt-failed',
+    author: builder.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    agent: turn.agent,
+    ...candidate,
+    ...{ code, message, requestHash, next },
+    duration: report.duration,
+    upTo: report.upTo,
+  });
+}
+
+type AttemptReport = FailedAttempt & Pick<CallReport, 'duration' | 'upTo'>;
 
 /** V17: replaces parts of an agent's view. */
 export function addSummary(builder: DecisionBuilder, turn: Turn, reduction: Reduction): number {

@@ -6,7 +6,7 @@ import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
-import { addAnswer, addFailure, addLimit, addResult, addSummary } from './records.ts';
+import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
 import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
@@ -49,6 +49,16 @@ export function modelFailed(builder: DecisionBuilder, command: CommandOf<'model-
   if (!turnAwaitingAnswer(builder, command)) return false;
   addFailure(builder, command, command, command.partial);
   endTurn(builder, command.agent, 'failed');
+  return true;
+}
+
+/** The next candidate is asked once the failed attempt is durable: a restart in between continues with it. */
+export function attemptFailed(builder: DecisionBuilder, command: CommandOf<'attempt-failed'>): boolean {
+  const turn = turnAwaitingAnswer(builder, command);
+  if (!turn) return false;
+  const key = addAttempt(builder, turn, command);
+  if (mustAbort(builder.state, command.agent)) endTurn(builder, command.agent, 'aborted');
+  else builder.effect({ type: 'call-model', agent: turn.agent, turnId: turn.turnId, key });
   return true;
 }
 

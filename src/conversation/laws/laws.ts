@@ -23,6 +23,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   checkIndexes(entries, faults);
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
+  checkAttempts(entries, faults);
   checkSummaries(entries, faults);
   checkSessions(entries, faults);
   checkCalls(entries, faults);
@@ -112,6 +113,31 @@ function checkAnswers(entries: readonly Entry[], faults: string[]): void {
     if (answered.has(entry.turnId))
       faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
     if (!isPaused(entry)) answered.add(entry.turnId);
+  }
+}
+
+/**
+ * L16: a failed attempt belongs to a running turn, and is of the candidate that the one before it named. No candidate fails
+ * twice, unless the turn was resumed, perhaps with another definition.
+ */
+function checkAttempts(entries: readonly Entry[], faults: string[]): void {
+  /** By agent: the running turn, the candidates that failed, and the one that is asked. */
+  const running = new Map<string, { readonly turnId: string; readonly failed: Set<string>; next?: string }>();
+  for (const entry of entries) {
+    if (entry.type === 'turn-started')
+      running.set(entry.agent, { turnId: entry.turnId, failed: new Set<string>() });
+    else if (entry.type === 'turn-ended') running.delete(entry.agent);
+    if (entry.type !== 'attempt-failed') continue;
+    const at = `entry ${entry.index}`;
+    const turn = running.get(entry.agent);
+    if (turn?.turnId !== entry.turnId) faults.push(`${at}: a failed attempt of no running turn`);
+    if (!turn) continue;
+    const [name, next] = [entry, entry.next].map(({ model, key }) => JSON.stringify([model, key]));
+    if (turn.next !== undefined && turn.next !== name)
+      faults.push(`${at}: an attempt of ${name}, but ${turn.next} is asked`);
+    turn.failed.add(name ?? '');
+    if (turn.failed.has(next ?? '')) faults.push(`${at}: ${next} is asked again`);
+    turn.next = next ?? '';
   }
 }
 
@@ -281,6 +307,8 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       turns.set(entry.turnId, callsOf(entry));
     } else if (entry.type === 'message-delivered') {
       for (const key of open.keys()) faults.push(`${at}: a delivery before the result of ${key}`);
+    } else if (entry.type === 'attempt-failed') {
+      for (const key of open.keys()) faults.push(`${at}: an attempt before the result of ${key}`);
     } else if (entry.type === 'tool-started') {
       const key = keyOf(entry.call);
       if (!open.has(key)) faults.push(`${at}: a start of no open call (${key})`);

@@ -37,6 +37,7 @@ export const ENTRY_TRAITS = {
   'approval-requested': { ...HIDDEN, ...RESULT },
   'approval-answered': { ...HIDDEN, ...RESULT },
   summary: { ...HIDDEN, isProgress: true, isMachinery: true },
+  'attempt-failed': { ...HIDDEN, ...RESULT },
   'run-started': { ...NOTICE, ...RESULT },
   'node-entered': { shownTo: 'all', isRouted: true, isInAwayBlock: false, ...RESULT },
   'run-ended': { ...NOTICE, ...RESULT },

@@ -189,6 +189,10 @@ const teamFields = {
 const indexList = z.array(z.int().nonnegative());
 const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));
 
+/** A model by its name in the configuration, and which of its keys, from 1; absent: it has at most one. */
+const modelAndKey = { model: z.string(), key: z.int().positive().optional() };
+export type Candidate = Readonly<z.infer<z.ZodObject<typeof modelAndKey>>>;
+
 const fields = {
   message: {
     ...commonFields,
@@ -372,6 +376,23 @@ const fields = {
     model: z.string().optional(),
     /** SHA-256 (hex) of the request after the reduction. */
     requestHash: z.string().optional(),
+  },
+  /** A model call that failed before any of its answer was shown; another model or key is asked next (docs/guides/model-providers.md). */
+  'attempt-failed': {
+    ...commonFields,
+    type: z.literal('attempt-failed'),
+    turnId: z.string(),
+    agent: z.string(),
+    ...modelAndKey,
+    code: z.string(),
+    message: z.string(),
+    /** Milliseconds, retries included. */
+    duration: z.number(),
+    /** SHA-256 (hex) of the request; absent: it was not sent, after a recent failure or for lack of room in the window. */
+    requestHash: z.string().optional(),
+    /** The log's length when the request was built. */
+    upTo: z.int().nonnegative(),
+    next: z.object(modelAndKey),
   },
   'run-started': {
     ...commonFields,

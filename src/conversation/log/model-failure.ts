@@ -1,4 +1,4 @@
-import type { MessageEntry } from './entry.ts';
+import type { Candidate, EntryOf, MessageEntry } from './entry.ts';
 
 /** The failure of a model call, as the entry of its answer holds it. */
 export interface ModelFailure {
@@ -44,4 +44,43 @@ function failureIn(json: string): ModelFailure {
   } catch {
     return { code: UNNAMED, message: json };
   }
+}
+
+/**
+ * The failures that another candidate may not have, with words for people. `key`: another key of the same model may help;
+ * `model`: only another model. No other failure is answered elsewhere: the request itself would be refused again.
+ */
+const ELSEWHERE = {
+  RATE_LIMITED: { help: 'key', words: 'was rate limited' },
+  QUOTA_EXHAUSTED: { help: 'key', words: 'has no quota left' },
+  UNAUTHORIZED: { help: 'key', words: 'refused the key' },
+  PROVIDER_ERROR: { help: 'model', words: 'was overloaded or failed' },
+  NETWORK_ERROR: { help: 'model', words: 'could not be reached' },
+  STREAM_BROKEN: { help: 'model', words: 'broke off' },
+  TIMEOUT: { help: 'model', words: 'did not answer in time' },
+  NOT_FOUND: { help: 'model', words: 'was not found' },
+  CONTEXT_STILL_TOO_LARGE: { help: 'model', words: 'has too small a window' },
+} as const;
+
+/** Another model, or another key of the same model, may answer where this failure came from. */
+export function isHelpedElsewhere(code: string): code is keyof typeof ELSEWHERE {
+  return Object.hasOwn(ELSEWHERE, code);
+}
+
+/** Another key of the same model may help. */
+export function isHelpedByKey(code: string): boolean {
+  return isHelpedElsewhere(code) && ELSEWHERE[code].help === 'key';
+}
+
+/** One line for people. */
+export function attemptText({ model, key, code, requestHash, next }: EntryOf<'attempt-failed'>): string {
+  const words = isHelpedElsewhere(code) ? ELSEWHERE[code].words : 'failed';
+  const isSkipped = requestHash === undefined && code !== 'CONTEXT_STILL_TOO_LARGE';
+  const why = isSkipped ? 'is left out after a recent failure' : words;
+  const followed = next.model === model ? `key ${next.key} is used` : `${candidateText(next)} is asked`;
+  return `${candidateText({ model, key })} ${why} (${code}); ${followed} instead`;
+}
+
+function candidateText({ model, key }: Candidate): string {
+  return key === undefined ? model : `${model} with key ${key}`;
 }

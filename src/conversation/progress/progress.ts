@@ -86,6 +86,7 @@ const CHANGES_STATUS = {
   'approval-requested': false,
   'approval-answered': false,
   summary: false,
+  'attempt-failed': false,
   'run-started': false,
   'node-entered': true,
   'run-ended': true,

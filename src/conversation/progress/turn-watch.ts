@@ -137,6 +137,7 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
     case 'approval-requested':
     case 'approval-answered': // TURN-WATCH-5
     case 'summary':
+    case 'attempt-failed':
     case 'run-started':
     case 'run-ended':
     case 'title-set':

@@ -57,6 +57,7 @@ const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => vo
   'approval-requested': applyApprovalRequested,
   'approval-answered': applyApprovalAnswered,
   summary: applySummary,
+  'attempt-failed': applyAttemptFailed,
   'run-started': applyRunStarted,
   'node-entered': applyNodeEntered,
   'run-ended': applyRunEnded,
@@ -232,6 +233,23 @@ function applySummary(next: Next, entry: EntryOf<'summary'>): void {
       turn.askedAt = entry.index;
       turn.refusedRatio = entry.tokenRatio ?? turn.refusedRatio;
       turn.wasTooLong ||= entry.tokenRatio !== undefined;
+    });
+  });
+}
+
+/** The turn stays with the next candidate: a fallback is asked with a request of its own, another key with the same one. */
+function applyAttemptFailed(next: Next, entry: EntryOf<'attempt-failed'>): void {
+  next.spent = spentWith(next.spent, entry.agent, entry);
+  changeAgent(next, entry.agent, (agent) => {
+    agent.used = usedWith(agent.used, entry);
+    agent.executionMs += entry.duration;
+    changeTurn(agent, (turn) => {
+      turn.workedMs += entry.duration;
+      turn.askedAt = entry.index;
+      turn.candidate = entry.next;
+      if (entry.next.model === entry.model) return;
+      turn.wasTooLong = false;
+      turn.refusedRatio = null;
     });
   });
 }
@@ -523,6 +541,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     arrived: turn.arrived,
     wasTooLong: turn.wasTooLong,
     refusedRatio: turn.refusedRatio,
+    candidate: turn.candidate,
     isDismissed: turn.isDismissed,
   };
 }
@@ -550,6 +569,7 @@ function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
     arrived: [],
     wasTooLong: false,
     refusedRatio: null,
+    candidate: null,
     isDismissed: false,
   };
 }

@@ -145,6 +145,7 @@ export class Knowledge {
         break;
       case 'delegation-answered': // V4: the result of the call contains the answer
       case 'tool-started':
+      case 'attempt-failed':
       case 'approval-requested':
       case 'approval-answered':
       case 'agent-stopped':

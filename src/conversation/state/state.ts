@@ -1,4 +1,4 @@
-import type { CallPlace, Mode, Risk } from '../log/entry.ts';
+import type { CallPlace, Candidate, Mode, Risk } from '../log/entry.ts';
 import { type HiredAgents, NONE_HIRED } from './roster.ts';
 import type { Spent } from './usage.ts';
 import { NOTHING_USED, type Used } from './usage.ts';
@@ -95,6 +95,8 @@ export interface Turn {
   readonly wasTooLong: boolean;
   /** Lower bound of the token ratio from that refusal, until the turn ends or a provider reports usage. */
   readonly refusedRatio: number | null;
+  /** Who is asked since an attempt failed (`attempt-failed`); null: the agent's own model. */
+  readonly candidate: Candidate | null;
   /** Its agent was dismissed meanwhile: the turn must end (HIRING-7). */
   readonly isDismissed: boolean;
 }

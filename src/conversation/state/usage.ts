@@ -3,7 +3,7 @@ import { splitFailedAnswer } from '../log/model-failure.ts';
 
 /** Total usage of model calls. A cost is known where a price is configured and the provider reports usage. */
 export interface Used {
-  /** Calls with an entry: answers, failures, and summaries and titles written by a model. */
+  /** Calls with an entry: answers, failures, failed attempts, and summaries and titles written by a model. */
   readonly calls: number;
   readonly inputTokens: number;
   /** The part of `inputTokens` that the provider had cached. */
@@ -31,7 +31,10 @@ export const NOTHING_USED: Used = {
 };
 
 /** True for the entry of a model call; an imported answer, or one refused before it was sent, is none. */
-function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> | EntryOf<'title-set'> {
+function isModelCall(
+  entry: Entry,
+): entry is MessageEntry | EntryOf<'summary'> | EntryOf<'title-set'> | EntryOf<'attempt-failed'> {
+  if (entry.type === 'attempt-failed') return entry.requestHash !== undefined;
   if (entry.type === 'title-set') return entry.writtenBy === 'model';
   if (entry.type === 'summary') return entry.usage !== undefined || entry.writtenBy === 'model';
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.author.kind !== 'agent') return false;
@@ -41,7 +44,7 @@ function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> |
 /** The total with one more entry; unchanged if the entry is no model call. */
 export function usedWith(used: Used, entry: Entry): Used {
   if (!isModelCall(entry)) return used;
-  const { usage } = entry;
+  const usage = entry.type === 'attempt-failed' ? undefined : entry.usage;
   return {
     calls: used.calls + 1,
     inputTokens: used.inputTokens + (usage?.inputTokens ?? 0),
@@ -73,7 +76,7 @@ export function usedTogether(all: Iterable<Used>): Used {
 
 /** True for a call whose cost is unknown. A failure without usage and without any text of an answer costs nothing. */
 function isUnpriced(entry: Entry): boolean {
-  if (!isModelCall(entry) || entry.usage?.usd !== undefined) return false;
+  if (!isModelCall(entry) || entry.type === 'attempt-failed' || entry.usage?.usd !== undefined) return false;
   const isFailure = entry.type === 'message' && entry.partType === 'error';
   return entry.usage !== undefined || !isFailure || splitFailedAnswer(entry.content).text !== '';
 }

@@ -22,6 +22,7 @@ import {
   type HttpToken,
   type ModelConfig,
   revealed,
+  type Secret,
   secretValuesOf,
 } from '../../config/index.ts';
 import type { Gateway } from '../../gateway/index.ts';
@@ -219,15 +220,11 @@ export async function composeModel(
   if (model.provider === 'scripted')
     return model.script === null ? createOfflineModel() : createScriptedModel(await loadScript(model.script));
   const { createHttpModel } = await import('../../models/http/index.ts');
-  return createHttpModel({
-    dialect: model.dialect,
-    baseURL: model.baseURL,
-    apiKey: model.apiKey?.reveal(),
-    name,
-    firstTokenMs: model.firstTokenMs,
-    idleMs: model.idleMs,
-    secrets,
-  });
+  const { dialect, baseURL, firstTokenMs, idleMs, apiKeys } = model;
+  const withKey = (key: Secret | undefined) =>
+    createHttpModel({ ...{ dialect, baseURL, name, firstTokenMs, idleMs, secrets }, apiKey: key?.reveal() });
+  const first = withKey(apiKeys[0]);
+  return apiKeys.length < 2 ? first : { ...first, keys: [first, ...apiKeys.slice(1).map(withKey)] };
 }
 
 /** One model for all agents in other processes. */

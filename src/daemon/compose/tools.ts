@@ -233,7 +233,7 @@ async function settledOf(toolbox: Toolbox): Promise<void> {
 
 /** Without what is written into the file as it is, such as `NODE_ENV: production`: hiding that would spoil results. */
 function secretsInResults({ variables, daemon, models }: Config): string[] {
-  const keys = Object.values(models).map((model) => 'apiKey' in model && model.apiKey);
+  const keys = Object.values(models).map((model) => 'apiKeys' in model && model.apiKeys);
   return secretValuesOf([variables, daemon, keys]);
 }
 

@@ -153,6 +153,10 @@ export class Metrics {
     toolResults: new Metric('parley_tool_results_total', 'Results of tools that became durable'),
     toolSeconds: new Metric('parley_tool_call_seconds', 'Time that tools ran', SECONDS),
     modelCalls: new Metric('parley_model_calls_total', 'Calls of models, retries included in each'),
+    attempts: new Metric(
+      'parley_model_attempts_failed_total',
+      'Attempts after which another model or key was asked',
+    ),
     modelSeconds: new Metric('parley_model_seconds_total', 'Time that calls of models took'),
     callSeconds: new Metric(
       'parley_model_call_seconds',
@@ -292,6 +296,9 @@ export class Metrics {
     } else if (event.type === 'view_built') {
       if (event.contextTokens)
         metrics.viewShare.add({ agent: event.agent }, event.tokens / event.contextTokens);
+    } else if (event.type === 'model_attempt_failed') {
+      const { model, key, code = 'UNKNOWN' } = event;
+      metrics.attempts.add({ model, ...(key !== undefined && { key: String(key) }), code });
     } else if (event.type === 'model_call') this.#countCall(event);
   }
 

@@ -90,6 +90,18 @@ export type TelemetryEvent =
       /** Until the first part of the answer; absent: there was none. */
       readonly firstTokenMs?: number;
     })
+  /** Another model or key is asked (`attempt-failed`). */
+  | (TurnEvent & {
+      readonly type: 'model_attempt_failed';
+      readonly index: number;
+      readonly model: string;
+      /** From 1; absent: the model has at most one. */
+      readonly key?: number;
+      readonly code?: string;
+      readonly next: string;
+      /** 0: it was not called. */
+      readonly durationMs: number;
+    })
   | (EventBase & {
       readonly type: 'conversation_repair_applied';
       /** Turns that continue. */
@@ -176,6 +188,11 @@ function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
       const { agent, turnId, outcome, lastProcessedMessageIndex } = entry;
       const place = { conversation, agent, turnId, index };
       return { ts, type: 'turn_ended', ...place, outcome, lastProcessedMessageIndex };
+    }
+    case 'attempt-failed': {
+      const { agent, turnId, model, key, duration: durationMs, next } = entry;
+      const place = { conversation, agent, turnId, index, model, key, next: next.model };
+      return { ts, type: 'model_attempt_failed', ...place, code: plainName(entry.code), durationMs };
     }
     case 'message':
       return resultOf(conversation, entry);

@@ -9,7 +9,7 @@ import {
 } from '../../agents/index.ts';
 import type { Conversation, ConversationState, Entry, Turn } from '../../conversation/index.ts';
 import type { DefinitionTexts } from '../../persistence/index.ts';
-import type { RunningAgent, Team } from './team.ts';
+import { type RunningAgent, runningAs, type Team } from './team.ts';
 
 type SourcesAndAgents = Pick<Team, 'sources' | 'agents'>;
 type TeamOf = (state: ConversationState) => SourcesAndAgents;
@@ -130,10 +130,13 @@ function hashesIn(entry: Entry): string[] {
 
 /** The same definition in a later team: its model client and the values of headers may be new. */
 function knownAs(definition: Definition, { sources, agents }: SourcesAndAgents): Known {
-  const headers = sources.agents.get(definition.agent)?.profile.headers;
-  const own = sourcesOf(definition, headers);
+  const live = sources.agents.get(definition.agent);
+  const choices = live ? [live, ...(live.fallbacks ?? [])] : [];
+  const headersOf = (model: string) => choices.find(({ profile }) => profile.name === model)?.profile.headers;
+  const own = sourcesOf(definition, headersOf);
   const running = agents.get(definition.agent);
   const setup = own.agents.get(definition.agent);
-  const agent = running && setup && { ...setup, model: running.model, summariser: running.summariser };
+  const modelOf = (name: string) => running?.fallbacks?.find(({ profile }) => profile.name === name)?.model;
+  const agent = running && setup && runningAs(setup, running, modelOf);
   return { definition, sources: own, agent };
 }

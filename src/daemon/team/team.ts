@@ -1,8 +1,8 @@
 import {
   type AgentSetup,
-  type ChangedModel,
   DIALECTS,
   type Model,
+  type ModelChoice,
   type ModelProfile,
   PLAIN_FORM,
   type RequestSources,
@@ -40,10 +40,26 @@ import { toolRules, underPolicy } from '../tools/tool-rules.ts';
 /** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
+  /** As `AgentSetup.fallbacks`. */
+  readonly fallbacks?: readonly RunningAgent[];
   /** Null: an extract without a model replaces what does not fit. */
   readonly summariser: Summariser | null;
   /** `absentMsOf` */
   readonly absentMs?: number | null;
+}
+
+/** The setup with the clients of its models. A fallback without one, which the configuration has lost, is left out. */
+export function runningAs(
+  setup: AgentSetup,
+  agent: Pick<RunningAgent, 'model' | 'summariser' | 'absentMs'>,
+  modelOf: (name: string) => Model | undefined,
+): RunningAgent {
+  const { model, summariser, absentMs } = agent;
+  const fallbacks = (setup.fallbacks ?? []).flatMap((one) => {
+    const other = modelOf(one.profile.name);
+    return other ? [{ ...one, fallbacks: [], model: other, summariser, absentMs }] : [];
+  });
+  return { ...setup, model, fallbacks, summariser, absentMs };
 }
 
 /** The configured models, for requests outside turns. */
@@ -52,7 +68,7 @@ export interface ConfiguredModels {
   readonly names: readonly string[];
   get(name: string): Model | undefined;
   /** As this agent would send its requests to it, with the parameters of the agent; null: there is no such model. */
-  changedTo(name: string, agent: string): ChangedModel | null;
+  changedTo(name: string, agent: string): ModelChoice | null;
 }
 
 /** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
@@ -115,7 +131,7 @@ export function requestSources(
         maxChars: agent.context.contextMaxChars,
       },
     };
-    return [agent.slug, setup] as const;
+    return [agent.slug, { ...setup, fallbacks: fallbacksOf(config, agent, setup) }] as const;
   });
   return {
     roster,
@@ -125,6 +141,17 @@ export function requestSources(
     availability: (agent, tool) => availabilityOf(config, policyAgentOf(roster, agent), tool),
     agents: new Map(agents),
   };
+}
+
+/** An agent in another process asks its own model. */
+function fallbacksOf(config: Config, agent: AgentConfig, setup: AgentSetup): AgentSetup[] {
+  if (agent.runtime === 'bus') return [];
+  return (modelConfigOf(config, agent)?.fallback ?? []).flatMap((name) => {
+    const model = config.models[name];
+    if (!model) return [];
+    const profile = modelProfile(name, model, agent.parameters);
+    return { ...setup, profile, viewPolicy: { ...setup.viewPolicy, ...viewOf(model) } };
+  });
 }
 
 /** The configured agents and the hired ones. A hired agent has the common settings; markers in its persona are escaped (L17). */
@@ -205,11 +232,13 @@ function teamWith(
   for (const agent of agentsOf(config, sources.roster)) {
     const setup = sources.agents.get(agent.slug);
     const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
-    if (setup && model)
-      agents.set(agent.slug, {
-        ...{ ...setup, model, absentMs: agent.absentMs },
-        summariser: summariserOf(config, agent, models),
-      });
+    if (!setup || !model) continue;
+    const summariser = summariserOf(config, agent, models);
+    const parts = { model, absentMs: agent.absentMs, summariser };
+    agents.set(
+      agent.slug,
+      runningAs(setup, parts, (name) => models.get(name)),
+    );
   }
   return {
     sources,
@@ -235,13 +264,13 @@ function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefi
 }
 
 /** A request of this agent, sent to another configured model; null: there is no such model. The agent may be gone. */
-function changedModel(config: Config, name: string, slug: string): ChangedModel | null {
+function changedModel(config: Config, name: string, slug: string): ModelChoice | null {
   const model = Object.hasOwn(config.models, name) ? config.models[name] : undefined;
   const agent = config.agents.find((one) => one.slug === slug);
   return model ? { profile: modelProfile(name, model, agent?.parameters), viewPolicy: viewOf(model) } : null;
 }
 
-function viewOf({ contextTokens, profile }: ModelConfig): ChangedModel['viewPolicy'] {
+function viewOf({ contextTokens, profile }: ModelConfig): ModelChoice['viewPolicy'] {
   return {
     otherAgentsAs: profile.otherAgentsAs,
     awayTokens: awayTokens(contextTokens),

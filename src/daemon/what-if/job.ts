@@ -197,10 +197,10 @@ export class Job {
     const sources = async (hash: string): Promise<RequestSources> => {
       if (hash === '') throw noDefinition(agent);
       const definition = await context.read(hash);
-      const recorded = sourcesOf(definition);
-      const name = recorded.agents.get(agent)?.profile.name ?? '';
-      const headers = context.models.changedTo(name, agent)?.profile.headers;
-      const unchanged = headers ? sourcesOf(definition, headers) : recorded;
+      const unchanged = sourcesOf(
+        definition,
+        (name) => context.models.changedTo(name, agent)?.profile.headers,
+      );
       return side === 'control' ? unchanged : changed(unchanged, agent, change);
     };
     return {

@@ -1,5 +1,6 @@
 import type { AnswerOf } from '../../bus/contract.ts';
 import {
+  attemptText,
   type Entry,
   finishNotice,
   firstCodePoints,
@@ -82,6 +83,8 @@ function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
       return `${entry.by} dismissed ${entry.agent}`;
     case 'team-changed':
       return `the team changed: ${entry.agents.map(teamChangeText).join('; ')}`;
+    case 'attempt-failed':
+      return attemptText(entry);
     case 'delegation-answered':
     case 'turn-started':
     case 'message-delivered':

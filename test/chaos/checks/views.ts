@@ -114,6 +114,7 @@ const IS_NOTICE = {
   'approval-requested': false,
   'approval-answered': false,
   summary: false,
+  'attempt-failed': false,
   'run-started': true,
   'node-entered': true,
   'run-ended': true,

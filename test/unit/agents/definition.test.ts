@@ -115,7 +115,7 @@ describe('a definition', () => {
     expect([...textsOf(definition).values()].join()).not.toContain('s1');
     expect(JSON.parse(definition.parts.get('model') ?? '').headers).toEqual(['x-session']);
     const live = { 'x-session': 's2' };
-    expect(sourcesOf(definition, live).agents.get('pm')?.profile.headers).toEqual(live);
+    expect(sourcesOf(definition, () => live).agents.get('pm')?.profile.headers).toEqual(live);
   });
 
   it('a definition of a newer version is read, and its unknown fields are kept', async () => {

@@ -4,6 +4,6 @@ export const OPENAI = {
   provider: 'openai',
   model: 'm',
   baseURL: 'https://api.example.org/v1',
-  apiKey: new Secret('sk'),
+  apiKeys: [new Secret('sk')],
   profile: { preset: 'compatible', chosenBy: 'default' },
 };

@@ -66,7 +66,7 @@ describe('the checks of doctor', () => {
     const found = modelChecks(
       config({
         a: OPENAI,
-        b: { ...OPENAI, apiKey: null, baseURL: 'http://127.0.0.1:8080/v1' },
+        b: { ...OPENAI, apiKeys: [], baseURL: 'http://127.0.0.1:8080/v1' },
         c: { provider: 'scripted', script: null },
       }),
     );
@@ -80,7 +80,7 @@ describe('the checks of doctor', () => {
       config({
         a: { ...OPENAI, profile: { preset: 'mistral', chosenBy: 'file' } },
         b: { ...OPENAI, profile: { preset: 'openai', chosenBy: 'host' } },
-        c: { ...OPENAI, apiKey: null, profile: { preset: 'openai', chosenBy: 'host' } },
+        c: { ...OPENAI, apiKeys: [], profile: { preset: 'openai', chosenBy: 'host' } },
       }),
     );
     const calls = '; `parley doctor --probe` calls it';

@@ -18,7 +18,7 @@ async function loadProject(
 
 function keyOf({ models }: Awaited<ReturnType<typeof load>>): string | undefined {
   const { default: model } = models;
-  return model?.provider === 'openai' ? model.apiKey?.reveal() : undefined;
+  return model?.provider === 'openai' ? model.apiKeys[0]?.reveal() : undefined;
 }
 
 describe('.env', () => {

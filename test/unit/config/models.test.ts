@@ -7,10 +7,11 @@ import { load, loadYaml, refusalOf } from './folder.ts';
 const KEY = 'sk-very-secret';
 /** In two parts, since it is a reference and not a template. */
 const OPENAI_REFERENCE = '$' + '{OPENAI_API_KEY}';
+const SECOND_REFERENCE = '$' + '{SECOND}';
 
 function keyOf(config: Config, name = 'default'): string | null | undefined {
   const model = config.models[name];
-  return model?.provider === 'openai' ? (model.apiKey?.reveal() ?? null) : undefined;
+  return model?.provider === 'openai' ? (model.apiKeys[0]?.reveal() ?? null) : undefined;
 }
 
 describe('a file without models', () => {
@@ -26,6 +27,7 @@ describe('a file without models', () => {
         maxOutputTokens: 4_096,
         parameters: {},
         session: null,
+        fallback: [],
         profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
       },
     });
@@ -83,6 +85,56 @@ describe('a file without models', () => {
   });
 });
 
+describe('the fallbacks of a model', () => {
+  const scripted = (fallback: string, more = '') => `{ provider: scripted, fallback: [${fallback}]${more} }`;
+
+  it('a model is followed by its fallbacks, each by its own, and each once', async () => {
+    const models = `{ default: ${scripted('a, b')}, a: ${scripted('c')}, b: ${scripted('c')}, c: { provider: scripted } }`;
+    const config = await loadYaml(`models: ${models}`);
+    expect(Object.values(config.models).map(({ fallback }) => fallback)).toEqual([
+      ['a', 'c', 'b'],
+      ['c'],
+      ['c'],
+      [],
+    ]);
+  });
+
+  it.each([
+    [`default: ${scripted('big')}`, '[0]', 'a model of parley.yaml'],
+    [`default: ${scripted('default')}`, '[0]', 'another model'],
+    [`default: ${scripted('a, a')}, a: { provider: scripted }`, '[1]', 'each model once'],
+    [`default: ${scripted('a')}, a: ${scripted('default')}`, '[0]', 'a leads back to default: a loop'],
+    [`default: ${scripted('a')}, a: ${scripted('b')}, b: ${scripted('a')}`, '', 'b leads back to a: a loop'],
+    [
+      `default: ${scripted('a', ', contextTokens: 9000')}, a: { provider: scripted, contextTokens: 8000 }`,
+      '[0]',
+      'it leaves 6000 tokens .*, default 6750[^]*lower models.default.contextTokens',
+    ],
+  ])(
+    'models: { %s } are refused with the key, what was expected and why',
+    async (models, place, expected) => {
+      const text = await refusalOf(loadYaml(`models: { ${models} }`));
+      expect(text).toMatch(new RegExp(`fallback${place.replaceAll(/[[\]]/g, '\\$&')}[^]*${expected}`));
+    },
+  );
+
+  it('a fallback needs a key as the model of an agent does; the keys of a model are secrets', async () => {
+    const keys = `[k1, "${SECOND_REFERENCE}"]`;
+    const models = `{ default: { baseURL: "http://h", apiKeys: ${keys}, fallback: [other] }, other: { model: m } }`;
+    const text = await refusalOf(loadYaml(`models: ${models}`));
+    expect(text).toContain('models.default.apiKeys');
+    expect(text).toContain('SECOND is not set');
+    expect(text).toContain('models.other.apiKey\n    expected: a key for https://api.openai.com/v1');
+    const env = { SECOND: 'sk-second', OPENAI_API_KEY: KEY };
+    const { default: model } = (await load({ 'parley.yaml': `models: ${models}` }, { env })).models;
+    expect(model?.provider === 'openai' && model.apiKeys.map((key) => key.reveal())).toEqual([
+      'k1',
+      'sk-second',
+    ]);
+    expect(JSON.stringify(model)).not.toContain('sk-second');
+  });
+});
+
 describe('a model', () => {
   it('every default of a model is resolved', async () => {
     const config = await loadYaml(
@@ -92,7 +144,7 @@ describe('a model', () => {
       provider: 'openai',
       dialect: 'chat',
       baseURL: 'http://h/v1',
-      apiKey: null,
+      apiKeys: [],
       model: 'gpt-5-mini',
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
@@ -101,6 +153,7 @@ describe('a model', () => {
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, cacheWritePerMillion: 1, outputPerMillion: 2 },
       parameters: {},
       session: null,
+      fallback: [],
       profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
     });
   });
@@ -184,6 +237,9 @@ describe('a model', () => {
     ],
     ['baseURL: "http://h", otherAgentsAs: tool', 'otherAgentsAs', 'one of system, user'],
     ['baseURL: "http://h", profile: opnai', 'models.default.profile', 'one of compatible, openai, gemini'],
+    ['baseURL: "http://h", apiKey: x, apiKeys: [y, z]', 'models.default.apiKeys', 'nothing beside apiKey'],
+    ['baseURL: "http://h", apiKeys: [x]', 'models.default.apiKeys', 'two keys or more'],
+    ['provider: scripted, apiKeys: [x, y]', 'models.default.apiKeys', 'provider scripted has no apiKeys'],
     ['provider: scripted, profile: mistral', 'models.default.profile', 'provider scripted has no profile'],
     ['provider: scripted, stream: false', 'models.default.stream', 'provider scripted has no stream'],
     ['provider: scripted, idleSeconds: 3', 'models.default.idleSeconds', 'scripted has no idleSeconds'],
@@ -279,7 +335,7 @@ describe('keys of models', () => {
     expect(shown.join()).not.toContain(KEY);
     expect(shown[0]).toContain('[secret]');
     const model = config.models.default;
-    expect(model?.provider === 'openai' && String(model.apiKey)).toBe('[secret]');
+    expect(model?.provider === 'openai' && String(model.apiKeys)).toBe('[secret]');
   });
 
   it('a problem does not quote a wrong key', async () => {

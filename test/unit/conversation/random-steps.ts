@@ -35,6 +35,7 @@ const stepArbitrary = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('fail' as const), pick: small, partial: fc.boolean() }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('attempt' as const), pick: small }) },
   {
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('abort' as const), pick: small, partial: fc.boolean() }),
@@ -78,6 +79,9 @@ export function take(world: World, step: Step): void {
     }
     case 'fail':
       if (call) world.fail(call, step.partial ? `w${world.words++};` : '');
+      return;
+    case 'attempt':
+      if (call) world.attempt(call);
       return;
     case 'abort':
       abortOne(world, step.pick, step.partial);

@@ -67,6 +67,10 @@ export const ENTRY_ROWS: Readonly<Record<string, MakeEntry>> = {
   'message-delivered': (_, turnId) => ({
     ...{ type: 'message-delivered', author: BY_SYSTEM, turnId, agent: AGENT, entries: [] },
   }),
+  'attempt-failed': (_, turnId, next) => ({
+    ...{ type: 'attempt-failed', author: BY_AGENT, turnId, agent: AGENT, upTo: next },
+    ...{ model: 'm', code: 'TIMEOUT', message: 'x', duration: 1, next: { model: 'n' } },
+  }),
   'turn-ended: waiting': end('waiting'),
   'turn-ended: any other outcome': end('completed'),
   'agent-stopped': system('agent-stopped', { agent: AGENT, by: 'operator' }),
@@ -151,6 +155,10 @@ export const COMMAND_ROWS: Readonly<Record<string, MakeCommand>> = {
   'model-failed': ({ team }, turnId) => ({
     ...{ type: 'model-failed', ...REPORT, turnId, upTo: team.entries.length },
     ...{ code: 'X', message: 'x', partial: '' },
+  }),
+  'attempt-failed': ({ team }, turnId) => ({
+    ...{ type: 'attempt-failed', agent: AGENT, turnId, upTo: team.entries.length, duration: 1 },
+    ...{ candidate: { model: 'm' }, next: { model: 'n' }, code: 'TIMEOUT', message: 'x' },
   }),
   'model-aborted': ({ team }, turnId) => ({
     ...{ type: 'model-aborted', ...REPORT, turnId, upTo: team.entries.length, partial: '' },

@@ -85,6 +85,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   post: 'table',
   'model-answered': 'table',
   'model-failed': 'table',
+  'attempt-failed': 'table',
   'model-aborted': 'table',
   'reduce-view': 'table',
   'tool-finished': 'table',

@@ -314,6 +314,18 @@ export class World {
     });
   }
 
+  /** The next of endless candidates is asked. */
+  attempt(call: CallModel): Decision {
+    const { candidate } = this.conversation.state.agents[call.agent]?.turn ?? {};
+    const { requestHash, ...report } = this.report(call);
+    return this.do({
+      type: 'attempt-failed',
+      ...report,
+      ...{ candidate: candidate ?? { model: 'm' }, next: { model: `${candidate?.model ?? 'm'}+` } },
+      ...{ code: 'TIMEOUT', message: 'too late', requestHash },
+    });
+  }
+
   abort(call: CallModel, partial = ''): Decision {
     return this.do({ type: 'model-aborted', ...this.report(call), partial });
   }

@@ -10,6 +10,19 @@ const seal = (entry: object) => {
 };
 const text = (entries: readonly object[]) => `${entries.map(seal).join('\n')}\n`;
 
+type Entries = Record<string, unknown>[];
+
+/** Of the second turn. */
+const attempt = (entries: Entries, model: string, next: string) => ({
+  ...{ ...entries[5], type: 'attempt-failed', id: `attempt of ${model}` },
+  ...{ model, next: { model: next }, code: 'TIMEOUT', message: 'x', duration: 1, upTo: 5 },
+});
+
+function withAttempts(entries: Entries, ...attempts: Entries): void {
+  entries.splice(6, 0, ...attempts);
+  for (const [index, entry] of entries.entries()) entry.index = index;
+}
+
 describe('the check of a log file', () => {
   function sound() {
     const log = new Log();
@@ -32,6 +45,21 @@ describe('the check of a log file', () => {
         Object.assign(entries[4] ?? {}, { ingressSequence: 3 });
       },
       /out of order/,
+    ],
+    [
+      'a failed attempt of no running turn',
+      (entries) => void entries.push({ ...attempt(entries, 'a', 'b'), index: 8 }),
+      /entry 8: a failed attempt of no running turn/,
+    ],
+    [
+      'an attempt of a candidate that was not asked',
+      (entries) => withAttempts(entries, attempt(entries, 'a', 'b'), attempt(entries, 'c', 'd')),
+      /an attempt of \["c",null\], but \["b",null\] is asked/,
+    ],
+    [
+      'a candidate that is asked again',
+      (entries) => withAttempts(entries, attempt(entries, 'a', 'b'), attempt(entries, 'b', 'a')),
+      /\["a",null\] is asked again/,
     ],
     ['a second end', (entries) => void entries.push({ ...entries[7], index: 8, id: 'x' }), /a second end/],
     [
@@ -81,6 +109,12 @@ describe('the check of a log file', () => {
     const entries = sound();
     spoil(entries);
     expect(checkLog(text(entries)).join('\n')).toMatch(fault);
+  });
+
+  it('finds nothing in one with attempts of several candidates', () => {
+    const entries = sound();
+    withAttempts(entries, attempt(entries, 'a', 'b'), attempt(entries, 'b', 'c'));
+    expect(checkLog(text(entries))).toEqual([]);
   });
 
   it('finds a changed byte and an unfinished line', () => {

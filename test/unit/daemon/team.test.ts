@@ -188,7 +188,7 @@ it('a provider that quotes the URL of a request does not reveal the variable in 
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const limits = { firstTokenMs: null, idleMs: 5_000, apiKey: null };
+  const limits = { firstTokenMs: null, idleMs: 5_000, apiKeys: [] };
   const model = {
     provider: 'openai',
     dialect: 'chat',

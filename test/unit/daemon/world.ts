@@ -37,6 +37,7 @@ import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
+import { ModelHealth } from '../../../src/daemon/team/health.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
@@ -216,6 +217,7 @@ export function createWorld(options: WorldOptions = {}) {
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
     liveText: new LiveText(systemTimers, newId),
+    health: new ModelHealth(elapsed),
     retries: new Map(),
     publishLive: (_, __, chunk) => void live.push(chunk),
     traces: null,

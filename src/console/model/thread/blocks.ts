@@ -1,5 +1,6 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { placeOfCallId } from '../../../conversation/log/call-id.ts';
+import { attemptText } from '../../../conversation/log/model-failure.ts';
 import { teamChangeText } from '../../../conversation/log/team-change.ts';
 import { type Call, type CallResult, type Calls, callsOf } from './calls.ts';
 
@@ -86,6 +87,7 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
         : null;
     case 'turn-ended':
     case 'summary':
+    case 'attempt-failed':
     case 'limit-reached':
     case 'note':
       return noteOf(entry, before);
@@ -117,7 +119,10 @@ type ControlType =
   | 'agent-hired'
   | 'agent-dismissed'
   | 'team-changed';
-type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
+type NoteEntry = Extract<
+  Entry,
+  { type: 'turn-ended' | 'summary' | 'attempt-failed' | 'limit-reached' | 'note' }
+>;
 
 function passage(
   { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
@@ -191,6 +196,8 @@ function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null 
       return endOf(entry, entries, nameOf);
     case 'summary':
       return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
+    case 'attempt-failed':
+      return note(entry, 'note', null, attemptText(entry), '');
     case 'limit-reached':
       return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${entry.content}`, '');
     case 'note':

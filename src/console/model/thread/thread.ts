@@ -33,6 +33,7 @@ export interface Thinking {
 type Unfolded =
   | 'message-delivered'
   | 'summary'
+  | 'attempt-failed'
   | 'session-set'
   | 'limit-reached'
   | 'claim'

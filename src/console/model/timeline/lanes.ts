@@ -73,6 +73,7 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
 type Untimed =
   | 'message-delivered'
   | 'summary'
+  | 'attempt-failed'
   | 'limit-reached'
   | 'note'
   | 'title-set'

@@ -1,5 +1,6 @@
 import {
   callModel,
+  helping,
   type LiveText,
   type ModelRequest,
   type Prose,
@@ -31,16 +32,18 @@ import {
 import type { AuditRecord } from '../../../persistence/index.ts';
 import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
+import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
-import type {
-  CallEffect,
-  LimitReached,
-  PreparedCall,
-  ReadyCall,
-  ReducingCall,
-  ReservedCall,
+import {
+  attemptOf,
+  type CallEffect,
+  type LimitReached,
+  type PreparedCall,
+  type ReadyCall,
+  type ReducingCall,
+  type ReservedCall,
 } from './prepare.ts';
 
 /**
@@ -62,6 +65,7 @@ export interface EffectsContext extends ToolCallContext {
   /** Null: no traces are exported, and no context is passed on. */
   readonly traces: object | null;
   readonly liveText: LiveText;
+  readonly health: ModelHealth;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   /** By turn: the repeated model calls of this daemon. `since`: milliseconds since the epoch. */
   readonly retries: Map<string, Retry & { readonly since: number }>;
@@ -145,6 +149,9 @@ export class Effects {
     } else if (prepared.kind === 'refused') {
       const { code, message } = prepared.refusal;
       this.#report({ type: 'model-failed', code, message, partial: '', ...report });
+    } else if (prepared.kind === 'skipped') {
+      const { attempt, upTo } = prepared;
+      this.#report({ type: 'attempt-failed', ...attempt, agent, turnId, duration: 0, upTo });
     } else if (prepared.kind === 'reduce') {
       await this.#reduce(effect, prepared);
     } else {
@@ -235,7 +242,7 @@ export class Effects {
 
   /** One model call within the remaining time of its turn (L15). */
   async #callWithin(effect: CallEffect, prepared: ReadyCall): Promise<void> {
-    const { setup, request, upTo, deadline, estimatedTokens } = prepared;
+    const { setup, asked, request, upTo, deadline, estimatedTokens } = prepared;
     const daemon = this.#daemon;
     const abort = this.#begin(request.turnId);
     this.#reserved.set(request.turnId, { agent: request.agent, ...prepared.reservation });
@@ -256,7 +263,7 @@ export class Effects {
         this.#traced(request),
         { upTo, estimatedTokens },
         {
-          model: setup.model,
+          model: asked.client,
           retry: daemon.team.retry,
           signal: abort.signal,
           elapsed: daemon.elapsed,
@@ -290,7 +297,9 @@ export class Effects {
         this.#reserved.delete(request.turnId); // the refused call used nothing
         return await this.#reduce(effect, shorter);
       }
-      this.#report(wasAborted && limit ? { ...command, limit } : command);
+      daemon.health.observe(asked.client, command);
+      const attempt = firstTokenMs === undefined ? failedAttempt(command, prepared) : null;
+      this.#report(attempt ?? (wasAborted && limit ? { ...command, limit } : command));
     } finally {
       cancelLimit();
       daemon.retries.delete(request.turnId);
@@ -356,6 +365,14 @@ export class Effects {
     running?.delete(abort);
     if (running?.size === 0) this.#running.delete(turnId);
   }
+}
+
+/** CANDIDATES-3. Null: it is the outcome of the turn's call. */
+function failedAttempt(command: Command, { asked, others }: ReadyCall): Command | null {
+  if (command.type !== 'model-failed' || command.partial !== '') return null;
+  const { agent, turnId, code, message, duration, requestHash, upTo } = command;
+  const attempt = attemptOf(asked, helping(code, asked, others), code, message);
+  return attempt && { type: 'attempt-failed', ...attempt, agent, turnId, duration, requestHash, upTo };
 }
 
 /**

@@ -1,5 +1,8 @@
 import {
+  type Asked,
   type Assembled,
+  candidatesFor,
+  helping,
   type ModelRequest,
   overBudget,
   type PlannedReduction,
@@ -7,16 +10,19 @@ import {
   type Requests,
   type Reservation,
   reservationFor,
+  setupFor,
 } from '../../../agents/index.ts';
 import {
   accountsOf,
   type Conversation,
   type Effect,
+  type FailedAttempt,
   type Turn,
   usedFor,
 } from '../../../conversation/index.ts';
 import type { Clock, Refusal } from '../../../kernel/index.ts';
 import type { Definitions } from '../../team/definitions.ts';
+import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
 /** Prepares a model call: a request, a reduction that must come first, or the reason why there is none. */
 
@@ -24,6 +30,8 @@ export type PreparedCall =
   | ReadyCall
   /** The view is too large: it is reduced first, then the call is requested again. */
   | ReducingCall
+  /** The candidate is not called: the next one is asked. */
+  | { readonly kind: 'skipped'; readonly attempt: FailedAttempt; readonly upTo: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
   | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
 
@@ -31,6 +39,9 @@ export interface ReadyCall {
   readonly kind: 'ready';
   /** By the definition of the turn (TEAM-2). */
   readonly setup: RunningAgent;
+  readonly asked: Asked;
+  /** The candidates after it. */
+  readonly others: readonly Asked[];
   readonly request: ModelRequest;
   readonly upTo: number;
   /** The plain estimate, for the record. */
@@ -81,6 +92,7 @@ export type CallEffect = Extract<Effect, { type: 'call-model' }>;
 export interface CallContext {
   readonly team: Team;
   readonly definitions: Pick<Definitions, 'agentOf'>;
+  readonly health: ModelHealth;
   /** The monotonic clock: for durations and deadlines. */
   readonly elapsed: Clock;
 }
@@ -106,7 +118,8 @@ export function prepareCalls(
     prepared.set(effect, found);
     const asking = context.conversation.entries[effect.key];
     const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
-    if (isNamed && found.call.kind !== 'reduce') asking.requestHash = found.assembled.request.hash;
+    const { kind } = found.call;
+    if (isNamed && kind !== 'reduce' && kind !== 'skipped') asking.requestHash = found.assembled.request.hash;
   }
   return prepared;
 }
@@ -116,18 +129,53 @@ function prepareCall(effect: CallEffect, context: PrepareContext): PreparedReque
   const { conversation, requests, daemon } = context;
   const assembled = requests.next(conversation, effect.agent, effect.turnId);
   const turn = conversation.state.agents[effect.agent]?.turn;
-  const setup = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
-  if (!assembled || !turn || !setup) return null;
-  const call = callFor({ effect, setup, upTo: turn.askedAt, context }, assembled);
-  return { assembled, call };
+  const own = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
+  if (!assembled || !turn || !own) return null;
+  const candidates = candidatesFor(own, turn);
+  const setup = setupFor(own, turn);
+  const preparing = { effect, setup, upTo: turn.askedAt, context, ...candidates };
+  const attempt = skipped(preparing, assembled, turn);
+  if (attempt) return { assembled, call: { kind: 'skipped', attempt, upTo: turn.askedAt } };
+  return { assembled, call: callFor(preparing, assembled) };
 }
 
 /** One call that is being prepared. */
 interface Preparing {
   readonly effect: CallEffect;
   readonly setup: RunningAgent;
+  readonly asked: Asked;
+  readonly others: readonly Asked[];
   readonly upTo: number;
   readonly context: PrepareContext;
+}
+
+/** Why the candidate is not called although another is left; null: it is called. */
+function skipped(
+  { asked, others, context }: Preparing,
+  { fault, reduction }: Prepared,
+  { candidate }: Turn,
+): FailedAttempt | null {
+  const { health } = context.daemon;
+  const since = health.backOff(asked.client);
+  const healthy = since ? helping(since.code, asked, others) : [];
+  if (since && healthy.some(({ client }) => health.backOff(client) === null)) {
+    const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
+    return attemptOf(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
+  }
+  // A fallback may have less room than the agent's own model.
+  if (!fault || reduction || candidate === null) return null;
+  return attemptOf(asked, helping(fault.code, asked, others), fault.code, fault.message);
+}
+
+/** Null: nobody is left to ask. */
+export function attemptOf(
+  { model, key }: Asked,
+  [next]: readonly Asked[],
+  code: string,
+  message: string,
+): FailedAttempt | null {
+  if (!next) return null;
+  return { candidate: { model, key }, next: { model: next.model, key: next.key }, code, message };
 }
 
 function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
@@ -187,14 +235,14 @@ function ready(
   { request, estimatedTokens }: Prepared,
   reservation: Reservation,
 ): ReadyCall {
-  const { effect, setup, upTo, context } = preparing;
+  const { effect, setup, asked, others, upTo, context } = preparing;
   const { state, entries } = context.conversation;
   const turn = state.agents[effect.agent]?.turn;
   const asking = turn && entries[turn.askedAt];
   const { contextTokens, maxOutputTokens } = setup.profile;
   return {
     kind: 'ready',
-    setup,
+    ...{ setup, asked, others },
     request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
     upTo,
     estimatedTokens,
