@@ -7,7 +7,7 @@ import type { MessagesBody } from '../support/messages-rules.ts';
 import { openProject, sharedProject } from '../support/project.ts';
 
 const CLAUDE = {
-  ...{ provider: 'anthropic', apiKey: 'sk-ant-test', model: 'claude-sonnet-4-5', maxOutputTokens: 8_000 },
+  ...{ provider: 'anthropic', apiKey: 'sk-ant-test', model: 'claude-haiku-4-5', maxOutputTokens: 8_000 },
   ...{ reasoningTokens: 2_000 },
 };
 const AGENTS = { pm: `---\nname: Pam\ntools: [set_phase]\n---\n${'You plan with care. '.repeat(250)}` };

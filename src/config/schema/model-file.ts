@@ -31,7 +31,7 @@ export const PROVIDERS = {
     baseURL: 'https://api.anthropic.com/v1',
     keyVariable: 'ANTHROPIC_API_KEY',
     urlVariable: 'ANTHROPIC_BASE_URL',
-    model: 'claude-sonnet-4-5',
+    model: 'claude-sonnet-5',
     settings: { otherAgentsAs: 'user', sendReasoning: 'always' },
     has: ['stream', 'strictTools'],
     lacks: [],

@@ -221,28 +221,37 @@ function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message
 const LOOK_BACK = 16;
 
 /**
- * Two points; `begin` sets those after the tools and the system prompt. The first: after the newest settled part, where the agent's
- * next turn continues. The second: in a turn with steps, after the last of them, as the next request contains them. In a new turn,
- * before the agent's last answers if the history grew so much since that the provider would not find the point that was there.
- * Otherwise after the last reduction, in case the history after it was worded anew.
+ * Two points; `begin` sets those after the tools and the system prompt. In a turn with steps: after the last of them, as the next
+ * request contains them, and after the newest settled part, where the agent's next turn continues. In a new turn: there, and before
+ * the agent's last answers if the history grew so much since that the provider would not find the point that was there; otherwise
+ * after the last reduction, in case the history after it was worded anew.
  */
 function cachePoints(parts: readonly WirePart[], settled: number, form: WireForm): CachePoints {
   const text = JSON.stringify(cacheControl(form)).replace(/^\{/, ',').slice(0, -1);
   if (form.cacheTtl === undefined) return { at: [], text };
   const newest = lastPoint(parts, settled);
-  const at = new Set([newest, secondPoint(parts, settled, newest)]);
+  const hasSteps = parts.findIndex(({ kind }, at) => at >= settled && kind === 'turn') >= 0;
+  const at = new Set(hasSteps ? pointsInTurn(parts, newest) : [pointOfBefore(parts, newest), newest]);
   return { at: [...at].filter((place) => place >= 0).sort((one, other) => one - other), text };
 }
 
-function secondPoint(parts: readonly WirePart[], settled: number, newest: number): number {
-  for (let at = settled; at < parts.length; at++)
-    if (parts[at]?.kind === 'turn') return lastPoint(parts, parts.length);
+/** A step with many blocks would hide the point after the step before it. */
+function pointsInTurn(parts: readonly WirePart[], newest: number): number[] {
+  const step = parts.findLastIndex(({ message }) => message.role === 'assistant');
+  const isLong = blocksFrom(parts, step, parts.length) > LOOK_BACK;
+  return [isLong ? lastPoint(parts, step) : newest, lastPoint(parts, parts.length)];
+}
+
+function pointOfBefore(parts: readonly WirePart[], newest: number): number {
   const answers = answersBefore(parts, newest);
-  let added = 0;
-  for (let at = answers; at <= newest; at++) added += parts[at]?.blocks ?? 0;
-  if (answers > 0 && added > LOOK_BACK) return lastPoint(parts, answers);
-  for (let at = newest; at >= 0; at--) if (parts[at]?.kind === 'summary') return at;
-  return -1;
+  if (answers > 0 && blocksFrom(parts, answers, newest + 1) > LOOK_BACK) return lastPoint(parts, answers);
+  return parts.findLastIndex(({ kind }) => kind === 'summary');
+}
+
+function blocksFrom(parts: readonly WirePart[], from: number, to: number): number {
+  let count = 0;
+  for (let at = from; at < to; at++) count += parts[at]?.blocks ?? 0;
+  return count;
 }
 
 /** Where the agent's last answers and their results begin; 0: it has given none. */

@@ -248,6 +248,11 @@ describe('cache points', () => {
     expect(pointsIn(SHORT, [...NEW_TURN, ...steps])).toEqual([3, 9]);
   });
 
+  it('after a step with many blocks, the first point is before it', () => {
+    const steps = of('turn', calling(4, 2), ...results(4, 2), calling(7, 12), ...results(7, 12));
+    expect(pointsIn(SHORT, [...NEW_TURN, ...steps])).toEqual([9, 22]);
+  });
+
   it('in a new turn after a long one, the other point is before the last answers', () => {
     const long = of('history', user('e'), calling(5, 8), ...results(5, 8), said('f'), user('g'));
     expect(pointsIn([...SHORT, ...long], NEW_TURN)).toEqual([4, 15]);
