@@ -1,68 +1,180 @@
+import { createHash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkLog } from '../support/log.ts';
-import { sharedProject } from '../support/project.ts';
-import { type Answering, answering } from '../support/responses-provider.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
+import { ask, checkLog, entriesOf, ofType, outcomesOf } from '../support/log.ts';
+import { openProject, sharedProject } from '../support/project.ts';
+import { type Answer, type Answering, answering, type ResponsesBody } from '../support/responses-provider.ts';
 
-const PLAN = { call: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' };
-const AGENT = '---\nname: pm\ndescription: works\ntools: [set_phase]\n---\nWORK';
+const GPT = { provider: 'responses', apiKey: 'sk-test', model: 'gpt-5', reasoningEffort: 'high' };
+const AGENTS = { pm: '---\nname: Pam\ntools: [set_phase]\n---\nWORK' };
 
-/** Calls a tool once for each post that asks for a plan. */
-const planner: Answering = ({ input }) => {
-  const last = input.at(-1);
-  const isAsked = last && 'role' in last && JSON.stringify(last.content).includes('plan it');
-  return isAsked
-    ? {
-        output: [
-          { reasoning: ['They want a plan.', 'So the phase.'] },
-          { text: 'First the phase.', phase: 'commentary' },
-          PLAN,
-        ],
-      }
-    : { output: [{ reasoning: [] }, { text: 'Here it is.', phase: 'final_answer' }] };
+/** Reasons, says something and calls a tool. */
+const PLAN: Answer = {
+  output: [
+    { reasoning: ['They want a plan.', 'So the phase. 👋🏽'] },
+    { text: 'First the phase.', phase: 'commentary' },
+    { call: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' },
+  ],
 };
+const DONE: Answer = { output: [{ reasoning: [] }, { text: 'Here it is.', phase: 'final_answer' }] };
+
+const hasResult = ({ input }: ResponsesBody) => input.at(-1)?.type === 'function_call_output';
+const plans: Answering = (body) => (hasResult(body) ? DONE : PLAN);
+const bodyOf = (request: { readonly json: unknown } | undefined) =>
+  request?.json as ResponsesBody | undefined;
+const typesIn = (body: ResponsesBody | undefined) =>
+  body?.input.map((item) => ('role' in item ? item.role : item.type));
 
 describe('a daemon whose model speaks the Responses API', () => {
+  let answer: Answering = plans;
   const refusals: string[] = [];
-  const answer = answering(planner, refusals);
+  const api = answering((body, count) => answer(body, count), refusals);
   const project = sharedProject({
-    settings: (url) => ({
-      models: {
-        default: {
-          provider: 'responses',
-          baseURL: url,
-          apiKey: 'sk-test',
-          model: 'gpt-5',
-          reasoningEffort: 'high',
-        },
-        other: { provider: 'openai', baseURL: url, apiKey: 'sk-test', model: 'other' },
-      },
+    settings: (baseURL) => ({
+      models: { default: { ...GPT, baseURL }, other: { provider: 'openai', apiKey: 'sk-test', baseURL } },
       defaultAgent: 'pm',
     }),
     model: (request, count) =>
-      request.path.endsWith('/chat/completions') ? { text: 'As I see it.' } : answer(request, count),
-    agents: { pm: AGENT, dev: AGENT.replace('---\nname: pm', '---\nmodel: other\nname: dev') },
+      request.path.endsWith('/chat/completions') ? { text: 'As I see it.' } : api(request, count),
+    agents: AGENTS,
   });
+  const { client, provider } = project;
 
-  it('the command line shows an answer with reasoning, a tool call and its result; both return to the model in its order', async () => {
-    const told = await project.parley('say', 'demo', 'plan it', '--wait', '--nats', project.nats.url);
-    expect(told.stdout).toContain('Here it is.');
+  it('a post is answered by a stream of the Responses API, with a tool and reasoning, and the bytes are explained', async () => {
+    answer = plans;
+    const before = provider.requests.length;
+    const said = await project.parley('say', 'plans', 'plan it', '--as', 'alice', '--wait');
+    expect(said.stdout).toContain('Here it is.');
+    await ask(client, 'plans', 'and once more');
     expect(refusals).toEqual([]);
-    const [first, second] = project.provider.requests.map(
-      ({ json }) => json as unknown as Record<string, unknown>,
-    );
+    const sent = provider.requests.slice(before);
+    expect(sent[0]?.headers.authorization).toBe('Bearer sk-test');
+    const [first, second, third] = sent.map(bodyOf);
     expect(first).toMatchObject({ store: false, reasoning: { effort: 'high', summary: 'auto' } });
     expect(first?.instructions).toContain('WORK');
-    expect([second?.input].flat().slice(-4)).toMatchObject([
-      { type: 'reasoning', id: 'rs_0_0', encrypted_content: 'enc:gpt-5:rs_0_0' },
-      {
-        type: 'message',
-        id: 'msg_0_1__rs_0_0',
-        phase: 'commentary',
-        content: [{ text: 'First the phase.' }],
-      },
-      { type: 'function_call', id: 'fc_0_2__rs_0_0', name: 'set_phase' },
-      { type: 'function_call_output' },
+    const step = ['user', 'reasoning', 'assistant', 'function_call', 'function_call_output'];
+    expect(typesIn(second)).toEqual(step);
+    expect(second?.input.slice(1, 4)).toMatchObject([
+      { summary: [{ text: 'They want a plan.' }, { text: 'So the phase. 👋🏽' }] },
+      { phase: 'commentary', content: [{ text: 'First the phase.' }] },
+      { name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' },
     ]);
+    expect(third?.input.slice(0, 5)).toEqual(second?.input);
+    expect(typesIn(third)?.slice(5, 7)).toEqual(['reasoning', 'assistant']);
+
+    const entries = await entriesOf(client, 'plans');
+    const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    const hashes = sent.map(({ body }) => createHash('sha256').update(body).digest('hex'));
+    expect(answers.map(({ requestHash }) => requestHash)).toEqual(hashes);
+    expect(answers[0]).toMatchObject({
+      reasoning: 'They want a plan.\n\nSo the phase. 👋🏽',
+      usage: { inputTokens: 100, cachedInputTokens: 60, outputTokens: 20, reasoningTokens: 12 },
+    });
+    const explain = ['explain', 'plans', '--agent', 'pm', '--at', `${answers.at(-1)?.index}`, '--json'];
+    const [{ report }] = (await project.parley(...explain, '--config', project.config)).json();
+    expect(report).toMatchObject({ sent: true, fault: null }); // the recorded hash is that of the explained bytes
+    expect(checkLog(await project.logFile('plans'))).toEqual([]);
+  });
+
+  it('a conversation that continues with a model of another protocol, and then with the first, sends each one only what it understands', async () => {
+    answer = plans;
+    const reload = async (model: string) => {
+      await writeFile(
+        join(project.config, 'agents', 'pm.md'),
+        AGENTS.pm.replace('name: Pam', `name: Pam\nmodel: ${model}`),
+      );
+      expect((await project.parley('reload')).code).toBe(0);
+    };
+    await ask(client, 'moves', 'plan it');
+    await reload('other');
+    const before = provider.requests.length;
+    await ask(client, 'moves', 'what do you say?');
+    await reload('default');
+    await ask(client, 'moves', 'plan it again');
+    const [other, back] = provider.requests.slice(before);
+    expect(other?.path).toContain('/chat/completions');
+    expect(other?.body.toString()).not.toMatch(/enc:|rs_|They want/);
+    expect(back?.path).toContain('/responses');
+    expect(typesIn(bodyOf(back))?.slice(0, 5)).toContain('reasoning');
+    expect(refusals).toEqual([]);
+  });
+
+  it.each<[string, Answer]>([
+    ['a rate limit', { reply: { status: 429, headers: { 'retry-after': '0' } } }],
+    ['an error of the provider', { reply: { status: 500 } }],
+    ['an answer that failed', { failed: 'server_error' }],
+    ['an error in place of the first event', { error: 'server_error' }],
+  ])('a call is repeated after %s', async (what, failure) => {
+    let count = 0;
+    answer = () => (count++ === 0 ? failure : DONE);
+    const entries = await ask(client, what.replaceAll(' ', '-'), 'go');
+    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
+    expect(count).toBe(2);
+  });
+
+  const errorReply = (status: number, code: string) => ({
+    reply: {
+      status,
+      body: { error: { message: `It failed: ${code}`, type: 'invalid_request_error', code } },
+    },
+  });
+  it.each<[string, Answer, string]>([
+    ['401', errorReply(401, 'invalid_api_key'), 'UNAUTHORIZED'],
+    ['404', errorReply(404, 'model_not_found'), 'NOT_FOUND'],
+    ['429', errorReply(429, 'insufficient_quota'), 'QUOTA_EXHAUSTED'],
+    ['400', errorReply(400, 'context_length_exceeded'), 'CONTEXT_TOO_LONG'],
+    ['unverified', errorReply(400, 'invalid_encrypted_content'), 'BAD_REQUEST'],
+    ['prompt', { failed: 'invalid_prompt' }, 'BAD_REQUEST'],
+    ['cut', { output: [{ reasoning: ['Hm.'] }], incomplete: 'max_output_tokens' }, 'OUTPUT_LIMIT'],
+  ])('a turn fails after %s, with its code', async (what, failure, code) => {
+    answer = () => failure;
+    const entries = await ask(client, `fails-${what}`, 'go');
+    expect(outcomesOf(entries, 'pm')).toEqual(['failed']);
+    expect(JSON.stringify(entries)).toContain(code);
+  });
+
+  it('an incomplete answer and a refusal are shown as what they are, and are accepted in the next request', async () => {
+    answer = () => ({ output: [{ reasoning: [] }, { text: 'Half of' }], incomplete: 'max_output_tokens' });
+    await ask(client, 'ends', 'go');
+    answer = () => ({ output: [{ reasoning: [] }, { refusal: 'I will not.' }] });
+    await ask(client, 'ends', 'continue');
+    answer = () => DONE;
+    const entries = await ask(client, 'ends', 'why?');
+    const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    expect(answers.map(({ finishReason }) => finishReason)).toEqual(['length', 'refusal', 'stop']);
+    expect(refusals).toEqual([]);
+  });
+});
+
+describe('a daemon that is killed in a tool loop of the Responses API', () => {
+  it('the same bytes are sent again, and the provider accepts the reasoning in them', async () => {
+    const refusals: string[] = [];
+    let isHanging = true;
+    const model = answering((body) => {
+      if (!hasResult(body)) return PLAN;
+      return isHanging ? { reply: { hang: 'after-headers' } } : DONE;
+    }, refusals);
+    const project = untilTestEnds(
+      await openProject({
+        ...{ nats: {}, model, agents: AGENTS },
+        settings: (baseURL) => ({ models: { default: { ...GPT, baseURL } } }),
+      }),
+    );
+    const first = await project.up();
+    const client = await project.connect();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'plan it' });
+    await project.provider.waitForRequests(2);
+    await first.kill9();
+    await project.provider.waitForIdle();
+    isHanging = false;
+    await project.up();
+    const entries = await ask(client, 'demo', 'thank you');
+    expect(refusals).toEqual([]);
+    const [, second, third] = project.provider.requests;
+    expect(third?.body.equals(second?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(new Set(outcomesOf(entries, 'pm'))).toEqual(new Set(['completed']));
     expect(checkLog(await project.logFile('demo'))).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import type { DialectName } from '../../src/agents/dialect-port.ts';
 import type { PresetName } from '../../src/config/schema/profiles.ts';
 import { messagesRefusals } from './messages-rules.ts';
+import { refusalOf } from './responses-provider.ts';
 
 /**
  * The rules of each provider, written from its documentation and not from our code. Takes a request and returns its
@@ -245,8 +246,9 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
 };
 
 /** Of the other dialects: the errors of a body. */
-export const DIALECT_RULES: Readonly<Partial<Record<DialectName, (body: unknown) => string[]>>> = {
+export const DIALECT_RULES: Readonly<Partial<Record<DialectName, (body: unknown) => string | string[]>>> = {
   anthropic: messagesRefusals,
+  responses: (body) => refusalOf(body) ?? [],
 };
 
 /** The errors of the request for the provider of this preset. */

@@ -43,6 +43,7 @@ export const responses: Dialect<ResponsesState> = {
   take({ isFirst }, input, form) {
     const { message, items, opaque } = itemsOf(input, form);
     const text = items.map((item) => JSON.stringify(item)).join(',');
+    if (text === '' && input.kind !== 'prefix') return { parts: [], state: { isFirst } };
     const part = {
       kind: input.kind,
       entries: input.entries,

@@ -30,7 +30,10 @@ const RUN_CONTEXT = [
 ] as const;
 
 /** The models of the other dialects, by their provider. */
-const OF_DIALECTS = { anthropic: 'apiKey: k, reasoningEffort: high' };
+const OF_DIALECTS = {
+  anthropic: 'apiKey: k, reasoningEffort: high',
+  responses: 'apiKey: k, reasoningEffort: high',
+};
 
 /** An agent for each preset and dialect, configured as the daemon does it. */
 async function setups(): Promise<RequestSources['agents']> {
@@ -56,6 +59,7 @@ class IncrementalRequests {
   private readonly entries: readonly Entry[];
   private readonly view: AgentView;
   private readonly assembler = new RequestAssembler();
+  private settled = { version: -1, text: '' };
 
   constructor(setup: AgentSetup, agent: string, entries: readonly Entry[]) {
     this.setup = setup;
@@ -68,10 +72,25 @@ class IncrementalRequests {
     const { profile, viewPolicy } = this.setup;
     const parts = partsOf([], { agent: this.agent, profile, view: this.view.build(), ...more });
     const kept = this.assembler.assemble(parts);
+    this.checkPrefix(kept.request.body, parts.view.historyVersion);
     const view = new AgentView(this.entries, this.agent, viewPolicy).build();
     const fresh = new RequestAssembler().assemble({ ...parts, view });
     return { kept, fresh };
   }
+
+  /** DIALECT-2: what was settled begins every later request, until a reduction words the history anew. */
+  private checkPrefix(body: readonly Uint8Array[], version: number): void {
+    const { settled } = this;
+    if (settled.version === version) expect(textOf(body).slice(0, settled.text.length)).toBe(settled.text);
+    this.settled = { version, text: textOf(body.slice(0, -1)) };
+  }
+}
+
+/** Without the cache points of the Messages API, which move. */
+function textOf(body: readonly Uint8Array[]): string {
+  return Buffer.concat(body)
+    .toString('utf8')
+    .replaceAll(/,"cache_control":\{[^}]*\}/g, '');
 }
 
 /** The team's log as it grows, with reasoning in most answers; it restarts when a crash loses entries. */
@@ -100,7 +119,9 @@ const ODD_ARGUMENTS = ['', '[]', '"x"', '7', 'null', '{', '{"a":1e999}', '{"a":"
 ODD_ARGUMENTS.push(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
 const ODD_NAMES = ['', '2fa', 'a b', '-', 'é'.repeat(70), 'x'.repeat(200), '\ud83d'];
 
+/** The model changes with each answer. */
 const WRITERS = ['chat h gemini', 'chat h another', 'anthropic h anthropic', 'anthropic h another'];
+WRITERS.push('responses h responses', 'responses h another');
 const writerOf = (index: number) => WRITERS[index % WRITERS.length] ?? '';
 
 /** What only the writer of an entry understands. */
@@ -125,13 +146,44 @@ function blocksBy(index: number, calls: number, reasoning: string): Blocks {
   };
 }
 
+/** Items of the Responses API: each names the reasoning that led to it, which names its model. */
+function itemsBy({ index, content }: Message, calls: number, reasoning: string): Blocks {
+  const boundTo = writerOf(index);
+  const led = (prefix: string, at = 0) => ({ opaque: { id: `${prefix}_${index}_${at}__rs_${index}` } });
+  const encrypted_content = `enc:${boundTo.split(' ').at(-1)}:rs_${index}`;
+  const cut = { id: `rs_${index}_cut`, encrypted_content: `${encrypted_content}_cut` };
+  const pieces = reasoning === '' ? {} : { pieces: [['summary_text', reasoning.length]] };
+  const opaque = { type: 'compaction', id: `cmp_${index}`, encrypted_content: `opaque-${index}-` };
+  return {
+    boundTo,
+    list: [
+      { type: 'opaque', opaque },
+      {
+        ...{ type: 'reasoning', length: reasoning.length },
+        opaque: { id: `rs_${index}`, encrypted_content, ...pieces },
+      },
+      ...(content ? [{ type: 'text' as const, length: content.length, ...led('msg') }] : []),
+      ...Array.from({ length: calls }, (_, at) => ({ type: 'call' as const, ...led('fc', at) })),
+      // It was cut here: the provider refuses reasoning at the end.
+      ...(index % 12 === 4 ? [{ type: 'reasoning' as const, length: 0, opaque: cut }] : []),
+    ],
+  };
+}
+
+type Message = Extract<Entry, { type: 'message' }>;
+
 /** The same entry with reasoning, with calls that strict readers refuse, and with what only Gemini understands. */
 function asModelsWrite(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant') return entry;
   const calls = entry.tool_calls ?? [];
-  const reasoning = `because of ${entry.index} \ud83d`.slice(0, entry.index % 4 === 2 ? -1 : undefined);
-  const blocks = blocksBy(entry.index, calls.length, entry.index % 3 === 0 ? '' : reasoning);
-  if (entry.index % 3 === 0) return { ...entry, blocks };
+  const writer = writerOf(entry.index);
+  const isSigned = writer === 'anthropic h anthropic';
+  const reasoning = `because of ${entry.index} \ud83d`.slice(0, isSigned ? -1 : undefined);
+  const given = entry.index % 4 === 0 ? '' : reasoning;
+  const blocks = writer.startsWith('responses')
+    ? itemsBy(entry, calls.length, given)
+    : blocksBy(entry.index, calls.length, given);
+  if (given === '') return { ...entry, blocks };
   const odd = <T>(list: readonly T[], at: number) => list[(entry.index + at) % list.length];
   const oddCalls = calls.map((call, at) => ({
     ...call,
@@ -164,9 +216,9 @@ function checkRequests(
         expect(body.messages).toEqual(kept.request.messages);
         expect(kept.parts.length).toBe(body.messages.length);
       } else expect([preset, DIALECT_RULES[setup.profile.form.dialect]?.(body)]).toEqual([preset, []]);
-      for (const [found, index] of text.matchAll(/(?:opaque|sig)-(\d+)-/g)) {
+      for (const [found, index] of text.matchAll(/(?:opaque-|sig-|enc:\w+:rs_)(\d+)/g)) {
         expect([found, writerOf(Number(index))]).toEqual([found, setup.profile.form.boundTo]);
-        reached.add(found.startsWith('sig') ? 'signatures' : 'opaque');
+        reached.add(found.replace(/\W.*/, ''));
       }
       expect(text).toBe(Buffer.concat(fresh.request.body).toString('utf8'));
       expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
@@ -183,6 +235,7 @@ describe('requests of any conversation', () => {
     fc.assert(
       fc.property(teamSizes, teamSteps, (sizes, steps) => {
         const team = teamOf(sizes, false);
+        if (steps.length % 2 === 0) team.window = 200 + 10 * (steps.length % 20);
         const watched = new ObservedLog();
         for (const step of steps) {
           applyStep(team, step);
@@ -201,8 +254,10 @@ describe('requests of any conversation', () => {
       'turn',
       'bridge',
       'calls',
+      'summary',
       'opaque',
-      'signatures',
+      'sig',
+      'enc',
     ];
     expect(wanted.filter((kind) => !reached.has(kind))).toEqual([]);
   });
