@@ -76,7 +76,7 @@ it('`doctor --probe` calls each model and MCP server once, reports each, and pri
   expect(ran.code).toBe(1);
   expect(ran.stdout + ran.stderr).not.toContain(KEY);
   expect(bodies.map((body) => [body.model, body.max_tokens]).sort()).toEqual([
-    ['bad', 1],
-    ['good', 1],
+    ['bad', 16],
+    ['good', 16],
   ]);
 }, 60_000);

@@ -21,6 +21,9 @@ export interface Probed {
 /** For one model or server. */
 const TIME_LIMIT_MS = 20_000;
 
+/** The shortest answer that every dialect allows; a budget for reasoning would have to be less than it. */
+const SHORTEST = { maxOutputTokens: 16, reasoningTokens: undefined, reasoningEffort: undefined };
+
 /** Scripted models are left out: they call nothing. */
 export function probe(config: Config): Promise<Probed[]> {
   const models = Object.entries(config.models).filter(([, { provider }]) => provider !== 'scripted');
@@ -48,7 +51,7 @@ function failed(code: string, message: string): Found {
 }
 
 async function probeModel(name: string, config: ModelConfig): Promise<Found> {
-  const profile = modelProfile(name, config, { maxOutputTokens: 1 });
+  const profile = modelProfile(name, config, SHORTEST);
   const call = { conversation: 'probe', agent: 'probe', turnId: 'probe' };
   const { request } = singleRequest('Say yes.', 'You are asked whether you can be reached.', profile, call);
   const model = await composeModel(name, config);
@@ -56,7 +59,7 @@ async function probeModel(name: string, config: ModelConfig): Promise<Found> {
   return faultOf(await model.call(request, { signal, onDelta: () => undefined }));
 }
 
-/** The probe allows one token, which may be too few for a word. */
+/** The probe allows few tokens, of which reasoning may leave none. */
 function faultOf(outcome: ModelOutcome): Found {
   if (outcome.kind === 'answered' || (outcome.kind === 'failed' && outcome.code === 'EMPTY_ANSWER'))
     return {};
