@@ -117,6 +117,13 @@ describe('a daemon whose model is Claude', () => {
     expect(JSON.stringify(entries)).toContain(code);
   });
 
+  it('the probe of doctor is accepted although the model reasons', async () => {
+    reply = () => ({ text: 'Yes', stopReason: 'max_tokens' });
+    const ran = await project.parley('doctor', '--config', project.config, '--probe', '--json');
+    expect(ran.json().find(({ name }) => name === 'model default')).toMatchObject({ status: 'ok' });
+    expect(api.refusals).toEqual([]);
+  });
+
   it('a paused answer is continued, and a refusal is shown as one', async () => {
     let count = 0;
     reply = () => (count++ === 0 ? { text: 'One moment.', stopReason: 'pause_turn' } : { text: 'Done.' });

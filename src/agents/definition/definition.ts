@@ -10,6 +10,8 @@ import {
   type Workflow,
 } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { DIALECTS } from '../../models/dialects.ts';
+import type { WireForm } from '../dialect-port.ts';
 import type { ModelProfile } from '../requests/assemble.ts';
 import type { HistoryLimits } from '../requests/reduce.ts';
 import type { AgentSetup, RequestSources } from '../requests/requests.ts';
@@ -129,6 +131,7 @@ export function sourcesOf(
   const card: AgentCard = read('agent', agentSchema);
   const profileOf = ({ headers: names, ...model }: StoredModel): ModelProfile => ({
     ...model,
+    form: { ...model.form, dialect: model.form.dialect ?? 'chat' },
     headers: headersOf?.(model.name) ?? Object.fromEntries(names.map((name) => [name, ''])),
   });
   const roster = read('roster', partSchemas.roster).map((one) => ({ ...UNKNOWN_CARD, ...one }));
@@ -262,12 +265,21 @@ const modelSchema = z.looseObject({
     })
     .nullable(),
   price: anyRecord.nullable(),
-  form: z.looseObject({ instructionsAs: z.string(), sendReasoning: z.string(), callIds: z.string() }),
+  /** `dialect`: absent before there were several. */
+  form: z.looseObject({
+    dialect: z.enum(Object.keys(DIALECTS)).optional(),
+    instructionsAs: z.string(),
+    sendReasoning: z.string(),
+    callIds: z.string(),
+  }),
   toolFields: anyRecord,
   strictTools: z.boolean(),
 }) as unknown as z.ZodType<StoredModel>;
 
-type StoredModel = Omit<ModelProfile, 'headers'> & { readonly headers: readonly string[] };
+type StoredModel = Omit<ModelProfile, 'headers' | 'form'> & {
+  readonly headers: readonly string[];
+  readonly form: Omit<WireForm, 'dialect'> & Partial<Pick<WireForm, 'dialect'>>;
+};
 
 const fallbacksSchema = z.array(
   z.looseObject({ model: modelSchema, view: anyRecord }),

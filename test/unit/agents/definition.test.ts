@@ -167,6 +167,18 @@ describe('an explanation with a recorded definition', () => {
     }
   });
 
+  it('a definition of before there were dialects is explained in chat completions', () => {
+    const log = logWithTurns();
+    const definition = defined(sourcesWithAllParts());
+    const { form, ...model } = JSON.parse(definition.parts.get('model') ?? '');
+    const { dialect: _, ...old } = form;
+    const parts = new Map([...definition.parts, ['model', JSON.stringify({ ...model, form: old })]]);
+    const live = plainSources('pm', 'dev');
+    const outcome = explain(log.entries, 'demo', 'pm', 2, live, { ...definition, parts });
+    if (!outcome.ok) throw new Error(outcome.refusal.message);
+    expect(outcome.explanation.report.requestHash).toBe(hashAt(log, sourcesWithAllParts()));
+  });
+
   it('an explanation contains the texts of the requested parts, and no value of a header (DEFINITION-3)', () => {
     const definition = defined(sourcesWithAllParts());
     const reportedFor = (texts?: string[]) => {
