@@ -60,6 +60,10 @@ const KEY = /invalid_api_key|authentication_error|unauthorized|permission_denied
 const NO_MODEL = /model_not_found|not_found_error/i;
 const REFUSED_REQUEST = /invalid_request|invalid_prompt|bio_policy|bad_?request|unprocessable/i;
 
+/** OpenAI decrypts only what it encrypted for the same organization. */
+const FOREIGN_REASONING =
+  /invalid_encrypted_content|encrypted content .{0,200}could not be (verified|decrypted)/i;
+
 interface ErrorText {
   /** For a person. */
   readonly text: string;
@@ -128,6 +132,8 @@ function faultOf(status: number | null, error: ErrorText): Fault {
   if (matches([429], RATE))
     return transient('RATE_LIMITED', 'Ask less often, or raise the limit with the provider.');
   if (status === 408) return transient('TIMEOUT', 'It waited too long for the request: try again.');
+  if (FOREIGN_REASONING.test(searched))
+    return final('BAD_REQUEST', 'Its reasoning is of another organization: set sendReasoning: never.');
   if (status === null ? REFUSED_REQUEST.test(error.codes) : isFinalStatus(status)) {
     return final('BAD_REQUEST', 'The request does not suit this provider: check model, and its profile.');
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { untilTestEnds } from '../support/lifetime.ts';
@@ -99,6 +99,30 @@ describe('a daemon whose model speaks the Responses API', () => {
     expect(back?.path).toContain('/responses');
     expect(typesIn(bodyOf(back))?.slice(0, 5)).toContain('reasoning');
     expect(refusals).toEqual([]);
+  });
+
+  it('a conversation whose reasoning the provider refuses continues without it', async () => {
+    const file = join(project.config, 'parley.yaml');
+    const before = await readFile(file, 'utf8');
+    const reload = async (text: string) => {
+      await writeFile(file, text);
+      expect((await project.parley('reload')).code).toBe(0);
+    };
+    const ofOther = {
+      ...{ type: 'invalid_request_error', code: 'invalid_encrypted_content' },
+      message: 'The encrypted content for item rs_1 could not be verified.',
+    };
+    answer = plans;
+    await ask(client, 'keys', 'plan it');
+    answer = (body) =>
+      JSON.stringify(body).includes('enc:') ? { reply: { status: 400, body: { error: ofOther } } } : DONE;
+    const failed = await ask(client, 'keys', 'go on');
+    expect(JSON.stringify(failed)).toContain('set sendReasoning: never');
+    await reload(before.replace('"reasoningEffort"', '"sendReasoning":"never","reasoningEffort"'));
+    const entries = await ask(client, 'keys', 'go on');
+    expect(outcomesOf(entries, 'pm')).toEqual(['completed', 'failed', 'completed']);
+    expect(refusals).toEqual([]);
+    await reload(before);
   });
 
   it.each<[string, Answer]>([

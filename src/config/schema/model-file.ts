@@ -44,7 +44,7 @@ export const PROVIDERS = {
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
     settings: { sendReasoning: 'always' },
-    has: ['stream', 'strictTools', 'parallelToolCalls'],
+    has: ['stream', 'strictTools', 'parallelToolCalls', 'sendReasoning'],
     lacks: ['stop'],
   },
 } as const;

@@ -17,7 +17,7 @@ import { wellFormed } from '../../kernel/index.ts';
  * Encodes messages of the view as items of OpenAI's Responses API. The provider stores nothing: all that it needs is sent.
  *
  * RESPONSES-1 Reasoning returns encrypted, in its place, and only if an item of the same answer follows it: the provider refuses
- *    it otherwise.
+ *    it otherwise. With `sendReasoning: never` nothing opaque returns, as encrypted reasoning is bound to an organization, too.
  * RESPONSES-2 Opaque fields never replace a field of the protocol.
  */
 interface ResponsesState {
@@ -56,6 +56,9 @@ export const responses: Dialect<ResponsesState> = {
   end: () => ({ parts: [], text: ']}' }),
 };
 
+/** The provider refuses less. */
+const LEAST_OUTPUT_TOKENS = 16;
+
 function fieldsOf(settings: RequestSettings): Item {
   const { model, stream, maxOutputTokens, temperature, topP, reasoningEffort: effort } = settings;
   return {
@@ -63,7 +66,7 @@ function fieldsOf(settings: RequestSettings): Item {
     stream,
     store: false,
     include: ['reasoning.encrypted_content'],
-    max_output_tokens: maxOutputTokens,
+    max_output_tokens: Math.max(maxOutputTokens, LEAST_OUTPUT_TOKENS),
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { top_p: topP }),
     ...(effort === undefined
@@ -106,7 +109,8 @@ function ownItems(message: FormInput['message'], content: string | null, form: W
     type: 'function' as const,
     function: { name: wireName(called.name), arguments: wireArguments(called.arguments) },
   }));
-  const sent = ownBlocks(message, form).filter(isSent);
+  const reader = form.sendReasoning === 'never' ? { ...form, boundTo: '' } : form;
+  const sent = ownBlocks(message, reader).filter(isSent);
   let reasoning = '';
   let opaque = 0;
   const items = sent.flatMap((block): Item[] => {

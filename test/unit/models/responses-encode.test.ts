@@ -13,7 +13,7 @@ import { responses } from '../../../src/models/responses/encode.ts';
 import { refusalOf } from '../../support/responses-provider.ts';
 
 const BOUND = 'responses h gpt-5';
-const FORM: WireForm = { ...PLAIN_FORM, dialect: 'responses', boundTo: BOUND };
+const FORM: WireForm = { ...PLAIN_FORM, dialect: 'responses', boundTo: BOUND, sendReasoning: 'always' };
 const SETTINGS: RequestSettings = {
   ...{ model: 'gpt-5', maxOutputTokens: 4_000, stream: true, streamUsage: true, outputLimit: 'max_tokens' },
 };
@@ -66,15 +66,20 @@ const CALL = { type: 'function_call', call_id: 'c1_0', name: 'look', arguments: 
 const OUTPUT = { type: 'function_call_output', call_id: 'c1_0', output: 'seen' };
 const said = (text: string) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
 
-function encode(messages: readonly ViewMessage[], settings: Partial<RequestSettings> = {}, tools = [TOOL]) {
+function encode(
+  messages: readonly ViewMessage[],
+  settings: Partial<RequestSettings> = {},
+  tools = [TOOL],
+  form = FORM,
+) {
   const inputs: FormInput[] = messages.map((message, at) => ({ kind: 'history', entries: [at], message }));
   inputs.unshift({ kind: 'prefix', entries: [], message: { role: 'system', content: 'Work.' } });
   const fields = responses.fields({ ...SETTINGS, ...settings });
-  const { text, state: begun } = responses.begin({ fields, tools, prefix: 'Work.' }, FORM);
+  const { text, state: begun } = responses.begin({ fields, tools, prefix: 'Work.' }, form);
   const parts: WirePart[] = [];
   let state = begun;
   for (const input of inputs) {
-    const step = responses.take(state, input, FORM);
+    const step = responses.take(state, input, form);
     parts.push(...step.parts);
     state = step.state;
   }
@@ -140,6 +145,16 @@ describe('a request of the Responses API', () => {
       expect(JSON.stringify(parts)).not.toContain('One.');
     },
   );
+
+  it('with sendReasoning: never nothing opaque returns, not even to its model', () => {
+    const { body } = encode([USER, by(BOUND), RESULT], {}, [TOOL], { ...FORM, sendReasoning: 'never' });
+    expect(body.input.slice(2)).toEqual([CALL, OUTPUT]);
+    expect(JSON.stringify(body)).not.toMatch(/enc:|rs_|One/);
+  });
+
+  it('the least output that the provider accepts is requested', () => {
+    expect(encode([USER], { maxOutputTokens: 1 }).body.max_output_tokens).toBe(16);
+  });
 
   it('reasoning that no item follows stays in the log', () => {
     const cut: Blocks = { boundTo: BOUND, list: [{ type: 'text', length: 3 }, ...(LIST?.slice(0, 1) ?? [])] };
