@@ -28,7 +28,7 @@ import {
 
 /** A block while it grows. */
 type Growing =
-  | { readonly type: 'text'; length: number }
+  | { readonly type: 'text'; length: number; separator: string }
   | { readonly type: 'reasoning'; length: number; signature: string }
   | { readonly type: 'call'; readonly position: number; arguments: string; readonly given: unknown }
   | { readonly type: 'opaque'; readonly fields: Record<string, unknown>; input: string }
@@ -172,7 +172,7 @@ export class MessagesDecoder implements Decoder {
   #newBlock(started: JsonRecord): Growing {
     switch (started.type) {
       case 'text':
-        return { type: 'text', length: 0 };
+        return { type: 'text', length: 0, separator: '' };
       case 'thinking':
         return { type: 'reasoning', length: 0, signature: stringOf(started.signature) };
       case 'tool_use': {
@@ -210,10 +210,9 @@ export class MessagesDecoder implements Decoder {
     if (piece === '') return [];
     const { type } = block;
     const isFirst = type === 'text' && block.length === 0 && this.#grown.text !== '';
-    const follows = isFirst && this.#blocks.at(-2)?.type !== 'text';
-    const text = follows ? `\n\n${piece}` : piece;
-    block.length += text.length;
-    return this.#grown.add(type, text);
+    if (isFirst && this.#blocks.at(-2)?.type !== 'text') block.separator = '\n\n';
+    block.length += piece.length;
+    return this.#grown.add(type, isFirst ? block.separator + piece : piece);
   }
 
   #growCall(block: Extract<Growing, { readonly type: 'call' }>, piece: string): ModelDelta[] {
@@ -249,8 +248,11 @@ export class MessagesDecoder implements Decoder {
 
 function keptBlock(block: Growing): Block[] {
   switch (block.type) {
-    case 'text':
-      return block.length === 0 ? [] : [{ type: 'text', length: block.length }];
+    case 'text': {
+      // The separator is a blank block of its own, which is not sent back.
+      const lengths = [block.separator.length, block.length].filter((length) => length > 0);
+      return lengths.map((length) => ({ type: 'text', length }));
+    }
     case 'reasoning': {
       const { length, signature } = block;
       if (signature !== '') return [{ type: 'reasoning', length, opaque: { signature } }];

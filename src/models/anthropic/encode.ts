@@ -70,8 +70,9 @@ function fieldsOf(settings: RequestSettings): Readonly<Record<string, unknown>> 
 }
 
 /** A budget is the older form; without one the model decides how long it thinks, guided by the effort. */
-function thinkingOf({ reasoningTokens, reasoningEffort: effort }: RequestSettings) {
-  const budget = reasoningTokens && { thinking: { type: 'enabled', budget_tokens: reasoningTokens } };
+function thinkingOf({ reasoningTokens = 0, reasoningEffort: effort, maxOutputTokens }: RequestSettings) {
+  const fits = reasoningTokens > 0 && reasoningTokens < maxOutputTokens; // not with the limit of an agent of another model
+  const budget = fits ? { thinking: { type: 'enabled', budget_tokens: reasoningTokens } } : undefined;
   if (effort === undefined) return budget;
   if (effort === 'none') return { thinking: { type: 'disabled' } };
   return { ...(budget ?? { thinking: { type: 'adaptive' } }), output_config: { effort } };

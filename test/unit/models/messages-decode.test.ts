@@ -95,7 +95,12 @@ describe('reading an answer of the Messages API', () => {
     expect(answer(said)).toMatchObject({
       answer: {
         content: 'Ich lese zwei Dateien. 👋🏽\n\nDone.',
-        blocks: [{ type: 'text', length: 27 }, { type: 'call' }, { type: 'text', length: 7 }],
+        blocks: [
+          { type: 'text', length: 27 },
+          { type: 'call' },
+          { type: 'text', length: 2 },
+          { type: 'text', length: 5 },
+        ],
       },
     });
   });

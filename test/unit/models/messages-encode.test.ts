@@ -99,6 +99,7 @@ describe('a request of the Messages API', () => {
       { reasoningTokens: 2_000, reasoningEffort: 'high' },
       { thinking: { type: 'enabled', budget_tokens: 2_000 }, output_config: { effort: 'high' } },
     ],
+    [{ reasoningTokens: 4_000 }, {}],
     [{ reasoningEffort: 'none' }, { thinking: { type: 'disabled' } }],
   ])('the parameters %j are sent as %j', (given, sent) => {
     expect(anthropic.fields({ ...SETTINGS, ...given })).toEqual({
