@@ -261,7 +261,19 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
     idleMs: idleSeconds * 1_000,
     ...(provider === 'anthropic' && cache !== 'off' ? { cacheTtl: cache } : {}),
     ...settings,
+    ...(cache === '1h' && model.price === undefined && settings.price
+      ? { price: keptForAnHour(settings.price) }
+      : {}),
   };
+}
+
+/** Prices of known models are those of a cache of five minutes; Anthropic takes twice the price of input for an hour. */
+function keptForAnHour({ above, ...price }: PriceConfig): PriceConfig {
+  const longer = <P extends { readonly inputPerMillion: number }>(one: P) => ({
+    ...one,
+    cacheWritePerMillion: 2 * one.inputPerMillion,
+  });
+  return { ...longer(price), ...(above && { above: above.map(longer) }) };
 }
 
 /** Checked as a `baseURL` is. */

@@ -351,6 +351,21 @@ describe('keys of models', () => {
   });
 });
 
+describe('the cache of anthropic', () => {
+  it('a cache of an hour costs twice the price of input, unless the file has a price', async () => {
+    const writesFor = async (keys: string) => {
+      const yaml = `models: { default: { provider: anthropic, apiKey: k, model: claude-haiku-4-5, ${keys} } }`;
+      const model = (await loadYaml(yaml)).models.default;
+      return [model?.price?.cacheWritePerMillion, model && 'cacheTtl' in model ? model.cacheTtl : undefined];
+    };
+    expect(await writesFor('cache: 5m')).toEqual([1.25, '5m']);
+    expect(await writesFor('cache: 1h')).toEqual([2, '1h']);
+    expect(await writesFor('cache: off')).toEqual([1.25, undefined]);
+    const price = 'price: { inputPerMillion: 3, cacheWritePerMillion: 4, outputPerMillion: 5 }';
+    expect(await writesFor(`cache: 1h, ${price}`)).toEqual([4, '1h']);
+  });
+});
+
 describe('a profile', () => {
   const profileOf = async (keys: string, env = {}) =>
     (
