@@ -376,6 +376,15 @@ const model = fields({
 });
 export type ModelStatus = z.output<typeof model>;
 
+const backOff = fields({
+  model: z.string().describe('Its key in `models`'),
+  key: count.optional().describe('Which of its keys, from 1; absent: it has at most one'),
+  code: z.string().describe('Of the newest failure'),
+  failures: count.describe('In a row'),
+  until: z.string().describe('ISO 8601'),
+});
+export type BackOffStatus = z.output<typeof backOff>;
+
 const program = fields({ agent, ...calls });
 export type ProgramStatus = z.output<typeof program>;
 
@@ -390,6 +399,9 @@ const daemon = fields({
   http: z.string().nullable().optional(),
   servers: list(server).optional().describe('Its MCP servers'),
   models: list(model).optional().describe('Absent without HTTP, for which calls are counted'),
+  backOff: list(backOff)
+    .optional()
+    .describe('Models and keys that are not called where another one is left; absent: none'),
   programs: list(program)
     .optional()
     .describe('How it called the agents in other processes; absent as `models`'),

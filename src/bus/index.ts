@@ -16,6 +16,7 @@
  */
 
 export {
+  type BackOffStatus,
   FOUND,
   MOST_STATUS_ROWS,
   type ModelStatus,

@@ -59,7 +59,8 @@ const NAMES = [...Object.keys(CASES), ...Object.keys(FINAL).map(slugOf), 'turns'
 
 describe('a model with a fallback', () => {
   const replies = new Map<string, FakeHandler>();
-  const second = shared(() => startFakeProvider(() => ({ text: 'from the second' })));
+  let secondReply = (): Reply => ({ text: 'from the second' });
+  const second = shared(() => startFakeProvider(() => secondReply()));
   const project = shared(() =>
     startProject({
       nats: {},
@@ -124,6 +125,40 @@ describe('a model with a fallback', () => {
     },
   );
 
+  it('a turn stays with the model that answered, and the next turn begins with its own; what-if compares the two', async () => {
+    replies.set('turns', () => OVERLOADED);
+    let asked = 0;
+    const list = [{ name: 'fs_list', arguments: '{"path":"@project/"}' }];
+    secondReply = () => (asked++ === 0 ? { text: 'Looking.', toolCalls: list } : { text: 'from the second' });
+    const before = requestsFor('turns').length;
+    await ask(client, 'turns', '@turns hello');
+    const entries = await entriesOf(client, 'turns');
+    expect(ofType(entries, 'attempt-failed')).toHaveLength(1);
+    expect(answersOf(entries).map(({ content }) => content)).toEqual(['Looking.', 'from the second']);
+    expect(requestsFor('turns').length - before).toBe(3);
+    expect(second.requests.at(-1)?.json.messages?.at(-1)?.role).toBe('tool');
+
+    replies.set('turns', () => ({ text: 'from the first' }));
+    const at = String(answersOf(entries).at(-1)?.index);
+    const compared = await project.parley(
+      'what-if',
+      'turns',
+      '--agent',
+      'turns',
+      '--at',
+      at,
+      '--model',
+      'turns',
+      '--json',
+    );
+    const [{ results }] = compared.json();
+    expect(results).toMatchObject([
+      { control: [{ content: 'from the second', requestHash: answersOf(entries).at(0)?.requestHash }] },
+    ]);
+    expect(results[0].changed).toMatchObject([{ content: 'from the first' }]);
+    expect(checkLog(await project.logFile('turns'))).toEqual([]);
+  });
+
   it.each(Object.entries(FINAL))('after %s no other model is asked', async (name, reply) => {
     const conversation = slugOf(name);
     replies.set(conversation, () => reply);
@@ -133,6 +168,79 @@ describe('a model with a fallback', () => {
     expect(ofType(entries, 'attempt-failed')).toEqual([]);
     expect(answersOf(entries)).toMatchObject([{ partType: 'error' }]);
     expect(second.requests.length).toBe(before);
+  });
+});
+
+describe('a model with several keys', () => {
+  const KEYS: Readonly<Record<string, Reply>> = {
+    'sk-refused': REFUSED,
+    'sk-empty': { status: 402, body: { error: { message: 'no credit' } } },
+    'sk-good': { text: 'with the third key' },
+  };
+  const project = shared(() =>
+    startProject({
+      nats: {},
+      http: true,
+      model: ({ headers }) => KEYS[headers.authorization?.replace('Bearer ', '') ?? ''] ?? { status: 500 },
+      settings: (url) => ({
+        models: {
+          default: {
+            baseURL: url,
+            model: 'fake-model',
+            apiKeys: Object.keys(KEYS),
+            fallback: ['other'],
+            price,
+          },
+          other: { baseURL: url, model: 'fake-model', apiKey: 'sk-other' },
+        },
+      }),
+    }),
+  );
+  const { client, provider } = project;
+
+  it('a model asks with its next key, the same bytes; the log names the keys by their place and contains none', async () => {
+    await ask(client, 'keys', 'hello');
+    const entries = await entriesOf(client, 'keys');
+    expect(ofType(entries, 'attempt-failed')).toMatchObject([
+      { model: 'default', key: 1, code: 'UNAUTHORIZED', next: { model: 'default', key: 2 } },
+      { model: 'default', key: 2, code: 'QUOTA_EXHAUSTED', next: { model: 'default', key: 3 } },
+    ]);
+    const [first, ...more] = provider.requests.map(({ body }) => body.toString());
+    expect(more).toEqual([first, first]);
+    expect(answersOf(entries)).toMatchObject([{ content: 'with the third key', usage: { usd: 12 } }]);
+    expect(await project.logFile('keys')).not.toMatch(/sk-/);
+  });
+
+  it('what failed lately is not called again while another key is left, and status, show and metrics name it', async () => {
+    const before = provider.requests.length;
+    await ask(client, 'again', 'hello');
+    expect(provider.requests.slice(before).map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer sk-good',
+    ]);
+    const attempts = ofType(await entriesOf(client, 'again'), 'attempt-failed');
+    expect(attempts).toMatchObject([
+      { key: 1, duration: 0 },
+      { key: 2, duration: 0 },
+    ]);
+    expect(attempts.map(({ requestHash }) => requestHash)).toEqual([undefined, undefined]);
+    expect(checkLog(await project.logFile('again'))).toEqual([]);
+
+    const status = (await project.parley('status')).stdout;
+    expect(status).toMatch(/^model default, key 1: left out until .* \(UNAUTHORIZED, 1 failure in a row\)$/m);
+    expect(status).toMatch(
+      /^model default, key 2: left out until .* \(QUOTA_EXHAUSTED, 1 failure in a row\)$/m,
+    );
+    const [first, second] = ['keys', 'again'].map((name) => project.parley('show', name));
+    expect((await first)?.stdout).toContain(
+      'default with key 1 refused the key (UNAUTHORIZED); key 2 is used instead',
+    );
+    expect((await second)?.stdout).toContain(
+      'default with key 2 is left out after a recent failure (QUOTA_EXHAUSTED); key 3 is used instead',
+    );
+    const metrics = await (await fetch(`${project.http}/metrics`)).text();
+    expect(metrics).toContain(
+      'parley_model_attempts_failed_total{model="default",key="1",code="UNAUTHORIZED"} 2',
+    );
   });
 });
 
@@ -157,7 +265,7 @@ describe('a daemon that is killed between two attempts', () => {
     await second.waitForRequests(1);
     await daemon.kill9();
 
-    await project.up();
+    const restarted = await project.up();
     const entries = await followUntil(client, 'c', turnsEnded(1));
     expect(ofType(entries, 'attempt-failed')).toMatchObject([
       { code: 'UNAUTHORIZED', next: { model: 'second' } },
@@ -169,5 +277,8 @@ describe('a daemon that is killed between two attempts', () => {
     const shown = await project.parley('show', 'c', '--json');
     expect(shown.json().map(({ type }: Entry) => type)).toContain('attempt-failed');
     expect(checkLog(await project.logFile('c'))).toEqual([]);
+    expect(await restarted.stop()).toBe(0);
+    const checked = await project.parley('fsck', '--views', '--json');
+    expect([checked.code, checked.json()]).toEqual([0, [{ conversation: 'c', findings: [] }]]);
   });
 });

@@ -21,7 +21,7 @@ async function startEndpoint(bodies: Record<string, unknown>[]): Promise<string>
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     bodies.push(body);
-    if (body.model !== 'good') {
+    if (body.model !== 'good' || request.headers.authorization?.includes('refused')) {
       response.writeHead(401, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: { message: `bad key ${request.headers.authorization}` } }));
       return;
@@ -47,6 +47,7 @@ it('`doctor --probe` calls each model and MCP server once, reports each, and pri
     default: { provider: 'scripted', script: 'script.yaml' },
     good: model('good'),
     bad: model('bad'),
+    both: { ...model('good'), apiKey: undefined, apiKeys: [KEY, 'sk-refused'], fallback: ['good'] },
   };
   project = await openProject({
     settings: { models, tools: { mcpServers } },
@@ -68,6 +69,11 @@ it('`doctor --probe` calls each model and MCP server once, reports each, and pri
     message: expect.stringContaining('UNAUTHORIZED'),
     fix: 'set models.bad.apiKey to a key of that endpoint',
   });
+  expect(checks.get('model both, key 1')).toMatchObject({ status: 'ok' });
+  expect(checks.get('model both, key 2')).toMatchObject({
+    status: 'fail',
+    fix: 'set models.both.apiKeys[1] to a key of that endpoint',
+  });
   expect(checks.get('MCP server fine')).toMatchObject({
     status: 'ok',
     message: expect.stringMatching(/started and listed \d+ tools in \d+ ms$/),
@@ -77,6 +83,6 @@ it('`doctor --probe` calls each model and MCP server once, reports each, and pri
   expect(ran.stdout + ran.stderr).not.toContain(KEY);
   expect(bodies.map((body) => [body.model, body.max_tokens]).sort()).toEqual([
     ['bad', 16],
-    ['good', 16],
+    ...[1, 2, 3].map(() => ['good', 16]),
   ]);
 }, 60_000);

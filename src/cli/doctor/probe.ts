@@ -16,7 +16,7 @@ export async function probeChecks({ dependencies, io }: Context, config: Config)
 }
 
 function checkOf(
-  { kind, name, ms, fault, tools }: Probed,
+  { kind, name, key: ordinal, ms, fault, tools }: Probed,
   { models, tools: configured }: Config,
   env: Environment,
 ): Check {
@@ -31,10 +31,10 @@ function checkOf(
     );
   }
   if (kind === 'model') {
-    const { ok, fail } = named(`model ${name}`);
+    const { ok, fail } = named(`model ${name}${ordinal === undefined ? '' : `, key ${ordinal}`}`);
     const where = model && model.provider !== 'scripted' ? `${model.model} at ${model.baseURL}` : name;
     if (!fault) return ok(`${where} answered in ${ms} ms`);
-    return fail(faultText(where, ms, fault), modelFix(name, fault, addressKey(name, model, env)));
+    return fail(faultText(where, ms, fault), modelFix(name, ordinal, fault, addressKey(name, model, env)));
   }
   const { ok, warn, fail } = named(`MCP server ${name}`);
   const where = server ? placeOf(server) : name;
@@ -55,11 +55,16 @@ type Fault = NonNullable<Probed['fault']>;
 const faultText = (where: string, ms: number, { code, message }: Fault) =>
   `${where}: ${code} after ${ms} ms: ${message}`;
 
-function modelFix(name: string, { code, message }: Fault, address: string): string {
+function modelFix(
+  name: string,
+  ordinal: number | undefined,
+  { code, message }: Fault,
+  address: string,
+): string {
   const key = `models.${name}`;
   switch (code) {
     case 'UNAUTHORIZED':
-      return `set ${key}.apiKey to a key of that endpoint`;
+      return `set ${key}.${ordinal === undefined ? 'apiKey' : `apiKeys[${ordinal - 1}]`} to a key of that endpoint`;
     case 'NOT_FOUND':
       return `correct ${key}.model: the endpoint has no such model, or ${address}`;
     case 'NETWORK_ERROR':

@@ -1,5 +1,5 @@
 import type { AgentSummary, AnswerOf, ConversationDetail, ConversationSummary } from '../../client/index.ts';
-import { type Palette, plural, printable, renderTable } from './text.ts';
+import { clockTime, type Palette, plural, printable, renderTable } from './text.ts';
 
 /** A conversation on one line: what a switch answers with. */
 export function renderState({ id, phase, mode, activeAgent, run, agents }: ConversationDetail): string {
@@ -170,7 +170,14 @@ function connectionsText({ agents, daemons }: Status, palette: Palette): string[
       return `MCP server ${server}${at}: ${shown}${told === '' ? '' : ` (${told})`}`;
     }),
   );
-  return [...programs, ...servers];
+  const models = daemons.flatMap(({ daemon, backOff = [] }) =>
+    backOff.map(({ model, key, code, failures, until }) => {
+      const which = `${model}${key === undefined ? '' : `, key ${key}`}${daemons.length > 1 ? ` of ${daemon}` : ''}`;
+      const why = `${printable(code)}, ${plural(failures, 'failure')} in a row`;
+      return `model ${which}: ${palette.red('left out')} until ${clockTime(until)} (${why})`;
+    }),
+  );
+  return [...programs, ...servers, ...models];
 }
 
 function groupText(

@@ -26,6 +26,8 @@ import { resolveParameters } from './models.ts';
 
 export interface LoadedAgent {
   readonly config: AgentConfig;
+  /** Its front matter has the key `model`. */
+  readonly namesModel: boolean;
   /** Those that its front matter names, with their values. */
   readonly variables: Substitution['used'];
   /** Where a key of its front matter is. */
@@ -128,6 +130,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
       absentMs: absent === 'wait' ? absentMsOf(absentSeconds) : null,
       file,
     },
+    namesModel: Object.hasOwn(Object(input.data), 'model'),
     variables: found.flatMap(({ used }) => used),
     locate: source.locate,
     isReported: (path) => reported.some((one) => overlap(one, path)),

@@ -5,7 +5,7 @@ import { durationOf, errnoOf, nearest } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
-import { type KeyPath, Problems } from '../problems.ts';
+import { type KeyPath, Problems, show } from '../problems.ts';
 import type { AgentConfig, Config, PromptTexts, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import { secretNatsFiles } from '../schema/nats-server.ts';
@@ -230,6 +230,13 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
       refuse(['phases', place], phase, 'a phase', phaseNames);
     }
     refuse(['model'], config.model, 'a model of parley.yaml', modelNames);
+    const { fallback = [] } = (Object.hasOwn(known.models, config.model) && known.models[config.model]) || {};
+    if (config.runtime === 'bus' && agent.namesModel && fallback.length > 0)
+      problems.add({
+        ...{ source: locate(['model']), key: ['model'], seen: show(config.model) },
+        expected: 'a model without fallback for an agent with runtime: bus',
+        hint: 'its program asks a model of its own: a fallback would have no effect',
+      });
     checkAgentParameters(agent, known.models, problems);
     const { summaryModel } = config.context;
     if (summaryModel !== null && summaryModel !== known.summaryModel)

@@ -14,6 +14,7 @@ export type DeadLetter = AnswerOf<'dead'>['letters'][number];
 export type McpServer = AnswerOf<'tools'>['servers'][number];
 export type Status = AnswerOf<'status'>;
 export type DaemonStatus = Status['daemons'][number];
+export type BackOffStatus = NonNullable<DaemonStatus['backOff']>[number];
 export type ModelStatus = NonNullable<DaemonStatus['models']>[number];
 export type ProgramStatus = NonNullable<DaemonStatus['programs']>[number];
 export type WhatIf = AnswerOf<'what-if'>;

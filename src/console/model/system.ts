@@ -1,5 +1,5 @@
 import type { Spent } from '../../conversation/index.ts';
-import type { DaemonStatus, ModelStatus, ProgramStatus, Status } from './answers.ts';
+import type { BackOffStatus, DaemonStatus, ModelStatus, ProgramStatus, Status } from './answers.ts';
 import { clockTimeOf, dayOf, fullTime, roughly } from './format.ts';
 
 /** What the page of the team and the system shows. */
@@ -25,6 +25,7 @@ export function problemsOf(
     ...agents.filter(({ connected }) => !connected).map(absent),
     ...daemons.flatMap((daemon) => failedServers(daemon, daemons.length > 1)),
     ...daemons.flatMap(({ models = [] }) => models.filter(isFailing).map(failing)),
+    ...daemons.flatMap(({ backOff = [] }) => backOff.map(leftOut)),
     ...daemons.flatMap(({ programs = [] }) =>
       programs.filter((one) => isConnected.get(one.agent) && isFailing(one)).map(failing),
     ),
@@ -72,6 +73,13 @@ function failedServers({ daemon, servers = [] }: DaemonStatus, isOneOfSeveral: b
 function failing(called: ModelStatus | ProgramStatus): Problem {
   const name = 'model' in called ? `model ${called.model}` : `agent ${called.agent}`;
   return { text: `The newest call of ${name} failed`, detail: called.failure?.code };
+}
+
+function leftOut({ model, key, code, failures, until }: BackOffStatus): Problem {
+  const which = key === undefined ? `Model ${model}` : `Key ${key} of model ${model}`;
+  const often = failures === 1 ? '' : `, ${failures} times in a row`;
+  const text = `${which} is left out until ${clockTimeOf(Date.parse(until))}`;
+  return { text, detail: `${code}${often}; another model or key answers where one is configured` };
 }
 
 /** `at`: the time of the state that the page shows; null: it has none. */

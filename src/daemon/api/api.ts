@@ -75,6 +75,7 @@ interface ApiContext extends WhatIfContext {
   readonly now: Clock;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
+  readonly health: StatusParts['health'];
 }
 
 export class Api {
@@ -111,6 +112,7 @@ export class Api {
         {
           team: this.daemon.team,
           now: this.daemon.now,
+          health: this.daemon.health,
           workers: this.workers,
           bus: this.#bus,
           ...this.#admin,

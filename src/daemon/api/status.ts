@@ -1,5 +1,6 @@
 import {
   type AnswerOf,
+  type BackOffStatus,
   type Bus,
   type IngressLag,
   MOST_STATUS_ROWS,
@@ -13,6 +14,7 @@ import type { Activity } from '../conversations/activity.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { ModelHealth } from '../team/health.ts';
 import { absentMsOf, type Team } from '../team/team.ts';
 
 /** The verb `status`: collects what this daemon knows and builds the answer from it. */
@@ -35,6 +37,7 @@ interface Known {
   readonly servers: NonNullable<DaemonStatus['servers']>;
   readonly models: DaemonStatus['models'];
   readonly programs: DaemonStatus['programs'];
+  readonly backOff?: readonly BackOffStatus[];
   readonly agents: Status['agents'];
   readonly lag: IngressLag | null;
   readonly deadLetters: number | null;
@@ -43,6 +46,7 @@ interface Known {
 export interface StatusParts {
   readonly team: Team;
   readonly now: Clock;
+  readonly health: Pick<ModelHealth, 'backingOff'>;
   readonly workers: Pick<Workers, 'rows' | 'held'>;
   readonly bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly facts: DaemonFacts;
@@ -74,8 +78,23 @@ export async function collectStatus(
   const models = parts.metrics.models(team.models.names);
   const programs = parts.metrics.programs(remote.map(({ slug }) => slug));
   const counted = { models, programs };
-  const known = { now: now(), rows, held: workers.held, facts, servers, agents, lag, deadLetters };
+  const backOff = backOffOf(team, parts.health, now());
+  const known = { now: now(), backOff, rows, held: workers.held, facts, servers, agents, lag, deadLetters };
   return statusFrom({ ...known, ...counted }, limit);
+}
+
+function backOffOf({ models }: Team, health: StatusParts['health'], now: number): BackOffStatus[] {
+  return models.names.flatMap((model) => {
+    const client = models.get(model);
+    if (!client) return [];
+    return (client.keys ?? [client]).flatMap((one, at) => {
+      const found = health.backingOff(one);
+      if (!found) return [];
+      const { code, failures, leftMs } = found;
+      const until = new Date(now + leftMs).toISOString();
+      return [{ model, ...(client.keys && { key: at + 1 }), code, failures, until }];
+    });
+  });
 }
 
 /** Null if the server does not answer: the status names what the daemon itself knows. */
@@ -85,7 +104,7 @@ function soon<T>(lookedUp: Promise<T>): Promise<T | null> {
 
 /** The answer from what the daemon knows. */
 export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
-  const { facts, servers, models, programs, held, lag, agents, deadLetters } = known;
+  const { facts, servers, models, programs, backOff = [], held, lag, agents, deadLetters } = known;
   const most = Math.min(limit, MOST_STATUS_ROWS);
   const oldest = lag?.oldestTakenAt ?? null;
   const shown = servers.map(({ server, state, leftOut, error }) => ({
@@ -107,6 +126,7 @@ export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
         servers: shown,
         ...(models && { models }),
         ...(programs && { programs }),
+        ...(backOff.length > 0 && { backOff: [...backOff] }),
         owns: { count: held.length, first: held.slice(0, most) },
       },
     ],

@@ -25,6 +25,7 @@ import {
   type Secret,
   secretValuesOf,
 } from '../../config/index.ts';
+import { isHelpedByKey } from '../../conversation/index.ts';
 import type { Gateway } from '../../gateway/index.ts';
 import {
   createIdSource,
@@ -223,8 +224,23 @@ export async function composeModel(
   const { dialect, baseURL, firstTokenMs, idleMs, apiKeys } = model;
   const withKey = (key: Secret | undefined) =>
     createHttpModel({ ...{ dialect, baseURL, name, firstTokenMs, idleMs, secrets }, apiKey: key?.reveal() });
-  const first = withKey(apiKeys[0]);
-  return apiKeys.length < 2 ? first : { ...first, keys: [first, ...apiKeys.slice(1).map(withKey)] };
+  return apiKeys.length < 2 ? withKey(apiKeys[0]) : withKeys(apiKeys.map(withKey));
+}
+
+/** Calls outside turns, such as those for summaries, try one key after the other. A turn chooses among `keys` (CANDIDATES-2). */
+function withKeys(keys: readonly Model[]): Model {
+  return {
+    keys,
+    async call(request, options) {
+      for (const [at, key] of keys.entries()) {
+        const outcome = await key.call(request, options);
+        const isLast = at === keys.length - 1;
+        if (isLast || outcome.kind !== 'failed' || !isHelpedByKey(outcome.code)) return outcome;
+        if (outcome.partial.content + outcome.partial.reasoning !== '') return outcome;
+      }
+      throw new Error('a model with several keys has none');
+    },
+  };
 }
 
 /** One model for all agents in other processes. */

@@ -6,12 +6,14 @@ import { type Log, messageOf, within } from '../../kernel/index.ts';
 import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
 import { modelProfile } from '../team/team.ts';
 import { composeModel } from './compose.ts';
-/** Calls each configured model once, starts each MCP server once, and loads the functions, to see whether they work. */
+/** Calls each configured model once with each of its keys, starts each MCP server once, and loads the functions, to see whether they work. */
 
-/** The result for one model, one MCP server or all files of functions. `code`: of a failed model call. No message contains a key. */
+/** The result for one key of a model, one MCP server or all files of functions. `code`: of a failed model call. No message contains a key. */
 export interface Probed {
   readonly kind: 'model' | 'server' | 'functions';
   readonly name: string;
+  /** Which key of a model, from 1; absent: it has at most one. */
+  readonly key?: number;
   readonly ms: number;
   readonly fault: { readonly code: string; readonly message: string } | null;
   /** The tools of an MCP server, or the functions. */
@@ -28,7 +30,7 @@ const SHORTEST = { maxOutputTokens: 16, reasoningTokens: undefined, reasoningEff
 export function probe(config: Config): Promise<Probed[]> {
   const models = Object.entries(config.models).filter(([, { provider }]) => provider !== 'scripted');
   return Promise.all([
-    ...models.map(([name, model]) => timed('model', name, async () => probeModel(name, model))),
+    ...models.flatMap(([name, model]) => probeKeys(name, model)),
     ...Object.entries(config.tools.mcpServers).map(([name, server]) =>
       timed('server', name, () => probeServer(config, name, server)),
     ),
@@ -50,13 +52,21 @@ function failed(code: string, message: string): Found {
   return { fault: { code, message } };
 }
 
-async function probeModel(name: string, config: ModelConfig): Promise<Found> {
+function probeKeys(name: string, config: ModelConfig): Promise<Probed>[] {
+  const { length = 0 } = config.provider === 'scripted' ? {} : config.apiKeys;
+  if (length < 2) return [timed('model', name, () => probeModel(name, config))];
+  return Array.from({ length }, async (_, at) => {
+    return { ...(await timed('model', name, () => probeModel(name, config, at))), key: at + 1 };
+  });
+}
+
+async function probeModel(name: string, config: ModelConfig, key = 0): Promise<Found> {
   const profile = modelProfile(name, config, SHORTEST);
   const call = { conversation: 'probe', agent: 'probe', turnId: 'probe' };
   const { request } = singleRequest('Say yes.', 'You are asked whether you can be reached.', profile, call);
   const model = await composeModel(name, config);
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);
-  return faultOf(await model.call(request, { signal, onDelta: () => undefined }));
+  return faultOf(await (model.keys?.[key] ?? model).call(request, { signal, onDelta: () => undefined }));
 }
 
 /** The probe allows few tokens, of which reasoning may leave none. */

@@ -212,9 +212,10 @@ class DefinitionChecks {
     );
     return entries.flatMap((entry) => {
       // An answer is not part of the log that its request was built from; the entry that asks for a call is.
-      if (entry.type !== 'message') log.append(entry);
+      const isAnswer = entry.type === 'message' || entry.type === 'attempt-failed';
+      if (!isAnswer) log.append(entry);
       const found = this.#viewFinding(log, requests, entry);
-      if (entry.type === 'message') log.append(entry);
+      if (isAnswer) log.append(entry);
       return found ?? [];
     });
   }
@@ -240,7 +241,7 @@ class DefinitionChecks {
 /** The agent whose request has its hash in this entry; null: none. */
 function agentOf(entry: Entry): string | null {
   if (entry.type === 'message') return entry.requestHash ? entry.author.id : null;
-  if (entry.type === 'turn-started' || entry.type === 'summary')
+  if (entry.type === 'turn-started' || entry.type === 'summary' || entry.type === 'attempt-failed')
     return entry.requestHash ? entry.agent : null;
   return null;
 }

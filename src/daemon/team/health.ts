@@ -13,16 +13,14 @@ import type { Clock } from '../../kernel/index.ts';
 const FIRST_MS = 15_000;
 const LONGEST_MS = 600_000;
 
-export interface BackOff {
+interface BackOff {
   readonly code: string;
   /** In a row. */
   readonly failures: number;
-  /** By the monotonic clock. */
-  readonly until: number;
 }
 
 export class ModelHealth {
-  readonly #faults = new WeakMap<Model, BackOff>();
+  readonly #faults = new WeakMap<Model, BackOff & { readonly until: number }>();
   readonly #elapsed: Clock;
 
   /** `elapsed`: the monotonic clock. */
@@ -40,8 +38,9 @@ export class ModelHealth {
   }
 
   /** Null: it may be called. */
-  backOff(client: Model): BackOff | null {
+  backingOff(client: Model): (BackOff & { readonly leftMs: number }) | null {
     const fault = this.#faults.get(client);
-    return fault && fault.until > this.#elapsed() ? fault : null;
+    const leftMs = fault ? fault.until - this.#elapsed() : 0;
+    return fault && leftMs > 0 ? { code: fault.code, failures: fault.failures, leftMs } : null;
   }
 }

@@ -11,7 +11,7 @@ import {
   sourcesOf,
   textsOf,
 } from '../../../src/agents/index.ts';
-import { Log, sourcesOf as plainSources } from './support.ts';
+import { Log, PROFILE, sourcesOf as plainSources } from './support.ts';
 
 const TOOL = {
   name: 'mcp__web__get',
@@ -63,10 +63,14 @@ function logWithTurns(): Log {
   return log;
 }
 
-function hashAt(log: Log, sources: RequestSources): string {
-  const outcome = explain(log.entries, 'demo', 'pm', 2, sources);
+function hashAt(log: Log, sources: RequestSources, at = 2): string {
+  return reportAt(log, sources, at).requestHash;
+}
+
+function reportAt(log: Log, sources: RequestSources, at: number) {
+  const outcome = explain(log.entries, 'demo', 'pm', at, sources);
   if (!outcome.ok) throw new Error(outcome.refusal.message);
-  return outcome.explanation.report.requestHash;
+  return outcome.explanation.report;
 }
 
 describe('a definition', () => {
@@ -116,6 +120,52 @@ describe('a definition', () => {
     expect(JSON.parse(definition.parts.get('model') ?? '').headers).toEqual(['x-session']);
     const live = { 'x-session': 's2' };
     expect(sourcesOf(definition, () => live).agents.get('pm')?.profile.headers).toEqual(live);
+  });
+
+  it('a definition with fallbacks gives the bytes of each model that a turn asks, and has no header values', async () => {
+    const sources = plainSources('pm');
+    const pm = sources.agents.get('pm');
+    if (!pm) throw new Error('no agent');
+    const backup = {
+      profile: {
+        ...PROFILE,
+        name: 'backup',
+        fields: { model: 'other', max_tokens: 9 },
+        headers: { 'x-b': 's9' },
+      },
+      viewPolicy: { ...pm.viewPolicy, otherAgentsAs: 'system' as const },
+    };
+    const withFallback = {
+      ...sources,
+      agents: new Map([['pm', { ...pm, fallbacks: [{ ...pm, ...backup }] }]]),
+    };
+    const definition = defined(withFallback);
+    expect(defined(sources).parts.has('fallbacks')).toBe(false);
+    expect([...textsOf(definition).values()].join()).not.toContain('s9');
+    const log = new Log();
+    const turnId = log.start('pm', log.person('one'));
+    const author = { kind: 'agent', id: 'pm', name: 'Pm' };
+    const requestHash = hashAt(log, withFallback, 1);
+    const failed = { type: 'attempt-failed', turnId, agent: 'pm', author, requestHash, upTo: 2 };
+    log.add({
+      ...failed,
+      model: 'default',
+      code: 'TIMEOUT',
+      message: 'x',
+      duration: 1,
+      next: { model: 'backup' },
+    });
+    log.answer('pm', turnId, 'answer one');
+
+    const again = sourcesOf(await stored(definition));
+    for (const at of [2, 3]) expect(hashAt(log, again, at)).toBe(hashAt(log, withFallback, at));
+    expect([2, 3].map((at) => reportAt(log, again, at).model)).toEqual(['default', 'backup']);
+    expect([2, 3].map((at) => reportAt(log, again, at).sent)).toEqual([true, 'unknown']);
+    const next = log.start('pm', log.person('two'));
+    expect(reportAt(log, again, log.answer('pm', next, 'answer two')).model).toBe('default');
+    const headers = sourcesOf(definition, (name) => ({ 'x-live': name })).agents.get('pm')?.fallbacks?.[0]
+      ?.profile.headers;
+    expect(headers).toEqual({ 'x-live': 'backup' });
   });
 
   it('a definition of a newer version is read, and its unknown fields are kept', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ageText, renderStatus } from '../../../src/cli/render/state.ts';
-import { createPalette } from '../../../src/cli/render/text.ts';
+import { clockTime, createPalette } from '../../../src/cli/render/text.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00.000Z');
 const ago = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString();
@@ -35,6 +35,7 @@ const STATUS: Status = {
           { server: 'web', state: 'ready', leftOut: ['bad: its schema is invalid'] },
         ],
         owns: { count: 3, first: ['photos'] },
+        backOff: [{ model: 'big', key: 2, code: 'RATE_LIMITED', failures: 2, until: ago(-60) }],
       },
     },
     { daemon: 'B', error: 'it did not answer in time' },
@@ -55,6 +56,7 @@ describe('the page of `parley status`', () => {
       'agent critic: not connected, turns wait for it',
       'MCP server files of A: not connected (ENOENT more)',
       'MCP server web of A: connected (left out bad: its schema is invalid)',
+      `model big, key 2 of A: left out until ${clockTime(ago(-60))} (RATE_LIMITED, 2 failures in a row)`,
       '',
       'waiting (22)',
       'CONVERSATION  AGENT  SINCE  FOR                TITLE',

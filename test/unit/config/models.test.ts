@@ -118,6 +118,15 @@ describe('the fallbacks of a model', () => {
     },
   );
 
+  it('an agent in another process may not name a model with a fallback, and may have one by default', async () => {
+    const parley = `models: { default: ${scripted('a')}, a: { provider: scripted } }`;
+    const critic = (more: string) => ({ 'agents/critic.md': `---\nruntime: bus\n${more}---\nCheck.\n` });
+    const text = await refusalOf(load({ 'parley.yaml': parley, ...critic('model: default\n') }));
+    expect(text).toContain('agents/critic.md:3');
+    expect(text).toContain('a model without fallback for an agent with runtime: bus');
+    expect((await load({ 'parley.yaml': parley, ...critic('') })).agents[0]?.runtime).toBe('bus');
+  });
+
   it('a fallback needs a key as the model of an agent does; the keys of a model are secrets', async () => {
     const keys = `[k1, "${SECOND_REFERENCE}"]`;
     const models = `{ default: { baseURL: "http://h", apiKeys: ${keys}, fallback: [other] }, other: { model: m } }`;

@@ -46,6 +46,20 @@ describe('the health of a system', () => {
       { daemons: [{ daemon: null, servers: [{ server: 'web', state: 'failed', error: 'ENOENT' }] }] },
       'MCP server web is not connected: ENOENT',
     ],
+    [
+      'a key that is left out',
+      {
+        daemons: [
+          {
+            daemon: null,
+            backOff: [
+              { model: 'big', key: 2, code: 'UNAUTHORIZED', failures: 3, until: '2026-01-10T12:05:00' },
+            ],
+          },
+        ],
+      },
+      'Key 2 of model big is left out until 12:05:00: UNAUTHORIZED, 3 times in a row; another model or key answers where one is configured',
+    ],
   ])('names %s', (_, change, text) => {
     expect(textsOf(change)).toEqual([text]);
   });

@@ -156,9 +156,9 @@ function skipped(
   { candidate }: Turn,
 ): FailedAttempt | null {
   const { health } = context.daemon;
-  const since = health.backOff(asked.client);
+  const since = health.backingOff(asked.client);
   const healthy = since ? helping(since.code, asked, others) : [];
-  if (since && healthy.some(({ client }) => health.backOff(client) === null)) {
+  if (since && healthy.some(({ client }) => health.backingOff(client) === null)) {
     const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
     return attemptOf(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
   }
