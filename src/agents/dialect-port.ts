@@ -152,6 +152,17 @@ export function messageTokens(message: WireMessage): number {
   return tokens + opaqueTokens(message, MESSAGE_FIELDS);
 }
 
+/** The same for a message of a view, with what is opaque in it, if it is sent: without it a reduction would not know what it frees. */
+export function viewTokens({ blocks, reasoning, ...message }: ViewMessage, form: WireForm): number {
+  const list = (blocks?.boundTo === form.boundTo && blocks?.list) || [];
+  const isSent = form.dialect === 'chat' ? form.sendReasoning !== 'never' : list.length > 0;
+  const opaque = list.flatMap((block) => (block.opaque ? [block.opaque] : []));
+  return (
+    messageTokens(isSent ? { ...message, reasoning_content: reasoning } : message) +
+    opaque.reduce((sum, one) => sum + estimateTokens(JSON.stringify(one)), 0)
+  );
+}
+
 /** Fields that the chat-completions form names; others are opaque. */
 export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   'role',

@@ -90,8 +90,9 @@ export class RequestAssembler {
   #taken = 0;
   #dialect: Dialect = DIALECTS.chat;
   #state: unknown = null;
-  /** The parts in `body`; append-only. */
+  /** The parts in `body`, without their texts, and their messages; append-only. */
   #closed: WirePart[] = [];
+  #messages: WireMessage[] = [];
   #body = new RequestBody('');
   #tokens = 0;
 
@@ -100,7 +101,7 @@ export class RequestAssembler {
     this.#extend(parts, tools);
     const { rest, end } = this.#restOf(parts);
     const all = [...this.#closed, ...rest];
-    const messages = all.map((part) => part.message);
+    const messages = [...this.#messages, ...rest.map((part) => part.message)];
     const estimatedTokens = this.#tokens + sum(rest.map((part) => part.tokens));
     const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
     const { form } = parts.profile;
@@ -136,6 +137,7 @@ export class RequestAssembler {
     this.#history = parts.view.history;
     this.#taken = 0;
     this.#closed = [];
+    this.#messages = [];
     this.#dialect = DIALECTS[profile.form.dialect];
     const fields = {
       ...profile.fields,
@@ -150,30 +152,30 @@ export class RequestAssembler {
   }
 
   #take(inputs: readonly FormInput[], form: WireForm): void {
-    const fresh = this.#fold(inputs, form);
-    this.#body.add(fresh.parts);
-    for (const part of fresh.parts) this.#closed.push(part);
-    this.#tokens += sum(fresh.parts.map((part) => part.tokens));
-    this.#state = fresh.state;
+    this.#state = this.#fold(inputs, form, (part) => {
+      this.#body.add(part);
+      this.#closed.push({ ...part, text: '' });
+      this.#messages.push(part.message);
+      this.#tokens += part.tokens;
+    });
   }
 
-  /** Continues the history, without changing it. */
-  #fold(inputs: readonly FormInput[], form: WireForm) {
-    const parts: WirePart[] = [];
+  /** Continues the history, without changing it. Part by part: the texts of a long history are not kept. */
+  #fold(inputs: readonly FormInput[], form: WireForm, give: (part: WirePart) => void): unknown {
     let state = this.#state;
     for (const input of inputs) {
       const step = this.#dialect.take(state, input, form);
-      parts.push(...step.parts);
+      step.parts.forEach(give);
       state = step.state;
     }
-    return { parts, state };
+    return state;
   }
 
   /** What the history still holds open, and the tail: built for each request. */
   #restOf({ view, profile }: RequestParts) {
-    const { parts, state } = this.#fold(view.tail, profile.form);
-    const last = this.#dialect.end(state);
-    return { rest: [...parts, ...last.parts], end: last.text };
+    const rest: WirePart[] = [];
+    const last = this.#dialect.end(this.#fold(view.tail, profile.form, (part) => rest.push(part)));
+    return { rest: [...rest, ...last.parts], end: last.text };
   }
 }
 
@@ -288,12 +290,10 @@ class RequestBody {
     this.#append(Buffer.from(start));
   }
 
-  /** Appends parts permanently. */
-  add(parts: readonly WirePart[]): void {
-    for (const { text } of parts) {
-      this.#append(Buffer.from(text));
-      this.#ends.push(this.#length);
-    }
+  /** Appends a part permanently. */
+  add({ text }: WirePart): void {
+    this.#append(Buffer.from(text));
+    this.#ends.push(this.#length);
   }
 
   /** The whole body: `rest` and `end` after the appended parts. */

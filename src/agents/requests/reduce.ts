@@ -15,7 +15,7 @@ import {
   type ViewLimits,
   windowLimit,
 } from '../../conversation/index.ts';
-import { messageTokens } from '../dialect-port.ts';
+import { viewTokens, type WireForm } from '../dialect-port.ts';
 import type { ModelRequest } from '../model-port.ts';
 import { type Assembled, type ModelProfile, singleRequest } from './assemble.ts';
 import type { Window } from './guard.ts';
@@ -39,6 +39,7 @@ export interface Reducible {
   readonly assembled: Assembled;
   readonly tokenRatio: number;
   readonly window: Window;
+  readonly form: WireForm;
   readonly limits: HistoryLimits;
 }
 
@@ -89,9 +90,8 @@ export function needsReduction({ view, assembled, window, limits }: Reducible): 
 }
 
 function inputOf(reducible: Reducible): ReductionInput {
-  const { entries, view, agentView, assembled, tokenRatio } = reducible;
-  const tokensOf: ReductionInput['tokensOf'] = ({ reasoning, blocks: _, ...message }) =>
-    messageTokens({ ...message, reasoning_content: reasoning }) * tokenRatio;
+  const { entries, view, agentView, assembled, tokenRatio, form } = reducible;
+  const tokensOf: ReductionInput['tokensOf'] = (message) => viewTokens(message, form) * tokenRatio;
   const history = view.history.slice(0, view.historyLength);
   const fixed = assembled.tokens - sizeOf([...history, ...view.tail], tokensOf).tokens;
   const { knowledge } = agentView;

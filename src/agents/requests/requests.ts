@@ -242,7 +242,16 @@ function requestOf(
   const view = agentView.build();
   const assembled = assembler.assemble(requestParts(sources, setup, view, call));
   const { profile: window, historyLimits: limits } = setup;
-  const reducible: Reducible = { entries, agentView, view, assembled, tokenRatio, window, limits };
+  const reducible: Reducible = {
+    entries,
+    agentView,
+    view,
+    assembled,
+    tokenRatio,
+    window,
+    limits,
+    form: window.form,
+  };
   return { assembled, session: sessionFor(setup, call), setting, reducible };
 }
 

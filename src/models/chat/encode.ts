@@ -14,7 +14,6 @@ import {
   wireName,
 } from '../../agents/dialect-port.ts';
 import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
-import type { AnswerBlock } from '../../conversation/index.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
 
 /**
@@ -126,7 +125,7 @@ function isEmptyAnswer({ role, content, tool_calls: calls }: FormInput['message'
 function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null, form: WireForm): OpenPart {
   const { role, content, tool_calls: calls, tool_call_id: id } = message;
   const reasoning = reasoningOf(message, before, form);
-  const opaque = opaqueIn(ownBlocks(message, form));
+  const opaque = opaqueOf(message, form);
   const wire: WireMessage = {
     ...outside(MESSAGE_FIELDS, opaque.message),
     role: role === 'system' ? form.instructionsAs : role,
@@ -140,13 +139,17 @@ function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null
   return { kind, entries, message: wire };
 }
 
-/** The opaque fields of the message, and those of each call. */
-function opaqueIn(blocks: readonly AnswerBlock[]) {
+/** The opaque fields of the message, and those of each call: most messages have none. */
+function opaqueOf(own: FormInput['message'], form: WireForm) {
+  if (!('blocks' in own) || own.blocks?.boundTo !== form.boundTo) return NOTHING_OPAQUE;
+  const blocks = ownBlocks(own, form);
   const items = blocks.flatMap((block) => (block.type === 'opaque' ? [block.opaque] : []));
   const calls = blocks.flatMap((block) => (block.type === 'call' ? [block.opaque] : []));
   const message: OpaqueFields = Object.fromEntries(items.flatMap((item) => Object.entries(item)));
   return { message, calls };
 }
+
+const NOTHING_OPAQUE = { message: {} as OpaqueFields, calls: [] as (OpaqueFields | undefined)[] };
 
 function reasoningOf(
   message: FormInput['message'],
