@@ -5,8 +5,8 @@
  * dialect-port.ts       what a request needs of a provider's language; implemented in `src/models/<dialect>/`, and the token estimate
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
  * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
- * requests/             the assembler (its bytes and their hash), the guard (L13), reduction, prompt prefix, token
- *                       cost
+ * requests/             requests.ts begins: the next request of a turn; the assembler (its bytes and their hash), the guard (L13),
+ *                       reduction, prompt prefix, cost
  * calls/                one call with retries and live text, who is asked when it fails, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it

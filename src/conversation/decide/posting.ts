@@ -25,7 +25,7 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   const index = append(builder, message, author, to.to, ingressSequence);
   const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
-  startTurns(builder);
+  startTurns(builder); // of those for whom the appended message now waits: the fold put it there (`applyMessage`)
   return posted(builder, message, index, to.to);
 }
 

@@ -107,7 +107,7 @@ export class Workers {
     if (marks === null) await store.initialiseMarks();
   }
 
-  /** `post`: the position of the command's post in the ingress stream; a void post has no effect. */
+  /** `position`: of the command's post in the ingress stream; a void post has no effect. */
   async submit(conversation: string, command: Command, position?: StreamPosition): Promise<Reply> {
     let worker = await this.current(conversation);
     while (worker.isRetired) worker = await this.use(conversation);

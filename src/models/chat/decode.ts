@@ -12,7 +12,7 @@ import {
   type ReadingResult,
   unreadable,
 } from '../reader.ts';
-import { MESSAGE_FIELDS, OpaqueCollector } from './opaque-fields.ts';
+import { ANSWER_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 import { type AssembledCall, createToolCallAssembler } from './tool-calls.ts';
 
 /** Reads an answer in chat completions: its chunks, or one document. An answer with a reason of `BROKEN_BY` is none. */
@@ -39,7 +39,7 @@ export class ChatDecoder implements Decoder {
   readonly #grown = new GrowingText();
   readonly #thinkTag = new ThinkTag();
   readonly #calls = createToolCallAssembler();
-  readonly #opaque = new OpaqueCollector(MESSAGE_FIELDS);
+  readonly #opaque = new OpaqueCollector(ANSWER_FIELDS);
   #usage: Usage | undefined;
   #model = '';
   #finishReason = '';

@@ -34,13 +34,19 @@ export class OpaqueCollector {
 }
 
 /** Fields of a message that the protocol names. Those that only answer are not part of a request. */
-export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
+export const ANSWER_FIELDS: ReadonlySet<string> = new Set([
   ...['role', 'content', 'reasoning_content', 'reasoning', 'refusal', 'tool_calls', 'tool_call_id'],
   ...['function_call', 'name', 'annotations', 'audio'],
 ]);
 
 /** The same of a call; `function` may have more, too. */
-export const CALL_FIELDS: ReadonlySet<string> = new Set(['index', 'id', 'type', 'name', 'arguments']);
+export const ANSWERED_CALL_FIELDS: ReadonlySet<string> = new Set([
+  'index',
+  'id',
+  'type',
+  'name',
+  'arguments',
+]);
 
 function isNothing(value: unknown): boolean {
   if (value === null || value === '' || value === false) return true;

@@ -5,7 +5,7 @@ import {
   type OpaqueFields,
 } from '../../agents/model-port.ts';
 import { isRecord, isShallow, type JsonRecord, MAX_DEPTH, parseJson, stringOf } from '../../kernel/index.ts';
-import { CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
+import { ANSWERED_CALL_FIELDS, OpaqueCollector } from './opaque-fields.ts';
 
 /**
  * Assembles the tool calls of an answer from their pieces. Providers differ in every detail:
@@ -54,7 +54,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   let chunk = 0;
 
   function begin(piece: Piece): Growing {
-    const opaque = new OpaqueCollector(CALL_FIELDS);
+    const opaque = new OpaqueCollector(ANSWERED_CALL_FIELDS);
     const place = { position: calls.length, index: piece.index };
     const call = { ...place, id: piece.id, name: '', arguments: '', chunk, opaque };
     calls.push(call);
@@ -146,7 +146,7 @@ function readPiece(item: unknown): Piece {
 }
 
 function withoutKnown(called: JsonRecord): JsonRecord {
-  return Object.fromEntries(Object.entries(called).filter(([name]) => !CALL_FIELDS.has(name)));
+  return Object.fromEntries(Object.entries(called).filter(([name]) => !ANSWERED_CALL_FIELDS.has(name)));
 }
 
 /** Arguments nested too deeply become invalid JSON, so that the call is refused. */
