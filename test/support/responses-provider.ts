@@ -182,8 +182,9 @@ export interface Answer {
 
 export type Answering = (body: ResponsesBody, count: number) => Answer | Promise<Answer>;
 
-/** Refuses or answers. */
+/** Refuses or answers, and caches what it was sent. */
 export function answering(answer: Answering, refusals: string[] = []): FakeHandler {
+  const sent: string[] = [];
   return async ({ json, path }, count) => {
     const refusal = path.endsWith('/responses') ? refusalOf(json) : `Invalid URL (POST ${path})`;
     if (refusal !== null) {
@@ -194,7 +195,9 @@ export function answering(answer: Answering, refusals: string[] = []): FakeHandl
     const body = request.parse(json);
     const given = await answer(body, count);
     if (given.reply) return given.reply;
-    return { body: body.stream ? eventsOf(body, given, count) : responseOf(body, given, count) };
+    const usage = usageOf(body, sent);
+    const made = body.stream ? eventsOf(body, given, count, usage) : responseOf(body, given, count, usage);
+    return { body: made };
   };
 }
 
@@ -205,6 +208,29 @@ const USAGE = {
   output_tokens_details: { reasoning_tokens: 12 },
   total_tokens: 120,
 };
+
+/** Bytes of a request for a token, in this stand-in. */
+const TOKEN = 4;
+
+/** Automatic caching, as documented: the longest prefix that was sent before, of at least 1,024 tokens, in steps of 128. */
+function usageOf({ tools = [], instructions = '', input }: ResponsesBody, sent: string[]): typeof USAGE {
+  const read = [tools, instructions, ...input].map((one) => JSON.stringify(one)).join('\n');
+  const shared = sent.map((before) => {
+    let at = 0;
+    while (at < read.length && read.charCodeAt(at) === before.charCodeAt(at)) at++;
+    return at / TOKEN;
+  });
+  sent.push(read);
+  const longest = Math.max(0, ...shared);
+  const cached_tokens = longest < 1_024 ? 0 : Math.floor(longest / 128) * 128;
+  const input_tokens = Math.ceil(read.length / TOKEN);
+  return {
+    ...USAGE,
+    input_tokens,
+    input_tokens_details: { cached_tokens, cache_write_tokens: 0 },
+    total_tokens: input_tokens + USAGE.output_tokens,
+  };
+}
 
 /** The items of the answer as they are returned; those after reasoning name it in their ids. */
 function itemsOf(body: ResponsesBody, { output = [], incomplete }: Answer, count: number): object[] {
@@ -242,7 +268,12 @@ function frameOf(body: ResponsesBody, count: number): object {
   return { id: `resp_${count}`, object: 'response', ...given, ...times, error: null, metadata: {} };
 }
 
-export function responseOf(body: ResponsesBody, answer: Answer, count = 0): Record<string, unknown> {
+export function responseOf(
+  body: ResponsesBody,
+  answer: Answer,
+  count = 0,
+  usage = USAGE,
+): Record<string, unknown> {
   const { incomplete, failed } = answer;
   return {
     ...frameOf(body, count),
@@ -250,14 +281,14 @@ export function responseOf(body: ResponsesBody, answer: Answer, count = 0): Reco
     incomplete_details: incomplete ? { reason: incomplete } : null,
     ...(failed ? { error: { code: failed, message: `It failed: ${failed}` } } : {}),
     output: itemsOf(body, answer, count),
-    usage: failed ? null : USAGE,
+    usage: failed ? null : usage,
   };
 }
 
 type Sent = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** The stream of an answer, an event a piece. */
-export function eventsOf(body: ResponsesBody, answer: Answer, count = 0): string[] {
+export function eventsOf(body: ResponsesBody, answer: Answer, count = 0, usage = USAGE): string[] {
   let sequence = 0;
   const send = (type: string, more: object) => {
     const data = JSON.stringify({ type, sequence_number: sequence++, ...more });
@@ -274,7 +305,7 @@ export function eventsOf(body: ResponsesBody, answer: Answer, count = 0): string
     const error = { code: answer.error, message: `It failed: ${answer.error}`, param: null };
     return [...events, send('error', error)];
   }
-  const response = responseOf(body, answer, count);
+  const response = responseOf(body, answer, count, usage);
   return [...events, send(`response.${String(response.status)}`, { response })];
 }
 

@@ -6,7 +6,6 @@ import {
   type Opening,
   ownBlocks,
   type RequestSettings,
-  type Step,
   type WireForm,
   type WirePart,
   wireArguments,
@@ -14,7 +13,7 @@ import {
 } from '../../agents/dialect-port.ts';
 import type { WireMessage, WireTool } from '../../agents/model-port.ts';
 import { type AnswerBlock, estimateTokens } from '../../conversation/index.ts';
-import { wellFormed } from '../../kernel/index.ts';
+import { isRecord, wellFormed } from '../../kernel/index.ts';
 
 /**
  * Encodes messages of the view for Anthropic's Messages API.
@@ -23,38 +22,53 @@ import { wellFormed } from '../../kernel/index.ts';
  * MESSAGES-2 No block is blank, and no answer ends with reasoning: the API refuses both.
  * MESSAGES-3 Reasoning is sent only with its signature, unchanged and in its place, to the model that signed it.
  * MESSAGES-4 At most four cache points, each on a block that the next request of the agent has, too.
+ * MESSAGES-5 With a budget for reasoning the API refuses a loop of tool calls whose first answer does not begin with reasoning. The
+ *    requests in a loop that another model began have none, so `thinking` is the last field of a body.
  */
 interface MessagesState {
   /** Of the open message; null: there is none yet. */
   readonly role: 'user' | 'assistant' | null;
+  /** What the answers since the last words of others begin with; null: there are none. */
+  readonly loop: SaidBlock['type'] | null;
+  readonly thinking: unknown;
 }
 
 export const anthropic: Dialect<MessagesState> = {
   fields: fieldsOf,
   begin({ fields, tools, prefix }: Opening, form) {
     const point = cacheControl(form);
+    const { thinking, ...others } = fields;
     const body = {
-      ...fields,
+      ...others,
       ...(prefix.trim() === '' ? {} : { system: [{ type: 'text', text: wellFormed(prefix), ...point }] }),
       ...(tools.length === 0
         ? {}
         : { tools: tools.map((tool, at) => toolOf(tool, tools[at + 1] ? {} : point)) }),
     };
-    return { text: `${JSON.stringify(body).slice(0, -1)},"messages":[`, state: { role: null } };
+    return {
+      text: `${JSON.stringify(body).slice(0, -1)},"messages":[`,
+      state: { role: null, loop: null, thinking },
+    };
   },
   take(state, input, form) {
     if (input.kind === 'prefix') return { parts: [prefixPart(input)], state };
     const said = input.message.role === 'assistant' ? answerOf(input, form) : wordsOf(input);
     if (said.blocks.length === 0) return { parts: [], state };
     const { role } = said;
-    if (state.role !== null || role === 'user') return stepOf([partOf(said, state.role)], role);
-    return stepOf([partOf(OPENING, null), partOf(said, 'user')], role);
+    const next = { ...state, role, loop: loopAfter(state, said) };
+    if (state.role !== null || role === 'user') return { parts: [partOf(said, state.role)], state: next };
+    return { parts: [partOf(OPENING, null), partOf(said, 'user')], state: next };
   },
-  end({ role }) {
-    return { parts: [], text: role === null ? ']}' : ']}]}' };
+  end({ role, loop, thinking }) {
+    const isUnsigned = loop !== null && loop !== 'thinking';
+    const sent = isUnsigned && isRecord(thinking) && thinking.type === 'enabled' ? OFF : thinking;
+    const last = sent === undefined ? '' : `,"thinking":${JSON.stringify(sent)}`;
+    return { parts: [], text: `${role === null ? ']' : ']}]'}${last}}` };
   },
   cachePoints,
 };
+
+const OFF = { type: 'disabled' };
 
 function fieldsOf(settings: RequestSettings): Readonly<Record<string, unknown>> {
   const { model, stream, maxOutputTokens, temperature, topP, stop } = settings;
@@ -74,7 +88,7 @@ function thinkingOf({ reasoningTokens = 0, reasoningEffort: effort, maxOutputTok
   const fits = reasoningTokens > 0 && reasoningTokens < maxOutputTokens; // not with the limit of an agent of another model
   const budget = fits ? { thinking: { type: 'enabled', budget_tokens: reasoningTokens } } : undefined;
   if (effort === undefined) return budget;
-  if (effort === 'none') return { thinking: { type: 'disabled' } };
+  if (effort === 'none') return { thinking: OFF };
   return { ...(budget ?? { thinking: { type: 'adaptive' } }), output_config: { effort } };
 }
 
@@ -100,8 +114,11 @@ interface SaidBlock {
   readonly json: string;
 }
 
-function stepOf(parts: readonly WirePart[], role: 'user' | 'assistant'): Step<MessagesState> {
-  return { parts, state: { role } };
+/** MESSAGES-5 */
+function loopAfter({ loop }: MessagesState, { role, blocks }: Said): MessagesState['loop'] {
+  const [first] = blocks;
+  if (role === 'assistant') return loop ?? first?.type ?? null;
+  return first?.type === 'tool_result' ? loop : null;
 }
 
 const CACHEABLE: ReadonlySet<string> = new Set(['text', 'tool_use', 'tool_result']);

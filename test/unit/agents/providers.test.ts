@@ -29,17 +29,18 @@ const RUN_CONTEXT = [
   { role: 'user', content: 'NODE_BRIEF build it' },
 ] as const;
 
-/** The models of the other dialects, by their provider. */
+/** The models of the other dialects. */
 const OF_DIALECTS = {
-  anthropic: 'apiKey: k, reasoningEffort: high',
-  responses: 'apiKey: k, reasoningEffort: high',
+  anthropic: 'provider: anthropic, apiKey: k, reasoningEffort: high',
+  budget: 'provider: anthropic, apiKey: k, reasoningTokens: 2000',
+  responses: 'provider: responses, apiKey: k, reasoningEffort: high',
 };
 
 /** An agent for each preset and dialect, configured as the daemon does it. */
 async function setups(): Promise<RequestSources['agents']> {
   const keys = [
     ...PRESET_NAMES.map((name) => [name, `profile: ${name}`]),
-    ...Object.entries(OF_DIALECTS).map(([name, more]) => [name, `provider: ${name}, ${more}`]),
+    ...Object.entries(OF_DIALECTS).map(([name, more]) => [name, more]),
   ];
   const models = keys.map(
     ([name, more]) => `  ${name}: { ${more}, baseURL: "http://h/v1", model: ${name} }\n`,
@@ -120,7 +121,7 @@ ODD_ARGUMENTS.push(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
 const ODD_NAMES = ['', '2fa', 'a b', '-', 'é'.repeat(70), 'x'.repeat(200), '\ud83d'];
 
 /** The model changes with each answer. */
-const WRITERS = ['chat h gemini', 'chat h another', 'anthropic h anthropic', 'anthropic h another'];
+const WRITERS = ['chat h gemini', 'chat h another', 'anthropic h anthropic', 'anthropic h budget'];
 WRITERS.push('responses h responses', 'responses h another');
 const writerOf = (index: number) => WRITERS[index % WRITERS.length] ?? '';
 
@@ -177,7 +178,7 @@ function asModelsWrite(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant') return entry;
   const calls = entry.tool_calls ?? [];
   const writer = writerOf(entry.index);
-  const isSigned = writer === 'anthropic h anthropic';
+  const isSigned = writer.startsWith('anthropic');
   const reasoning = `because of ${entry.index} \ud83d`.slice(0, isSigned ? -1 : undefined);
   const given = entry.index % 4 === 0 ? '' : reasoning;
   const blocks = writer.startsWith('responses')

@@ -188,6 +188,12 @@ describe('parameters of a model and of an agent', () => {
     expect(text).toContain(expected);
   });
 
+  it('refuses a parameter of an agent that the protocol of its model lacks', async () => {
+    const yaml = 'models: { default: { provider: responses, apiKey: k } }\n';
+    const text = await refusalOf(load({ 'parley.yaml': yaml, 'agents/pm.md': agent('  stop: x\n') }));
+    expect(text).toContain('none for the model default: provider responses has no stop');
+  });
+
   it('a reference to a variable elsewhere in an agent stays as it is written', async () => {
     const files = { 'agents/pm.md': `---\ndescription: "uses ${REFERENCE}"\n---\nYou plan.\n` };
     expect((await load(files, { env })).agents[0]?.description).toBe(`uses ${REFERENCE}`);

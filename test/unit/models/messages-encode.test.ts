@@ -277,4 +277,30 @@ describe('cache points', () => {
       ']},{"role":"assistant","content":[{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}',
     );
   });
+
+  it('a loop of tools that another model began has no budget for reasoning, which the API would refuse (MESSAGES-5)', () => {
+    const budget = { ...anthropic.fields({ ...SETTINGS, reasoningTokens: 2_000 }) };
+    const bodyAfter = (...given: ViewMessage[]) => {
+      const { text, state: begun } = anthropic.begin({ fields: budget, tools: [], prefix: 'Work.' }, FORM);
+      let state = begun;
+      let body = text;
+      for (const input of of('history', ...given)) {
+        const step = anthropic.take(state, input, FORM);
+        body += step.parts.map((part) => part.text).join('');
+        state = step.state;
+      }
+      return JSON.parse(body + anthropic.end(state).text);
+    };
+    const enabled = { type: 'enabled', budget_tokens: 2_000 };
+    const foreign = [user('hi'), calling(1, 1), ...results(1, 1)];
+    for (const [given, thinking] of [
+      [[user('hi')], enabled],
+      [foreign, { type: 'disabled' }],
+      [[...foreign, calling(2, 1), ...results(2, 1)], { type: 'disabled' }],
+      [[...foreign, user('and now?')], enabled],
+    ] as const) {
+      const body = bodyAfter(...given);
+      expect([messagesRefusals(body), body.thinking]).toEqual([[], thinking]);
+    }
+  });
 });
