@@ -103,6 +103,8 @@ export class LogTraces {
         if (entry.role === 'assistant') return this.#model(entry);
         if (entry.role === 'tool') return this.#tool(entry);
         return isPost(entry) && !entry.to ? [this.#post(entry, entry)] : [];
+      case 'attempt-failed':
+        return this.#attempt(entry);
       case 'turn-ended':
         return entry.outcome === 'waiting' ? [] : this.#turn(entry);
       case 'approval-answered':
@@ -163,6 +165,25 @@ export class LogTraces {
         ...usageAttributes(entry.usage),
         [A.finishReasons]: finishReason === undefined ? undefined : [finishReason],
         [A.outputMessages]: this.#text([outputOf(entry)]),
+      },
+    });
+    return [span];
+  }
+
+  /** The next key sends the same request: the span of that call has the same id. */
+  #attempt(entry: EntryOf<'attempt-failed'>): Span[] {
+    const { turnId, requestHash, duration, model, code, next } = entry;
+    if (requestHash === undefined || next.model === model) return [];
+    const start = new Date(Date.parse(entry.createdAt) - duration).toISOString();
+    const span = this.#span({ createdAt: start }, entry, this.lineage.modelCall(turnId, requestHash), {
+      kind: 'client',
+      name: `${SPAN_NAMES.model} ${model}`,
+      error: ownCode(code),
+      attributes: {
+        ...this.#of(entry, turnId),
+        [A.operation]: SPAN_NAMES.model,
+        [A.model]: model,
+        [A.requestHash]: requestHash,
       },
     });
     return [span];

@@ -90,6 +90,11 @@ describe('an entry of the log, rendered for people', () => {
     expect(shown(agent(0, 'pm', 'LLM_ERROR {"code":"X","message":"y"}'))).toContain('LLM_ERROR {"code"');
   });
 
+  const attempt = (code: string, more: object = {}) => ({
+    ...{ agent: 'pm', turnId: 't', model: 'big', code, message: 'x', duration: 1, upTo: 2 },
+    ...{ next: { model: 'small' }, ...more },
+  });
+
   it.each<[string, Entry]>([
     ['· pm begins a turn for 3, 4', started(0, 'pm', [3, 4])],
     ["· pm's turn ended: failed", ended(0, 'pm', 'failed')],
@@ -102,6 +107,25 @@ describe('an entry of the log, rendered for people', () => {
     [
       '· limit hopsPerTrigger reached: 16 hops',
       entryOf('limit-reached', 0, { limit: 'hopsPerTrigger', content: '16 hops' }),
+    ],
+    [
+      '· big was rate limited (RATE_LIMITED); small is asked instead',
+      entryOf('attempt-failed', 0, attempt('RATE_LIMITED', { requestHash: 'h' })),
+    ],
+    [
+      '· big with key 1 refused the key (UNAUTHORIZED); key 2 is used instead',
+      entryOf('attempt-failed', 0, {
+        ...attempt('UNAUTHORIZED', { requestHash: 'h', key: 1 }),
+        next: { model: 'big', key: 2 },
+      }),
+    ],
+    [
+      '· big is left out after a recent failure (TIMEOUT); small is asked instead',
+      entryOf('attempt-failed', 0, attempt('TIMEOUT')),
+    ],
+    [
+      '· big has too small a window (CONTEXT_STILL_TOO_LARGE); small is asked instead',
+      entryOf('attempt-failed', 0, attempt('CONTEXT_STILL_TOO_LARGE')),
     ],
     [
       '· approval 01A: approve by Alice (fine)',

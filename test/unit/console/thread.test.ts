@@ -212,6 +212,15 @@ describe('the thread of the console', () => {
     expect(endingOf(...log, end('pm', 'aborted', 0))).toBe(title);
   });
 
+  it('a failed attempt is one line for people: who failed, why, and who is asked', () => {
+    const failed = { agent: 'pm', model: 'big', code: 'TIMEOUT', requestHash: 'h', next: { model: 'small' } };
+    const log = logOf(say('Go'), begin('pm'), other('attempt-failed', failed), answer('pm', 'Done'));
+    expect(threadOf(log).blocks.find(({ kind }) => kind === 'note')).toMatchObject({
+      ...{ tone: 'note', content: '', ended: null },
+      title: 'big did not answer in time (TIMEOUT); small is asked instead',
+    });
+  });
+
   it('a turn that was aborted with its asker, or whose run left the node, says so', () => {
     const ended = end('pm', 'aborted', 0);
     expect(endingOf(asks, begin('pm'), ended)).toBe('This turn ended: LEAD does not wait for it any more');

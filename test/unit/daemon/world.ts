@@ -5,6 +5,7 @@ import {
   type Model,
   type ModelAnswer,
   type ModelOutcome,
+  type ModelProfile,
   type ModelRequest,
   type PartialAnswer,
   type Summariser,
@@ -74,6 +75,8 @@ export interface WorldOptions {
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
   readonly window?: Partial<Window>;
+  /** The fallbacks of every agent, whose calls are in the test's hands too. */
+  readonly fallbacks?: readonly Partial<ModelProfile>[];
   readonly historyLimits?: HistoryLimits;
   readonly summariser?: Summariser;
   /** The wall clock. */
@@ -132,18 +135,24 @@ export function createWorld(options: WorldOptions = {}) {
     runtime: options.runtimeOfAgents ?? 'local',
   }));
   const agents = new Map(
-    cards.map((card) => [
-      card.slug,
-      {
+    cards.map((card) => {
+      const common = {
         card,
         persona: `Persona of ${card.name}.`,
-        profile: { ...PROFILE, ...options.window },
         viewPolicy: DEFAULT_VIEW_POLICY,
         historyLimits: options.historyLimits ?? NO_HISTORY_LIMITS,
-        model,
         summariser: options.summariser ?? null,
-      },
-    ]),
+      };
+      const fallbacks = (options.fallbacks ?? []).map((given) => ({
+        ...common,
+        profile: { ...PROFILE, ...options.window, fields: { model: given.name ?? '' }, ...given },
+        model: handModel(calls, happened, options.reply),
+      }));
+      return [
+        card.slug,
+        { ...common, profile: { ...PROFILE, ...options.window }, model, fallbacks },
+      ] as const;
+    }),
   );
   let ids = 0;
   const runId = Math.random().toString(36).slice(2); // ids differ from one life of a daemon to the next

@@ -96,6 +96,25 @@ describe('the spans of a log', () => {
     });
   });
 
+  it('a failed attempt is a call of its own; one that was not sent, or that another key repeats, has no span', () => {
+    const attempt = (model: string, next: string, requestHash?: string) => ({
+      ...{ type: 'attempt-failed', author: agent('pm'), turnId: 't1', agent: 'pm', message: 'TEXT', upTo: 1 },
+      ...{ model, code: 'TIMEOUT', duration: 300, requestHash, next: { model: next } },
+    });
+    const log = logOf(
+      ...[post(['pm']), start('t1', 'pm', [0]), attempt('a', 'a', 'h1'), attempt('a', 'b', 'h1')],
+      ...[attempt('b', 'c'), answer('t1', 'pm', { model: 'c' }), end('t1', 'pm')],
+    );
+    const calls = spansOf(log).filter(({ name }) => name.startsWith('chat'));
+    expect(calls.map(({ name, isError }) => [name, isError])).toEqual([
+      ['chat a', true],
+      ['chat c', false],
+    ]);
+    expect(calls[0]?.attributes['error.type']).toBe('TIMEOUT');
+    expect(calls[0]?.spanId).toBe(new Lineage('demo', log).modelCall('t1', 'h1').spanId);
+    expect(JSON.stringify(calls)).not.toContain('TEXT');
+  });
+
   it('no attribute contains a text, unless content is asked for', () => {
     expect(JSON.stringify(spansOf(HANDOVER))).not.toContain('TEXT');
     const whole = spansOf(HANDOVER, true);
