@@ -81,7 +81,7 @@ export class ResponsesDecoder implements Decoder {
       return this.#growCall(this.#item(key, 'function_call'), '', piece);
     const [item, content, index] = CONTENT[type] ?? [];
     if (item === undefined || content === undefined || index === undefined) return [];
-    return this.#grow(this.#item(key, item), content, event[index] ?? 0, piece);
+    return this.#grow(this.#item(key, item), content, event[index], piece);
   }
 
   takeDocument(document: JsonRecord, text: string): ModelDelta[] {
@@ -221,7 +221,7 @@ export class ResponsesDecoder implements Decoder {
   #grow(item: Growing, type: string, index: unknown, piece: string): ModelDelta[] {
     if (piece === '') return [];
     const kind = item.type === 'reasoning' ? 'reasoning' : 'text';
-    const key = `${type} ${String(index)}`;
+    const key = `${type} ${isCount(index) ? index : 0}`;
     const known = item.at.get(key) ?? [type, 0];
     const isNew = !item.at.has(key);
     // Texts of one message are one text.
@@ -260,7 +260,8 @@ function blockOf({ type, pieces, more }: Growing, keepsIds: boolean): Block[] {
   }
   const opaque = Object.keys(fields).length > 0 ? { opaque: fields } : {};
   if (type === 'function_call') return [{ type: 'call', ...opaque }];
-  if (type !== 'message') return isReadable(more) ? [{ type: 'opaque', opaque: more }] : [];
+  if (type !== 'message')
+    return stringOf(more.type) !== '' && isReadable(more) ? [{ type: 'opaque', opaque: more }] : [];
   if (length === 0) return [];
   const isPlain = pieces.length === 1 && pieces[0]?.[0] === 'output_text';
   const content = isPlain || !opaque.opaque ? {} : piecesOf(pieces);

@@ -188,6 +188,35 @@ describe('an answer of the Responses API', () => {
     expect(readAnswer(given)).toMatchObject({ kind: 'broken', fault: { code, retryable } });
   });
 
+  it('events of any form are read without an exception, and what is kept of them is an item', () => {
+    const odd = fc.oneof(fc.jsonValue(), fc.constant({ toString: 1, valueOf: 1 }), fc.nat(2), words);
+    const types = ['message', 'reasoning', 'function_call', 'other', ''];
+    const item = fc.dictionary(fc.constantFrom('type', 'id', 'content', 'summary', 'name', 'arguments'), odd);
+    const named = fc.tuple(item, fc.constantFrom(...types)).map(([one, type]) => ({ ...one, type }));
+    const event = fc.record({
+      type: fc.constantFrom(
+        ...['output_item.added', 'output_item.done', 'output_text.delta', 'refusal.delta', 'other'],
+        ...['reasoning_text.delta', 'function_call_arguments.delta', 'in_progress'],
+      ),
+      output_index: odd,
+      content_index: odd,
+      delta: odd,
+      item: fc.oneof(odd, item, named),
+      response: odd,
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 8 }), (given) => {
+        const end = { type: 'response.completed', response: { status: 'completed', output: [], usage: {} } };
+        const events = given.map((one) => ({ ...one, type: `response.${one.type}` }));
+        const text = [...events, end].map((one) => `data: ${JSON.stringify(one)}\n\n`);
+        const { result } = read(bytesOf(...text));
+        if (result.kind !== 'whole') return;
+        for (const block of result.answer.blocks ?? [])
+          if (block.type === 'opaque') expect(block.opaque.type).toMatch(/./);
+      }),
+    );
+  });
+
   it('a stream without its end is broken, and JSON of another protocol is none', () => {
     const events = eventsOf(BODY, { output: [{ text: 'Half of it' }] });
     expect(read(bytesOf(...events.slice(0, -1))).result).toMatchObject({ fault: { code: 'STREAM_BROKEN' } });
