@@ -22,6 +22,7 @@ export type { ExportFormat } from '../conversation/index.ts';
 export type { Log } from '../kernel/index.ts';
 export type { MigrateOptions } from './compose/archives.ts';
 export { checkJetStream, recordedScript } from './compose/compose.ts';
+export { type DeepProbed, deepProbe, type Habit } from './compose/deep-probe.ts';
 export { type Faults, faultsFrom } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
 export { type Probed, probe } from './compose/probe.ts';

@@ -1,7 +1,8 @@
 import type { Config, Environment } from '../../config/index.ts';
-import type { Probed } from '../../daemon/index.ts';
+import type { DeepProbed, Probed } from '../../daemon/index.ts';
 import { UNRESOLVED } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
+import { renderUsed } from '../render/cost.ts';
 import { plural } from '../render/text.ts';
 import { type Check, named } from './check.ts';
 import { addressKey, endpointFix, modelChecks } from './models.ts';
@@ -75,4 +76,33 @@ function modelFix(
     default:
       return `correct ${key}: docs/guides/model-providers.md`;
   }
+}
+
+/** `doctor --probe --deep`: one line for each habit of each provider, and one for what the calls cost. */
+export async function deepChecks({ dependencies, io, note }: Context, config: Config): Promise<Check[]> {
+  const called = Object.values(config.models).filter(({ provider }) => provider !== 'scripted');
+  note(
+    `--deep calls ${plural(called.length, 'model')}, each at most four times and with about 12,000 tokens, which its provider may charge.`,
+  );
+  const probed = await (await dependencies.daemon()).deepProbe(config);
+  return probed.flatMap((one) => habitChecks(one, config, io.env));
+}
+
+function habitChecks(
+  { name, habits, used, fault }: DeepProbed,
+  { models }: Config,
+  env: Environment,
+): Check[] {
+  const cost = named(`model ${name}, cost`).ok(renderUsed(used));
+  if (fault) {
+    const message = `not known: ${fault.code}: ${fault.message}`;
+    const address = addressKey(name, models[name], env);
+    return [named(`model ${name}, habits`).fail(message, modelFix(name, undefined, fault, address)), cost];
+  }
+  const checks = habits.map(({ name: habit, isNeeded, state, seen, fix }): Check => {
+    const { ok, warn, fail } = named(`model ${name}, ${habit}`);
+    const lacks = isNeeded ? fail : warn;
+    return (state === 'does not hold' ? lacks : ok)(`${state}: ${seen}`, fix);
+  });
+  return [...checks, cost];
 }

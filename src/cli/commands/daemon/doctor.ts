@@ -13,10 +13,11 @@ import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
 import { agentChecks, modelChecks } from '../../doctor/models.ts';
 import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
-import { probeChecks } from '../../doctor/probe.ts';
+import { deepChecks, probeChecks } from '../../doctor/probe.ts';
 import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
+import { noEffect } from '../../options/taken-options.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
@@ -28,8 +29,13 @@ export function addDoctor(program: Command, act: Act): void {
       '--probe',
       'call each model with one short request, start each MCP server, and load config/tools/*.ts',
     )
+    .option(
+      '--deep',
+      'with --probe: hold a short tool conversation with each model, and print which habits of its provider hold',
+    )
     .action(
-      act(async (context, options: { config?: string; probe?: boolean }) => {
+      act(async (context, options: DoctorOptions) => {
+        if (options.deep && !options.probe) throw noEffect('deep', 'add --probe: it calls each model');
         let failed = false;
         const secrets: string[] = [];
         for await (const { name, status, message, fix } of checks(context, options, secrets)) {
@@ -44,10 +50,16 @@ export function addDoctor(program: Command, act: Act): void {
     );
 }
 
+interface DoctorOptions {
+  readonly config?: string;
+  readonly probe?: boolean;
+  readonly deep?: boolean;
+}
+
 /** In the order in which a person should fix problems. */
 async function* checks(
   context: Context,
-  { config: folder, probe }: { config?: string; probe?: boolean },
+  { config: folder, probe, deep }: DoctorOptions,
   secrets: string[],
 ): AsyncGenerator<Check> {
   yield nodeCheck(context.io.nodeVersion);
@@ -68,6 +80,7 @@ async function* checks(
     yield open ? { ...other, fail }[open.status](message, `run: ${open.command}`) : ok(message);
     yield* config.environmentFiles.map(environmentCheck);
     yield* probe ? await probeChecks(context, config) : modelChecks(config);
+    if (deep) yield* await deepChecks(context, config);
   }
   const servers = await serversOf(context, config);
   yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
