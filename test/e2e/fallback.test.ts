@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Entry, EntryOf } from '../../src/client/index.ts';
+import { type AnthropicReply, anthropicApi } from '../support/anthropic-provider.ts';
 import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts';
 import { shared, untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
@@ -244,6 +245,75 @@ describe('a model with several keys', () => {
   });
 });
 
+describe('a fallback of another dialect', () => {
+  it('a model that fails in a tool loop of Claude is followed by one of chat completions, and the next turn is of Claude again', async () => {
+    const claude: AnthropicReply[] = [
+      {
+        blocks: [
+          { type: 'thinking', thinking: 'They want a plan.' },
+          { type: 'text', text: 'First the phase.' },
+          { type: 'tool_use', name: 'set_phase', input: { phase: 'plan', reason: 'to plan' } },
+        ],
+      },
+      { error: 'authentication_error' },
+      { text: 'of Claude again' },
+    ];
+    const api = anthropicApi(claude);
+    const second = untilTestEnds(await startFakeProvider([{ text: 'of the other one' }]));
+    const project = untilTestEnds(
+      await openProject({
+        nats: {},
+        model: api.answer,
+        settings: (url) => ({
+          models: {
+            default: {
+              ...{ provider: 'anthropic', baseURL: url, apiKey: 'sk-test', model: 'claude-haiku-4-5' },
+              ...{
+                maxOutputTokens: 8_000,
+                reasoningTokens: 2_000,
+                contextTokens: 100_000,
+                fallback: ['second'],
+              },
+            },
+            second: modelAt(second.url),
+          },
+        }),
+        agents: { pm: '---\nname: Pam\ntools: [set_phase]\n---\nPERSONA' },
+      }),
+    );
+    await project.up();
+    const client = await project.connect();
+    await ask(client, 'c', 'plan it');
+    expect(ofType(await entriesOf(client, 'c'), 'attempt-failed')).toMatchObject([{ code: 'UNAUTHORIZED' }]);
+    const sent = second.requests[0]?.json.messages ?? [];
+    expect(sent.slice(1).map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+    expect(JSON.stringify(sent)).not.toMatch(/They want a plan|signature/);
+
+    expect((await project.parley('reload')).code).toBe(0); // forgets the failure: otherwise the fallback is asked
+    await ask(client, 'c', 'and now?');
+    const entries = await entriesOf(client, 'c');
+    expect(answersOf(entries).map(({ content }) => content)).toEqual([
+      'First the phase.',
+      'of the other one',
+      'of Claude again',
+    ]);
+    expect(api.refusals).toEqual([]);
+    for (const { index } of answersOf(entries)) {
+      const explained = await project.parley(
+        'explain',
+        'c',
+        '--agent',
+        'pm',
+        '--at',
+        String(index),
+        '--json',
+      );
+      expect(explained.json()).toMatchObject([{ report: { sent: true, fault: null } }]);
+    }
+    expect(checkLog(await project.logFile('c'))).toEqual([]);
+  });
+});
+
 describe('a daemon that is killed between two attempts', () => {
   it('a daemon that is killed before the second model is called asks it after its restart, and the log has one attempt and one answer', async () => {
     const second = untilTestEnds(await startFakeProvider([{ hang: 'before-headers' }, { text: 'late' }]));
@@ -281,4 +351,46 @@ describe('a daemon that is killed between two attempts', () => {
     const checked = await project.parley('fsck', '--views', '--json');
     expect([checked.code, checked.json()]).toEqual([0, [{ conversation: 'c', findings: [] }]]);
   });
+
+  it.each([
+    { point: 'before-model-call:2', first: 1 },
+    { point: 'after-model-call:1', first: 2 },
+    { point: 'before-append:2', first: 2 },
+    { point: 'after-append:2', first: 1 },
+  ])(
+    'a daemon that is killed at $point has one attempt and one answer, and asks the first model $first times',
+    async ({ point, first }) => {
+      const env: Record<string, string> = { PARLEY_CRASH_POINTS: point };
+      const second = untilTestEnds(await startFakeProvider([{ text: 'once' }]));
+      const project = untilTestEnds(
+        await openProject({
+          nats: {},
+          env,
+          model: () => REFUSED,
+          settings: (url) => ({
+            models: {
+              default: { ...modelAt(url), fallback: ['second'] },
+              second: { ...modelAt(second.url), price },
+            },
+          }),
+        }),
+      );
+      const daemon = await project.up('--allow-crash-points');
+      const client = await project.connect();
+      const posting = client
+        .post({ conversation: 'c', publisher: 'alice', content: 'hello' })
+        .catch(() => null);
+      expect(await daemon.exited).toBeNull();
+      delete env.PARLEY_CRASH_POINTS;
+      await posting;
+      await project.up();
+      const entries = await followUntil(client, 'c', turnsEnded(1));
+      expect(ofType(entries, 'attempt-failed')).toMatchObject([
+        { code: 'UNAUTHORIZED', next: { model: 'second' } },
+      ]);
+      expect(answersOf(entries)).toMatchObject([{ content: 'once', usage: { usd: 12 } }]);
+      expect([project.provider.requests.length, second.requests.length]).toEqual([first, 1]);
+      expect(checkLog(await project.logFile('c'))).toEqual([]);
+    },
+  );
 });

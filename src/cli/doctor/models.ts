@@ -15,7 +15,7 @@ export function modelChecks({ models }: Pick<Config, 'models'>): Check[] {
     const { length: keys } = model.apiKeys;
     const has = keys === 0 ? 'without a key' : keys === 1 ? 'with a key' : `with ${keys} keys`;
     return ok(
-      `${model.model} at ${model.baseURL}, ${has}${profileText(model)}; \`parley doctor --probe\` calls it`,
+      `${model.model} at ${model.baseURL}, ${has}${fallbackText(model)}${profileText(model)}; \`parley doctor --probe\` calls it`,
     );
   });
 }
@@ -33,6 +33,10 @@ export function endpointFix(key: string, fault: string): string {
   return fault.includes(UNRESOLVED)
     ? `correct ${key}, which names this host, or check the network and its DNS`
     : `start that endpoint, or correct ${key}`;
+}
+
+function fallbackText({ fallback }: ModelConfig): string {
+  return fallback.length === 0 ? '' : `; if it fails, ${fallback.join(', then ')}`;
 }
 
 /** Empty for the default profile. */

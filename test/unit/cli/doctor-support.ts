@@ -5,5 +5,6 @@ export const OPENAI = {
   model: 'm',
   baseURL: 'https://api.example.org/v1',
   apiKeys: [new Secret('sk')],
+  fallback: [],
   profile: { preset: 'compatible', chosenBy: 'default' },
 };
