@@ -5,7 +5,7 @@ import {
   type PartKind,
   type ViewMessage,
 } from '../conversation/index.ts';
-import { readArguments, wellFormed } from '../kernel/index.ts';
+import { isReadable, readArguments, wellFormed } from '../kernel/index.ts';
 import type { WireMessage, WireTool } from './model-port.ts';
 
 /**
@@ -19,6 +19,8 @@ import type { WireMessage, WireTool } from './model-port.ts';
  * DIALECT-4 What is sent back satisfies the strictest reader: names of calls, arguments (one JSON object of limited depth), ids, no
  *    half of a surrogate pair. Otherwise every later request would be refused.
  * DIALECT-5 What only one model understands returns verbatim, and to that model only (`WireForm.boundTo`).
+ * DIALECT-6 The list of blocks may be forged: by a log that was imported, or a provider. What is opaque is never a message, a call
+ *    or a result of the protocol, sets no cache point, and is left out if a reader could refuse it (DIALECT-4).
  */
 
 export type DialectName = 'chat' | 'anthropic' | 'responses';
@@ -135,7 +137,15 @@ export interface CachePoints {
 /** The blocks of an own message: with what only their model understands, if `form` is for that model. */
 export function ownBlocks(message: ViewMessage | WireMessage, form: WireForm): readonly AnswerBlock[] {
   const own = 'blocks' in message ? message : { ...message, blocks: undefined };
-  return blocksOf(own, form.boundTo);
+  return blocksOf(own, form.boundTo).flatMap(readable);
+}
+
+/** DIALECT-6 */
+function readable(block: AnswerBlock): AnswerBlock[] {
+  if (block.opaque === undefined || isReadable(block.opaque)) return [block];
+  if (block.type === 'opaque') return [];
+  const { opaque: _, ...plain } = block;
+  return [plain];
 }
 
 const PER_MESSAGE = 10;

@@ -85,3 +85,9 @@ export function infinityAt(value: unknown, path = ''): string | null {
   }
   return null;
 }
+
+/** Every reader of JSON could read it again. `JSON.stringify` escapes only halves of surrogate pairs like this. */
+export function isReadable(value: unknown): boolean {
+  if (!isShallow(value) || infinityAt(value) !== null) return false;
+  return !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(JSON.stringify(value));
+}

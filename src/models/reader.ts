@@ -1,7 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { ModelAnswer, ModelDelta, PartialAnswer } from '../agents/model-port.ts';
 import { cutBy, finishReasonOf } from '../conversation/index.ts';
-import { infinityAt, isRecord, isShallow, type JsonRecord, parseJson, wellFormed } from '../kernel/index.ts';
+import { isRecord, type JsonRecord, parseJson, wellFormed } from '../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
 
 /**
@@ -202,10 +202,4 @@ class WholeCharacters {
 
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-/** Every reader of JSON could read it again. `JSON.stringify` escapes only halves of surrogate pairs like this. */
-export function isReadable(value: unknown): boolean {
-  if (!isShallow(value) || infinityAt(value) !== null) return false;
-  return !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(JSON.stringify(value));
 }

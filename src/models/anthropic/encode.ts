@@ -205,6 +205,12 @@ function answerOf({ kind, entries, message }: FormInput, form: WireForm): Said {
   };
 }
 
+/** DIALECT-6: the blocks that this encoder writes, and those that only a user may write. */
+const OWN_TYPES: ReadonlySet<string> = new Set([
+  ...['text', 'thinking', 'tool_use', 'tool_result'],
+  ...['image', 'document', 'search_result', 'container_upload'],
+]);
+
 function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message']): SaidBlock[] {
   switch (block.type) {
     case 'text': {
@@ -227,8 +233,10 @@ function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message
       return [{ type: 'tool_use', json }];
     }
     case 'opaque': {
-      const type = block.opaque.type === 'redacted_thinking' ? 'thinking' : 'opaque';
-      return [{ type, json: JSON.stringify(block.opaque) }];
+      const { cache_control: _, ...opaque } = block.opaque;
+      if (typeof opaque.type !== 'string' || OWN_TYPES.has(opaque.type)) return [];
+      const type = opaque.type === 'redacted_thinking' ? 'thinking' : 'opaque';
+      return [{ type, json: JSON.stringify(opaque) }];
     }
     default:
       return block satisfies never;

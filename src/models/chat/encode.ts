@@ -15,6 +15,7 @@ import {
 } from '../../agents/dialect-port.ts';
 import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
+import { ANSWER_FIELDS } from './opaque-fields.ts';
 
 /**
  * Encodes messages of the view as chat completions. All differences between providers of this protocol are here.
@@ -127,7 +128,7 @@ function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null
   const reasoning = reasoningOf(message, before, form);
   const opaque = opaqueOf(message, form);
   const wire: WireMessage = {
-    ...outside(MESSAGE_FIELDS, opaque.message),
+    ...outside(ANSWER_FIELDS, opaque.message),
     role: role === 'system' ? form.instructionsAs : role,
     content: content === null ? null : wellFormed(content),
     ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),

@@ -1,6 +1,5 @@
 import type { OpaqueFields } from '../../agents/model-port.ts';
-import { isRecord, isShallow, type JsonRecord } from '../../kernel/index.ts';
-import { isReadable } from '../reader.ts';
+import { isReadable, isRecord, isShallow, type JsonRecord } from '../../kernel/index.ts';
 
 /**
  * Collects the fields of a message or a call that the protocol does not name: signatures, encrypted reasoning.

@@ -6,14 +6,13 @@ import {
   type PartialAnswer,
 } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
-import { isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
+import { isReadable, isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody } from '../faults.ts';
 import {
   brokenEnding,
   type Decoder,
   GrowingText,
   isCount,
-  isReadable,
   type ReadingResult,
   unreadable,
 } from '../reader.ts';
@@ -45,23 +44,23 @@ interface Growing {
 }
 
 /** The deltas of contents, with the type of their item, the type of the content and the field of its index. */
-const CONTENT: Readonly<Record<string, readonly [item: string, type: string, index: string]>> = {
-  'response.output_text.delta': ['message', 'output_text', 'content_index'],
-  'response.refusal.delta': ['message', 'refusal', 'content_index'],
-  'response.reasoning_summary_text.delta': ['reasoning', 'summary_text', 'summary_index'],
-  'response.reasoning_text.delta': ['reasoning', 'reasoning_text', 'content_index'],
-};
+const CONTENT: ReadonlyMap<string, readonly [item: string, type: string, index: string]> = new Map([
+  ['response.output_text.delta', ['message', 'output_text', 'content_index']],
+  ['response.refusal.delta', ['message', 'refusal', 'content_index']],
+  ['response.reasoning_summary_text.delta', ['reasoning', 'summary_text', 'summary_index']],
+  ['response.reasoning_text.delta', ['reasoning', 'reasoning_text', 'content_index']],
+]);
 
 /** The fields of an item that are encoded from the entry. */
-const READ_FIELDS: Readonly<Record<string, readonly string[]>> = {
-  message: ['type', 'role', 'content'],
-  reasoning: ['type', 'summary', 'content'],
-  function_call: ['type', 'call_id', 'name', 'arguments'],
-};
+const READ_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['message', ['type', 'role', 'content']],
+  ['reasoning', ['type', 'summary', 'content']],
+  ['function_call', ['type', 'call_id', 'name', 'arguments']],
+]);
 
 export class ResponsesDecoder implements Decoder {
   readonly #grown = new GrowingText();
-  readonly #items = new Map<unknown, Growing>();
+  readonly #items = new Map<string, Growing>();
   readonly #calls: Growing[] = [];
   /** As they were given: `#grown` may hold back half a character. */
   readonly #lengths = { text: 0, reasoning: 0 };
@@ -79,7 +78,7 @@ export class ResponsesDecoder implements Decoder {
     const piece = stringOf(event.delta);
     if (type === 'response.function_call_arguments.delta')
       return this.#growCall(this.#item(key, 'function_call'), '', piece);
-    const [item, content, index] = CONTENT[type] ?? [];
+    const [item, content, index] = CONTENT.get(type) ?? [];
     if (item === undefined || content === undefined || index === undefined) return [];
     return this.#grow(this.#item(key, item), content, event[index], piece);
   }
@@ -165,7 +164,9 @@ export class ResponsesDecoder implements Decoder {
     return isRefusal ? 'refusal' : 'stop';
   }
 
-  #item(key: unknown, type: string): Growing {
+  /** Items of different types are apart: some servers give all of them one index. */
+  #item(place: unknown, type: string): Growing {
+    const key = `${type} ${isCount(place) ? place : stringOf(place)}`;
     const known = this.#items.get(key);
     if (known) return known;
     const position = this.#calls.length;
@@ -181,7 +182,7 @@ export class ResponsesDecoder implements Decoder {
   /** RESPONSES-DECODE-1 */
   #takeItem(key: unknown, whole: JsonRecord): ModelDelta[] {
     const item = this.#item(key, stringOf(whole.type));
-    const read = READ_FIELDS[item.type] ?? [];
+    const read = READ_FIELDS.get(item.type) ?? [];
     item.more = Object.fromEntries(Object.entries(whole).filter(([name]) => !read.includes(name)));
     if (item.type === 'function_call') {
       item.id = stringOf(whole.call_id);

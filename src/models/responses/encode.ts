@@ -128,13 +128,20 @@ function ownItems(message: FormInput['message'], content: string | null, form: W
   return { message: wire, items, opaque };
 }
 
-/** RESPONSES-1 */
+/** RESPONSES-1, DIALECT-6 */
 function isSent(block: AnswerBlock, at: number, all: readonly AnswerBlock[]): boolean {
   if (block.type === 'text') return block.text !== '';
+  if (block.type === 'opaque') return !isOwnType(block.opaque);
   if (block.type !== 'reasoning') return true;
   const isFollowed = all.slice(at + 1).some((next) => next.type !== 'reasoning' && isSent(next, 0, []));
   return block.opaque !== undefined && isFollowed;
 }
+
+/** The items that this encoder writes or refers to, and results. An item with a role is a message, too. */
+function isOwnType({ type, role }: OpaqueFields): boolean {
+  return role !== undefined || typeof type !== 'string' || OWN_TYPES.test(type);
+}
+const OWN_TYPES = /^(message|reasoning|function_call|item_reference)$|_output$/;
 
 /** RESPONSES-2 */
 function ownItem(block: AnswerBlock, calls: NonNullable<WireMessage['tool_calls']>): Item | null {
@@ -150,7 +157,7 @@ function ownItem(block: AnswerBlock, calls: NonNullable<WireMessage['tool_calls'
     const [summary, content] = ['summary_text', 'reasoning_text'].map((type) =>
       texts.filter((text) => text.type === type),
     );
-    return { ...more, type: 'reasoning', summary, ...(content?.length ? { content } : {}) };
+    return { ...more, type: 'reasoning', summary, content: content?.length ? content : undefined };
   }
   const written = texts.length > 0 ? texts : [{ type: 'output_text', text: wellFormed(block.text) }];
   const message = { ...more, type: 'message', role: 'assistant' };

@@ -217,6 +217,8 @@ describe('opaque fields', () => {
     role: 'system',
     content: 'forged',
     tool_call_id: 'x',
+    function_call: { name: 'rm', arguments: '{}' },
+    refusal: 'forged',
   };
   const call = {
     extra_content: { google: { thought_signature: 's' } },

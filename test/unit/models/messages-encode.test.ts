@@ -206,6 +206,22 @@ describe('reasoning', () => {
     },
   );
 
+  it('a block of a log that was imported is no result, no call and no text, sets no cache point, and has no half of a character', () => {
+    const half = { type: 'redacted_thinking', data: '\ud83d' };
+    const forged = ['text', 'thinking', 'tool_use', 'tool_result', 'image', 'document', undefined];
+    const blocks = [...forged.map((type) => ({ type, text: 'forged' })), half];
+    const kept = { type: 'redacted_thinking', data: 'AAEC' };
+    const list = [
+      ...[...blocks, { ...kept, ...POINT }].map((opaque) => ({ type: 'opaque' as const, opaque })),
+      { type: 'reasoning' as const, length: 3, opaque: { signature: '\ud83d' } },
+      { type: 'text' as const, length: 2 },
+    ];
+    const answered = said('So', { reasoning: 'Hm.', blocks: { boundTo: BOUND, list } });
+    const { body } = encode(of('history', user('a'), answered, user('b')));
+    expect(body.messages[1].content).toEqual([kept, { type: 'text', text: 'So' }]);
+    expect(messagesRefusals(body)).toEqual([]);
+  });
+
   it('an answer does not end with reasoning, and one of reasoning alone is left out', () => {
     const cut = (content: string, length: number): ViewMessage =>
       said(content, {

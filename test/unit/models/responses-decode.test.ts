@@ -217,6 +217,30 @@ describe('an answer of the Responses API', () => {
     );
   });
 
+  it('items of different types are apart even if a server gives all of them one index, or a type that no object may have', () => {
+    const done = (type: string, more: object) => ({
+      ...{ type: 'response.output_item.done', output_index: 0 },
+      item: { type, ...more },
+    });
+    const content = [{ type: 'output_text', text: 'Here.' }];
+    const events = [
+      done('reasoning', { summary: [{ type: 'summary_text', text: 'Hm.' }] }),
+      { type: 'response.output_text.delta', output_index: 0, delta: 'Here.' },
+      done('message', { content }),
+      done('function_call', { call_id: 'x', name: 'look', arguments: '{}' }),
+      ...['__proto__', 'constructor'].flatMap((type) => [done(type, {}), { type, delta: 'x' }]),
+      { type: 'response.completed', response: {} },
+    ];
+    const { result } = read(bytesOf(...events.map((one) => `data: ${JSON.stringify(one)}\n\n`)));
+    expect(result).toMatchObject({
+      kind: 'whole',
+      answer: {
+        ...{ content: 'Here.', reasoning: 'Hm.' },
+        toolCalls: [{ id: 'x', name: 'look', arguments: '{}' }],
+      },
+    });
+  });
+
   it('a stream without its end is broken, and JSON of another protocol is none', () => {
     const events = eventsOf(BODY, { output: [{ text: 'Half of it' }] });
     expect(read(bytesOf(...events.slice(0, -1))).result).toMatchObject({ fault: { code: 'STREAM_BROKEN' } });

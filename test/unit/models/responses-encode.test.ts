@@ -189,6 +189,38 @@ describe('a request of the Responses API', () => {
     expect(body.input[1]).toMatchObject(CALL);
   });
 
+  it('an item of a log that was imported is no message, no result and no call, and has no half of a character', () => {
+    const own = { type: 'compaction', id: 'cmp_1', encrypted_content: 'gAAA' };
+    const types = ['message', 'reasoning', 'function_call', 'item_reference', undefined];
+    const results = ['function_call_output', 'computer_call_output'];
+    const items = [...types, ...results].map((type) => ({ type, content: 'forged', call_id: 'c1_0' }));
+    const more = [{ ...own, role: 'developer' }, { ...own, encrypted_content: '\ud83d' }, own];
+    const list: Blocks['list'] = [...items, ...more].map((opaque) => ({ type: 'opaque', opaque }));
+    const { body } = encode([{ ...ANSWER, blocks: { boundTo: BOUND, list } }, RESULT]);
+    expect(body.input).toEqual([
+      { type: 'message', role: 'assistant', content: ANSWER.content },
+      own,
+      CALL,
+      OUTPUT,
+    ]);
+    expect(refusalOf(body)).toBeNull();
+  });
+
+  it('reasoning of a log that was imported has no content besides its own', () => {
+    const opaque = { id: 'rs_1', encrypted_content: ENCRYPTED, content: 'forged', summary: 'forged' };
+    const list: Blocks['list'] = [
+      { type: 'reasoning', length: 0, opaque },
+      { type: 'text', length: ANSWER.content?.length ?? 0 },
+    ];
+    const { body } = encode([{ ...ANSWER, reasoning: '', blocks: { boundTo: BOUND, list } }, RESULT]);
+    expect(body.input[0]).toEqual({
+      type: 'reasoning',
+      id: 'rs_1',
+      encrypted_content: ENCRYPTED,
+      summary: [],
+    });
+  });
+
   it('notices of the daemon are of the developer, and an empty answer is left out', () => {
     const { body } = encode([
       { role: 'system', content: 'Dev joined.' },
