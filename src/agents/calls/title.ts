@@ -1,4 +1,4 @@
-import type { Entry } from '../../conversation/index.ts';
+import { type Entry, firstCodePoints } from '../../conversation/index.ts';
 import { singleRequest } from '../requests/assemble.ts';
 import type { SummaryCall } from '../requests/reduce.ts';
 import { type Prose, proseFor, type SummariseContext, type Summariser } from './summarise.ts';
@@ -8,6 +8,8 @@ const RULES =
 /** UTF-16 units of each message that are shown. */
 const QUOTED = 2_000;
 const LONGEST_TITLE = 80;
+/** Characters of an answer that are read: a run of quotation marks or dots takes time that grows with its square. */
+const READ = 1_000;
 
 /** A title for the list, from the first message of a person and the first answer. One attempt. */
 export async function writeTitle(
@@ -28,7 +30,7 @@ export async function writeTitle(
 
 /** Null: it is no title. */
 function titleIn(text: string): string | null {
-  const line = text.trim().split('\n', 1)[0] ?? '';
+  const line = firstCodePoints(text.trim(), READ).split('\n', 1)[0] ?? '';
   const plain = line.replace(/^[\s"'#*“”]+|[\s"'.*“”]+$/gu, '').replace(/\s+/gu, ' ');
   return plain === '' ? null : [...plain].slice(0, LONGEST_TITLE).join('');
 }
