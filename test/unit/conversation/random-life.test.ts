@@ -55,7 +55,7 @@ describe('any interleaving of posts, turns and crashes', () => {
         state = evolve(state, entry);
         const [agent, taken] =
           entry.type === 'turn-started'
-            ? [entry.agent, entry.trigger]
+            ? [entry.agent, entry.resumed ? [] : entry.trigger] // a turn that continues has taken its trigger
             : entry.type === 'message-delivered'
               ? [entry.agent, entry.entries]
               : [entry.author.id, (entry.type === 'message' && entry.answers) || []];
