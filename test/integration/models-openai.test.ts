@@ -222,6 +222,17 @@ describe('a refusal of the provider', () => {
     },
   );
 
+  it('no part of a key is shown where the text of an error is cut (HTTP-MODEL-4)', async () => {
+    const header = { authorization: `Bearer tok-${'n'.repeat(60)}` };
+    for (const secret of [KEY, `tok-${'n'.repeat(60)}`]) {
+      for (let before = 240; before <= 300; before += 1) {
+        const body = { error: { message: `${'x'.repeat(before)} ${secret} is unknown to us` } };
+        const { outcome } = await ask([{ status: 401, body }], { options: { headers: header } });
+        expect(failureOf(outcome).message).not.toContain(secret.slice(0, 8));
+      }
+    }
+  });
+
   it('an HTML page with status 200 is recognized as an error', async () => {
     const failure = failureOf((await ask([{ body: '<!doctype html><title>Login</title>' }])).outcome);
     expect(failure).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });

@@ -275,7 +275,27 @@ function redact(
   request: ModelRequest,
 ) {
   const hidden = Object.values(request.headers).flatMap((value) => (isHidden(value) ? [value.reveal()] : []));
-  return hideValues([apiKey, ...Object.values(headers), ...hidden, ...secrets])(message);
+  const values = [apiKey, ...Object.values(headers), ...hidden, ...secrets];
+  return hideCut(values, hideValues(values)(message));
+}
+
+/** Fewer characters of a secret reveal nothing. */
+const SHORTEST_PART = 8;
+
+/** The part of a secret before a place where a text of the provider was cut. */
+function hideCut(secrets: readonly string[], message: string): string {
+  const forms = secrets.flatMap((secret) => [secret, secret.replace(/^(?:Bearer|Basic) /i, '')]);
+  const shown = message.split('…').map((text, at, all) => {
+    if (at === all.length - 1) return text;
+    const lengths = forms.map((form) => {
+      let length = form.length;
+      while (length >= SHORTEST_PART && !text.endsWith(form.slice(0, length))) length -= 1;
+      return length < SHORTEST_PART ? 0 : length;
+    });
+    const longest = Math.max(0, ...lengths);
+    return longest === 0 ? text : `${text.slice(0, -longest)}[secret]`;
+  });
+  return shown.join('…');
 }
 
 function isHidden(value: HeaderValue): value is HiddenValue {
