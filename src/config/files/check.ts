@@ -3,6 +3,7 @@ import { expectationOf, nearest } from '../../kernel/index.ts';
 import {
   didYouMean,
   getAt,
+  isSame,
   type KeyPath,
   keyText,
   overlap,
@@ -46,12 +47,17 @@ export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Probl
     }
     for (const issue of rest)
       if (issue.code === 'unrecognized_keys') input.reported.push(...meantBy(issue, schema));
-    for (const path of rest.flatMap(pathsOf)) {
+    for (const path of distinct(rest.flatMap(pathsOf))) {
       const wanted = getAt(input.data, path) === undefined ? path.slice(0, -1) : path; // a required key is missing
       input.reported.push(path, removeAt(input.data, wanted));
     }
   }
   return schema.parse({});
+}
+
+/** A key with two faults is removed once: removing it again would remove its parent. */
+function distinct(paths: readonly KeyPath[]): KeyPath[] {
+  return paths.filter((path, at) => paths.findIndex((one) => isSame(one, path)) === at);
 }
 
 /** FILES-CHECK-2: true if the text was replaced by the parsed value. */

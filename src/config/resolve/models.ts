@@ -16,13 +16,14 @@ import {
   DEFAULT_IDLE_SECONDS,
   DEFAULT_MAX_OUTPUT_TOKENS,
   foreignParameters,
+  keyHeaders,
   type ModelFile,
   modelFileSchema,
   PROVIDERS,
   type ProviderName,
   providerOf,
 } from '../schema/model-file.ts';
-import { type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
+import { KEY_HEADER, type ParameterKeys, parameterKeys, sessionClashes } from '../schema/parameters.ts';
 import { type ProfileKeys, resolveProfile } from '../schema/profiles.ts';
 import type { LimitsConfig } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
@@ -426,6 +427,8 @@ function checkParametersFor(
   if (runtime === 'local') {
     for (const key of foreignParameters(model.provider).filter((one) => one in parameters))
       refuse([key], 'a value', `none for the model ${name}: provider ${model.provider} has no ${key}`);
+    for (const path of model.provider === 'scripted' ? [] : keyHeaders(model.provider, parameters))
+      refuse(path, 'a value', KEY_HEADER);
     const own = Object.keys(parameters);
     for (const { key, seen, expected } of unfitParameters(model).length > 0
       ? []

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, fieldName, headerName, parameterKeys, sessionClashes } from './parameters.ts';
+import { count, fieldName, headerName, KEY_HEADER, parameterKeys, sessionClashes } from './parameters.ts';
 import { PRESET_NAMES, profileKeys } from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
@@ -11,7 +11,7 @@ export const DEFAULT_IDLE_SECONDS = 120;
 
 /**
  * The protocols of models behind HTTP, by the value of `provider`. `has`: keys of `openai` that it has too. `lacks`: parameters that
- * it does not have.
+ * it does not have. `keyHeader`: a header that only its requests use, as in `src/models/protocols.ts`.
  */
 export const PROVIDERS = {
   openai: {
@@ -21,6 +21,7 @@ export const PROVIDERS = {
     keyVariable: 'OPENAI_API_KEY',
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
+    keyHeader: null,
     settings: {},
     has: [],
     lacks: [],
@@ -32,6 +33,7 @@ export const PROVIDERS = {
     keyVariable: 'ANTHROPIC_API_KEY',
     urlVariable: 'ANTHROPIC_BASE_URL',
     model: 'claude-sonnet-5',
+    keyHeader: 'x-api-key',
     settings: { otherAgentsAs: 'user', sendReasoning: 'always' },
     has: ['stream', 'strictTools'],
     lacks: [],
@@ -43,6 +45,7 @@ export const PROVIDERS = {
     keyVariable: 'OPENAI_API_KEY',
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
+    keyHeader: null,
     settings: { sendReasoning: 'always' },
     has: ['stream', 'strictTools', 'parallelToolCalls', 'sendReasoning'],
     lacks: ['stop'],
@@ -105,7 +108,7 @@ const session = z
 
 type ParameterKey = keyof typeof parameterKeys;
 
-/** Keys of models behind HTTP, those of the protocol `openai` and of `anthropic`, and of `scripted` alone. */
+/** Keys of all models behind HTTP, those of the protocol `openai`, and those of `anthropic`: each key once. */
 const HTTP_KEYS = [
   'baseURL',
   'apiKey',
@@ -113,7 +116,9 @@ const HTTP_KEYS = [
   'session',
   'firstTokenSeconds',
   'idleSeconds',
-  ...(Object.keys(parameterKeys) as ParameterKey[]),
+  ...(Object.keys(parameterKeys) as ParameterKey[]).filter(
+    (key) => !['seed', 'reasoningTokens'].includes(key),
+  ),
 ] as const;
 const OPENAI_KEYS = [
   'profile',
@@ -143,6 +148,24 @@ function foreignKeys(provider: ProviderName | 'scripted') {
 export function foreignParameters(provider: ProviderName | 'scripted'): readonly string[] {
   const keys: readonly string[] = foreignKeys(provider).map(({ key }) => key);
   return provider === 'scripted' ? [] : Object.keys(parameterKeys).filter((key) => keys.includes(key));
+}
+
+/** Paths of headers that would replace the key of a provider (PARAMETERS-1). */
+export function keyHeaders(
+  provider: ProviderName,
+  {
+    headers = {},
+    session,
+  }: {
+    readonly headers?: object | undefined;
+    readonly session?: { header?: string | undefined } | undefined;
+  },
+): string[][] {
+  const isUsed = (name: string) => name.toLowerCase() === PROVIDERS[provider].keyHeader;
+  const named = Object.keys(headers)
+    .filter(isUsed)
+    .map((name) => ['headers', name]);
+  return isUsed(session?.header ?? '') ? [...named, ['session', 'header']] : named;
 }
 
 const PROVIDER_CHOICE = [...PROVIDER_NAMES, 'scripted'] as const;
@@ -250,6 +273,8 @@ export const modelFileSchema = z
       const message = `nothing: provider ${provider} has no ${key} (${owner} has); remove ${key}, or ${chosenBy}`;
       context.addIssue({ code: 'custom', path: [key], message });
     }
+    for (const path of provider === 'scripted' ? [] : keyHeaders(provider, model))
+      context.addIssue({ code: 'custom', path: [...path], message: KEY_HEADER });
     for (const path of model.session ? sessionClashes(model, model.session) : []) {
       const message = 'another name: session uses this one';
       context.addIssue({ code: 'custom', path: [...path], message });

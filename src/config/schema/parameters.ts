@@ -52,13 +52,12 @@ const FIELD_OF_PARAMETER = {
   seed: 'seed',
 } as const;
 
+export const KEY_HEADER = 'a header that requests do not use already (a key belongs in apiKey)';
+
 export const headerName = z
   .string()
   .regex(HEADER_PATTERN, "a header's name: letters, digits and any of !#$%&'*+.^_`|~-")
-  .refine(
-    (name) => !USED_HEADERS.includes(name.toLowerCase()),
-    'a header that requests do not use already (a key belongs in apiKey)',
-  );
+  .refine((name) => !USED_HEADERS.includes(name.toLowerCase()), KEY_HEADER);
 
 export const fieldName = z
   .string()

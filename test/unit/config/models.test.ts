@@ -249,6 +249,13 @@ describe('a model', () => {
     ['baseURL: "http://h", apiKey: x, apiKeys: [y, z]', 'models.default.apiKeys', 'nothing beside apiKey'],
     ['baseURL: "http://h", apiKeys: [x]', 'models.default.apiKeys', 'two keys or more'],
     ['provider: scripted, apiKeys: [x, y]', 'models.default.apiKeys', 'provider scripted has no apiKeys'],
+    ['provider: scripted, reasoningTokens: 2000', 'reasoningTokens', 'no reasoningTokens (anthropic has)'],
+    [
+      'provider: anthropic, apiKey: k, headers: { X-API-Key: x }',
+      'headers.X-API-Key',
+      'a key belongs in apiKey',
+    ],
+    ['provider: anthropic, apiKey: k, session: { header: x-api-key }', 'session.header', 'belongs in apiKey'],
     ['provider: scripted, profile: mistral', 'models.default.profile', 'provider scripted has no profile'],
     ['provider: scripted, stream: false', 'models.default.stream', 'provider scripted has no stream'],
     ['provider: scripted, idleSeconds: 3', 'models.default.idleSeconds', 'scripted has no idleSeconds'],
@@ -277,6 +284,18 @@ describe('a model', () => {
     expect(text).toContain(key);
     expect(text).toContain(expected);
   });
+});
+
+it('a key of a model with two faults hides no model from its agents', async () => {
+  const text = await refusalOf(
+    load({
+      'parley.yaml':
+        'models: { default: { provider: scripted }, one: { baseURL: "http://h", apiKey: x, apiKeys: [y] } }',
+      'agents/critic.md': '---\nmodel: one\n---\nCheck.\n',
+    }),
+  );
+  expect(text).toContain('has 2 problems\n');
+  expect(text).not.toContain('agents/critic.md');
 });
 
 describe('a password in the URL of an endpoint', () => {

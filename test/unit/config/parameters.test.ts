@@ -194,6 +194,14 @@ describe('parameters of a model and of an agent', () => {
     expect(text).toContain('none for the model default: provider responses has no stop');
   });
 
+  it('refuses a header of an agent that would replace the key of its model', async () => {
+    const yaml = 'models: { default: { provider: anthropic, apiKey: k } }\n';
+    const files = { 'parley.yaml': yaml, 'agents/pm.md': agent('  headers: { X-Api-Key: k }\n') };
+    const text = await refusalOf(load(files));
+    expect(text).toContain('parameters.headers.x-api-key');
+    expect(text).toContain('a key belongs in apiKey');
+  });
+
   it('a reference to a variable elsewhere in an agent stays as it is written', async () => {
     const files = { 'agents/pm.md': `---\ndescription: "uses ${REFERENCE}"\n---\nYou plan.\n` };
     expect((await load(files, { env })).agents[0]?.description).toBe(`uses ${REFERENCE}`);
