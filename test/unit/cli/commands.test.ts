@@ -83,9 +83,16 @@ describe('show', () => {
     const used = { calls: 2, inputTokens: 2_400, cachedInputTokens: 1_000, outputTokens: 60, usd: 0.003 };
     const none = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, usd: 0 };
     const daemon = fakeDaemon({ conversation: { ...DETAIL, metadata: { usage: { pm: used, dev: none } } } });
-    daemon.say(person(0, 'hi'), agent(1, 'pm', 'yes', { usage }));
+    const title = {
+      type: 'title-set',
+      title: 'Hi',
+      writtenBy: 'model',
+      usage: { inputTokens: 10, outputTokens: 2 },
+    };
+    daemon.say(person(0, 'hi'), agent(1, 'pm', 'yes', { usage }), { ...person(2, ''), ...title } as Entry);
     const { out } = await parley(['show', 'c', '--cost'], { daemon });
     expect(out).toMatch(/yes\n {17}1,200 tokens in \(1,000 cached\), 30 out, \$0\.0015\n/);
+    expect(out).toMatch(/title: Hi\n {17}10 tokens in, 2 out, cost unknown\n/);
     expect(out.split('\n').slice(-4)).toEqual([
       'AGENT  CALLS  TOKENS IN  CACHED  TOKENS OUT  COST',
       'pm     2      2,400      1,000   60          $0.0030',

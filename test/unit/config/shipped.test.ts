@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { BUILT_IN_TOOLS, editorSchemas, loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
 import { BUILT_IN_PHASES } from '../../../src/conversation/index.ts';
+import { attribution } from '../../../src/conversation/text/text.ts';
 import { loadYaml } from './folder.ts';
 
 const packageJson = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
@@ -64,6 +65,13 @@ describe('the shipped configuration', () => {
       expect(base).toContain('=== NEW INTERACTION ===');
       expect(base).toContain('[Name]: ');
     }
+  });
+
+  it('its prompts name the attributions of other agents in each role', async () => {
+    const { prompts } = await loading;
+    const author = { kind: 'agent', id: 'dev', name: 'Name' } as const;
+    for (const prompt of [prompts.baseChat, prompts.baseRun])
+      for (const role of ['system', 'user'] as const) expect(prompt).toContain(attribution(author, role));
   });
 
   it('its parley.yaml is valid without comment signs, and then contains the defaults', async () => {

@@ -33,7 +33,10 @@ export function addShow(program: Command, act: Act): void {
 
 function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
   const text = renderEntry(entry, palette);
-  const usage = entry.type === 'message' || entry.type === 'summary' ? entry.usage : undefined;
+  const usage =
+    entry.type === 'message' || entry.type === 'summary' || entry.type === 'title-set'
+      ? entry.usage
+      : undefined;
   return withCost && usage ? `${text}\n${MARGIN}${palette.dim(renderUsage(usage))}` : text;
 }
 
