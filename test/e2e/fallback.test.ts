@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Entry, EntryOf } from '../../src/client/index.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
 import { type AnthropicReply, anthropicApi } from '../support/anthropic-provider.ts';
 import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts';
+import { ownerOf, startFleet } from '../support/fleet.ts';
 import { shared, untilTestEnds } from '../support/lifetime.ts';
-import { ask, checkLog, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { ask, checkLog, claimants, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { modelAt, openProject, startProject } from '../support/project.ts';
 
 type Reply = ReturnType<FakeHandler>;
@@ -393,4 +395,29 @@ describe('a daemon that is killed between two attempts', () => {
       expect(checkLog(await project.logFile('c'))).toEqual([]);
     },
   );
+});
+
+describe('daemons that share the work', () => {
+  it('a daemon that is killed while it asks the second model is followed by one that asks the second model again, and not the first', async () => {
+    const first = untilTestEnds(await startFakeProvider(() => REFUSED));
+    const second = untilTestEnds(await startFakeProvider([{ hang: 'before-headers' }, { text: 'late' }]));
+    const models = {
+      default: { ...modelAt(first.url), fallback: ['second'] },
+      second: { ...modelAt(second.url), price },
+    };
+    const fleet = untilTestEnds(await startFleet({ count: 2, settings: { models } }));
+    await fleet.publish('c', 'hello');
+    await second.waitForRequests(1);
+    await (await ownerOf(fleet, 'c')).kill9();
+
+    const entries = await followUntil(fleet.client, 'c', turnsEnded(1));
+    expect(ofType(entries, 'attempt-failed')).toMatchObject([
+      { code: 'UNAUTHORIZED', next: { model: 'second' } },
+    ]);
+    expect(answersOf(entries)).toMatchObject([{ content: 'late', usage: { usd: 12 } }]);
+    expect(claimants(entries)).toHaveLength(2);
+    expect([first.requests.length, second.requests.length]).toEqual([1, 2]);
+    expect(second.requests[1]?.body.equals(second.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(checkLaws(entries)).toEqual([]);
+  });
 });

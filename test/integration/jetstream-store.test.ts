@@ -1,10 +1,15 @@
-import { headers, StorageType } from 'nats';
+import { ErrorCode, headers, NatsError, StorageType } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { watchConnection } from '../../src/bus/nats/index.ts';
-import { openStreamTarget, type StoreEvent } from '../../src/persistence/jetstream/index.ts';
+import {
+  openJetStreamStore,
+  openStreamTarget,
+  type StoreEvent,
+} from '../../src/persistence/jetstream/index.ts';
 import { batch, entry } from '../contract/samples.ts';
 import { record } from '../contract/tool-records.contract.ts';
 import { errorWith } from '../support/error-with.ts';
+import { untilTestEnds } from '../support/lifetime.ts';
 import { aClient, aServer, aStore, names } from './jetstream-support.ts';
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -266,6 +271,26 @@ describe('daemons that start at the same time on a new server', () => {
         new Set([false]),
       );
     }
+  });
+
+  it('a server that loses the first question whether it has JetStream is asked once more', async () => {
+    const server = await aServer();
+    const client = await aClient(server.url);
+    const asked: unknown[] = [];
+    const lossy = new Proxy(client, {
+      get(target, name) {
+        if (name !== 'jetstreamManager') return Reflect.get(target, name, target);
+        return (options: object = {}) => {
+          asked.push(options);
+          const timeout = new NatsError('TIMEOUT', ErrorCode.Timeout);
+          return asked.length === 1 ? Promise.reject(timeout) : target.jetstreamManager(options);
+        };
+      },
+    });
+    const watch = watchConnection(client, SILENT, () => undefined);
+    const store = untilTestEnds(await openJetStreamStore({ connection: lossy, watch, names }));
+    expect(await store.exists('demo')).toBe(false);
+    expect(asked.slice(0, 2)).toEqual([{ timeout: 1_200 }, { checkAPI: true }]);
   });
 });
 

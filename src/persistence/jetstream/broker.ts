@@ -56,7 +56,7 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   const { connection, watch, timeoutMs = TIMEOUT_MS } = options;
   const signal = options.signal ?? new AbortController().signal;
   try {
-    const manager = await connection.jetstreamManager();
+    const manager = await managerOf(connection);
     const answers = new Answers(
       () => (connection.info?.cluster ? TIMEOUT_MS : SILENT_MS),
       () => watch.isConnected,
@@ -68,6 +68,18 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   } catch (error) {
     throw storeError(error, 'use JetStream');
   }
+}
+
+/** A server that was just started can lose the first question whether it has JetStream, so it is asked once more. */
+async function managerOf(connection: NatsConnection): Promise<JetStreamManager> {
+  const answered = await connection.jetstreamManager({ timeout: SILENT_MS }).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof NatsError && error.code === ErrorCode.Timeout) return false;
+      throw error;
+    },
+  );
+  return connection.jetstreamManager({ checkAPI: !answered });
 }
 
 export type PublishOutcome =
