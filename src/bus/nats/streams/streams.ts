@@ -251,10 +251,23 @@ function unusable(reason: string, cause?: unknown): ParleyError {
   });
 }
 
-/** Rejects with `JETSTREAM_UNAVAILABLE` if the server does not answer. */
+/** A server that answers at all does so within this time. Milliseconds. */
+const FIRST_ANSWER_MS = 1_200;
+
+/**
+ * Rejects with `JETSTREAM_UNAVAILABLE` if the server does not answer. One that was just started can lose the first question
+ * whether it has JetStream, so it is asked once more.
+ */
 export async function jetstreamManager(connection: NatsConnection): Promise<JetStreamManager> {
   try {
-    return await connection.jetstreamManager();
+    const answered = await connection.jetstreamManager({ timeout: FIRST_ANSWER_MS }).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof NatsError && error.code === ErrorCode.Timeout) return false;
+        throw error;
+      },
+    );
+    return await connection.jetstreamManager({ checkAPI: !answered });
   } catch (error) {
     if (!isUnanswered(error)) throw error;
     throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the connected server has no JetStream', {
