@@ -112,6 +112,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     const client = await connect({ url: stage.nats });
     await client.agent('critic', async () => ({ content: 'Fine.' }));
     await page.keyboard.press('s');
+    await part(page, 'Team').waitFor(); // otherwise nothing is detached yet, and Escape comes before the page
     await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
     await chip.waitFor();
