@@ -24,7 +24,13 @@ const FAILED: ModelOutcome = {
 async function exchange(usd: number | null = null) {
   world = createWorld();
   const asked: { request: ModelRequest; settle(outcome: ModelOutcome): void }[] = [];
-  const model: Model = { call: (request) => new Promise((settle) => asked.push({ request, settle })) };
+  const model: Model = {
+    call: (request, { signal }) =>
+      new Promise((settle) => {
+        asked.push({ request, settle });
+        signal.addEventListener('abort', () => settle({ kind: 'aborted', partial }));
+      }),
+  };
   const profile = { ...PROFILE, name: 'small', price };
   world.replaceTeam({
     titler: { model, profile, timeoutMs: 60_000 },
@@ -98,6 +104,13 @@ describe('the title of a conversation', () => {
     asked[0]?.settle(told('Wrong invoice'));
     await expect.poll(() => worker.state.tokens).toBe(10);
     expect(worker.state.title).toBe('Invoices');
+  });
+
+  it('is not waited for by a conversation that is deleted', async () => {
+    const { worker, asked } = await exchange();
+    await expect.poll(() => asked.length).toBe(1);
+    await worker.abandon(); // the model has not answered
+    expect(worker.state.title).toBe('my invoice from May is wrong');
   });
 
   it('is not written if the call could exceed the limit of the conversation', async () => {

@@ -192,12 +192,13 @@ export class Effects {
     const [daemon, conversation] = [this.#daemon, this.#conversation];
     const call = { conversation, agent: SYSTEM_AUTHOR.id, turnId: `title-${conversation}` };
     const title = async () => {
+      const abort = this.#begin(call.turnId); // the conversation may be deleted meanwhile
       const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, {
-        ...{ retry: { ...daemon.team.retry, attempts: 1 }, signal: daemon.shutdown, random: Math.random },
+        ...{ retry: { ...daemon.team.retry, attempts: 1 }, signal: abort.signal, random: Math.random },
         ...{ elapsed: daemon.elapsed, timers: daemon.timers, allows },
         onCallEnded: (outcome) =>
           daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
-      });
+      }).finally(() => this.#end(call.turnId, abort));
       if (failure !== undefined)
         daemon.log.warn(
           { conversation, model: titler.profile.name, reason: failure },
