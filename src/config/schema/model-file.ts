@@ -127,7 +127,7 @@ const OPENAI_KEYS = [
 ] as const;
 const ANTHROPIC_KEYS = ['cache', 'reasoningTokens'] as const;
 
-/** The keys that a provider does not have, with who has them. */
+/** The keys that a provider does not have, each with a provider that has it. */
 function foreignKeys(provider: ProviderName | 'scripted') {
   const of = <Key extends string>(keys: readonly Key[], owner: string) => keys.map((key) => ({ key, owner }));
   if (provider === 'scripted')

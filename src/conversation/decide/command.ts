@@ -68,7 +68,7 @@ export interface CallReport {
   readonly estimatedTokens?: number;
 }
 
-/** A model call that failed before any of its answer was shown, and who is asked next. */
+/** A model call that failed before any of its answer was shown, and the candidate that is called next. */
 export interface FailedAttempt {
   readonly candidate: Candidate;
   readonly next: Candidate;
