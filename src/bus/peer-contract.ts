@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deliveryModeSchema, type LiveChunk } from '../conversation/index.ts';
+import { deliveryModeSchema, type LiveChunk, type Part, partSchema } from '../conversation/index.ts';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
 import { postShape } from './post.ts';
@@ -61,6 +61,8 @@ const PEER_CONTRACT = {
       position: z.object(position),
       post: postShape.omit({ claudeSessionId: true }).extend({
         id: z.string(),
+        content: z.string(),
+        parts: (z.array(partSchema) as z.ZodType<readonly Part[]>).optional(),
         delivery: deliveryModeSchema,
         author: z.object({ id: z.string(), name: z.string() }),
         setsSession: z.literal(true).optional(),

@@ -1,10 +1,15 @@
 import { z } from 'zod';
 import {
+  contentOf,
   deliveryModeSchema,
+  filePartSchema,
   isPersonName,
   NAME_PATTERN,
+  type Part,
   type Post,
   SLUG_PATTERN,
+  textPartSchema,
+  UNKNOWN_TYPE,
 } from '../conversation/index.ts';
 import {
   cut,
@@ -20,7 +25,6 @@ import {
   refusal,
   shown,
   TRACEPARENT,
-  valueAt,
 } from '../kernel/index.ts';
 import type { Delivery } from './deliveries.ts';
 
@@ -34,6 +38,10 @@ import type { Delivery } from './deliveries.ts';
  * POST-5 Neither a refusal nor the time it takes grows with the body.
  */
 
+/** UTF-16 units of the name of a file, and parts of one post. */
+const MOST_OF_A_NAME = 255;
+const MOST_PARTS = 64;
+
 type PostSource = Pick<
   Delivery,
   'body' | 'messageId' | 'fallbackId' | 'publisher' | 'conversation' | 'traceparent'
@@ -41,6 +49,16 @@ type PostSource = Pick<
   /** False: the publisher alone vouches for the author's name; default: true. */
   readonly isNameBound?: boolean | undefined;
 };
+
+/** A part as a publisher names it. What is stored of the file replaces every other field (PARTS-3): until then it is unknown. */
+const postedPart = z.discriminatedUnion('type', [
+  textPartSchema.strict(),
+  filePartSchema
+    .partial({ mediaType: true, size: true })
+    .extend({ name: z.string().max(MOST_OF_A_NAME).optional() })
+    .strict(),
+]);
+type PostedPart = Readonly<z.infer<typeof postedPart>>;
 
 /** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
 export interface AddressedPost extends Post {
@@ -76,7 +94,9 @@ export const slugShape = z
 
 /** A posted message as JSON. */
 export const postShape = z.strictObject({
-  content: z.string(),
+  /** May be left out beside `parts` with a text. */
+  content: z.string().default(''),
+  parts: (z.array(postedPart).max(MOST_PARTS) as z.ZodType<readonly PostedPart[]>).optional(),
   id: printable(256).optional(),
   to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
   delivery: deliveryModeSchema.optional(),
@@ -167,6 +187,9 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   if (crowded) return { ok: false, refusal: crowded };
   const lossy = metaFault((value as { meta?: unknown }).meta);
   if (lossy) return { ok: false, refusal: lossy };
+  const { content, parts } = value as Partial<PostShape>;
+  if (content === undefined && parts === undefined)
+    return no('EMPTY_CONTENT', 'the field content is missing', 'send {"content":"…"}');
   const parsed = postShape.safeParse(value);
   return parsed.success
     ? { ok: true, value: parsed.data }
@@ -174,16 +197,8 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
 }
 
 function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
-  if (!hasVisible(shape.content)) {
-    return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character');
-  }
-  if (hasLoneSurrogate(shape.content)) {
-    return no(
-      'INVALID_FIELD',
-      'field content: holds half of a surrogate pair',
-      'escape whole characters only',
-    );
-  }
+  const message = messageOf(shape);
+  if (!message.ok) return message;
   const id = postId(delivery, shape);
   if (!id.ok) return id;
   const session = sessionOf(shape);
@@ -196,6 +211,7 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
     traceparent: named,
     to = [],
     delivery: mode = 'steer',
+    parts: ___,
     ...rest
   } = shape;
   const traceparent = named ?? delivery.traceparent ?? '';
@@ -203,6 +219,7 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
     ok: true,
     post: {
       ...rest,
+      ...message.value,
       id: id.value,
       delivery: mode,
       author: author.value,
@@ -213,6 +230,31 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
       conversation: delivery.conversation,
     },
   };
+}
+
+/** The text of a post, and its parts if it has a file. */
+function messageOf({ content, parts = [] }: PostShape): Step<Pick<AddressedPost, 'content' | 'parts'>> {
+  const files = parts.filter((part) => part.type === 'file');
+  const texts = contentOf(parts.filter((part) => part.type === 'text'));
+  if (content !== '' && texts !== '' && content !== texts) {
+    const message = 'fields content and parts: the texts of the parts differ from the content';
+    return no('INVALID_FIELD', message, 'give the text as content, or in parts');
+  }
+  const text = content || texts;
+  if (!hasVisible(text) && files.length === 0)
+    return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character, or a file');
+  if ([text, ...files.map(({ name = '' }) => name)].some(hasLoneSurrogate)) {
+    const message = 'field content or parts: holds half of a surrogate pair';
+    return no('INVALID_FIELD', message, 'escape whole characters only');
+  }
+  if (files.length === 0) return { ok: true, value: { content: text } };
+  const named = parts.map((part) => (part.type === 'text' ? part : unknownFile(part)));
+  const isBeside = texts === '' && text !== '';
+  return { ok: true, value: { content: text, parts: isBeside ? [{ type: 'text', text }, ...named] : named } };
+}
+
+function unknownFile({ sha256, name }: Extract<PostedPart, { type: 'file' }>): Part {
+  return { type: 'file', sha256, ...(name && { name }), mediaType: UNKNOWN_TYPE, size: 0 };
 }
 
 /** The body's id, else the header's, else the fallback. An illegal header is refused: the sender relies on it. */
@@ -256,11 +298,15 @@ export function authorOf(
 }
 
 /** POST-5: more fields than any post can have are refused by their number, before each is read. */
-function refuseCrowd({ author, to, ...rest }: Record<string, unknown>): Refusal | null {
+function refuseCrowd({ author, to, parts, ...rest }: Record<string, unknown>): Refusal | null {
   if (Object.keys(rest).length > KNOWN.size)
     return unknownFields(Object.keys(rest).filter((key) => !KNOWN.has(key)));
   const ofAuthor = author !== null && typeof author === 'object' ? Object.keys(author) : [];
   if (ofAuthor.length > MOST_NAMED) return unknownFields(ofAuthor.map((key) => `author.${key}`));
+  if (Array.isArray(parts) && parts.length > MOST_PARTS) {
+    const message = `field parts: expected at most ${MOST_PARTS} parts, got ${parts.length}`;
+    return refusal('INVALID_FIELD', message, FIELD_HINT);
+  }
   if (!Array.isArray(to) || to.length <= MOST_RECIPIENTS) return null;
   const message = `field to: expected at most ${MOST_RECIPIENTS} agents, got ${to.length}`;
   return refusal('INVALID_FIELD', message, FIELD_HINT);
@@ -279,9 +325,6 @@ function refusalOf(error: z.ZodError, value: unknown): Refusal {
   if (unknown) return unknownFields(unknown.keys.map((key) => [...unknown.path, key].join('.')));
   const [issue] = issues;
   if (issue === undefined) return refusal('INVALID_FIELD', 'the body is no post', FIELD_HINT);
-  if (issue.path[0] === 'content' && valueAt(value, issue.path) === undefined) {
-    return refusal('EMPTY_CONTENT', 'the field content is missing', 'send {"content":"…"}');
-  }
   return refusal('INVALID_FIELD', `field ${fieldFault(issue, value)}`, FIELD_HINT);
 }
 

@@ -11,6 +11,7 @@ import type {
   ToolCall,
   Usage,
 } from '../log/entry.ts';
+import type { FilePart, Part } from '../log/parts.ts';
 import type { ReductionPlan } from '../reduction/reduction-builder.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
@@ -21,6 +22,8 @@ import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 export interface Post {
   readonly id: string;
   readonly content: string;
+  /** Set if it has a file; its texts are `content` (PARTS-1). */
+  readonly parts?: readonly Part[];
   readonly author: { readonly id: string; readonly name: string };
   /** Agent slugs, each once, at least one; absent: routing decides. */
   readonly to?: readonly string[];
@@ -143,6 +146,7 @@ export type Command =
       readonly call: CallPlace;
       readonly result: string;
       readonly duration: number;
+      readonly files?: readonly FilePart[];
       /** The entry's id, if a file named after it contains the full result. */
       readonly id?: string;
       readonly fullOutputPath?: string;

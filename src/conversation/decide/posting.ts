@@ -1,5 +1,6 @@
 import { type Refusal, refusal, wellFormed } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry } from '../log/entry.ts';
+import { filesOf } from '../log/parts.ts';
 import { mentions } from '../state/answering.ts';
 import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Workflow } from '../state/roster.ts';
@@ -92,6 +93,7 @@ function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
 /** The first field in which a post differs from the message with its id (L4); null: none. */
 function difference(entry: MessageEntry, message: Post): string | null {
   if (entry.content !== message.content) return 'content';
+  if (!isSameParts(entry, message)) return 'parts';
   if (entry.author.id !== message.author.id) return 'author';
   if (entry.replyTo !== message.replyTo) return 'replyTo';
   if (entry.workflow !== message.workflow) return 'workflow';
@@ -99,6 +101,12 @@ function difference(entry: MessageEntry, message: Post): string | null {
   if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
   // Without `to`, routing chose the recipients: the log does not record whether the first post named them.
   return !isUnseen(entry) && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
+}
+
+/** The daemon fills in what it found in the bytes, so only their hashes are compared. */
+function isSameParts(entry: MessageEntry, message: Post): boolean {
+  const [one, other] = [filesOf(entry), filesOf(message)];
+  return one.length === other.length && one.every(({ sha256 }, at) => sha256 === other[at]?.sha256);
 }
 
 function isSameSet(left: readonly string[], right: readonly string[]): boolean {
@@ -148,6 +156,7 @@ function append(
     role: 'user',
     author,
     content: message.content,
+    parts: message.parts && [...message.parts],
     to: to.length > 0 ? [...to] : undefined,
     delivery: message.delivery,
     workflow: message.workflow,
@@ -177,7 +186,7 @@ function answer(builder: DecisionBuilder, agent: string, message: Post, index: n
   const call = turn && questionFor(turn.openCalls, message.replyTo, builder.context);
   if (!turn || !call) return false;
   addSession(builder, agent, [index]);
-  addResult(builder, turn, call, { content: message.content, answers: [index] });
+  addResult(builder, turn, call, { content: message.content, files: filesOf(message), answers: [index] });
   advanceTurn(builder, agent);
   return true;
 }

@@ -9,6 +9,7 @@ import {
 } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
+import { type FilePart, partsOf } from '../log/parts.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
@@ -76,16 +77,19 @@ export interface ResultFields {
   readonly fullOutputPath?: string;
   /** The entries that this result replaces in the view (V4). */
   readonly answers?: readonly number[];
+  readonly files?: readonly FilePart[];
 }
 
 export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
+  const content = withNotice(builder, turn, call, fields);
   builder.add({
     type: 'message',
     role: 'tool',
     author: builder.agentAuthor(turn.agent),
     agentId: turn.agent,
     turnId: turn.turnId,
-    content: withNotice(builder, turn, call, fields),
+    content,
+    parts: partsOf(content, fields.files),
     toolName: call.name,
     tool_call_id: wireCallId(call.place),
     call: call.place,

@@ -92,6 +92,7 @@ export function toolFinished(builder: DecisionBuilder, command: CommandOf<'tool-
   addResult(builder, turn, call, {
     content: command.result,
     duration: command.duration,
+    files: command.files,
     id: command.id,
     fullOutputPath: command.fullOutputPath,
   });

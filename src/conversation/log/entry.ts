@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MODES } from './names.ts';
+import { partSchema } from './parts.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
@@ -199,6 +200,8 @@ const fields = {
     type: z.literal('message'),
     role: z.enum(['user', 'assistant', 'system', 'tool']),
     content: z.string().nullable(),
+    /** Set if the message has a file (`parts.ts`). */
+    parts: z.array(partSchema).optional(),
     tool_calls: z.array(toolCallSchema).optional(),
     /** By position: the risk of each call as judged when it was requested; null for a call that runs no tool (L11). */
     risks: z.array(riskSchema.nullable()).optional(),

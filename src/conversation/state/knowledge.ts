@@ -113,7 +113,8 @@ export class Knowledge {
     const { shownTo } = traitsOf(entry);
     if (shownTo !== 'all') return shownTo === 'addressee' && routedTo(entry).includes(this.agent);
     if (entry.type !== 'message') return true;
-    return entry.role !== 'tool' && typeof entry.content === 'string' && entry.content !== '';
+    if (entry.role === 'tool' || entry.content === null) return false;
+    return entry.content !== '' || entry.parts !== undefined;
   }
 
   /** Excluded, or collapsed; a message with tool calls is never collapsed (V5). */

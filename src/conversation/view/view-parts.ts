@@ -1,4 +1,5 @@
 import type { Blocks } from '../log/entry.ts';
+import type { FilePart } from '../log/parts.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import type { OtherAgentsAs } from '../text/text.ts';
 
@@ -34,6 +35,8 @@ export interface ViewMessage {
   readonly content: string | null;
   /** The reasoning of an own message, if the policy includes it. */
   readonly reasoning?: string;
+  /** Of a message with the role `user`, which `content` does not mention (V19). */
+  readonly files?: readonly FilePart[];
   /** Of an own message. */
   readonly blocks?: Blocks;
   readonly tool_calls?: readonly ViewToolCall[];

@@ -1,6 +1,7 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
+import { fileLine, filesOf } from '../log/parts.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -15,7 +16,7 @@ import {
 import type { PartKind, View, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
 
 /**
- * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/laws.md lists their tests.
+ * What one agent is shown for one model call: rules V1 to V19 of docs/spec/view.md; docs/spec/laws.md lists their tests.
  * `Knowledge` determines which entries appear and where; this file words them from the agent's perspective.
  *
  * VIEW-1 A pure function of the entries, the agent, the trigger and the policy (L6); its caches depend on nothing else.
@@ -109,7 +110,7 @@ export class AgentView {
     for (; this.#peopleCounted < to; this.#peopleCounted++) {
       const entry = this.#entries[this.#peopleCounted];
       if (entry?.type !== 'message' || entry.author.kind !== 'person') continue;
-      if (entry.includeInContext === false || !entry.content) continue;
+      if (entry.includeInContext === false || !(entry.content || entry.parts)) continue;
       this.#firstPerson ??= entry.author.id;
       if (entry.author.id !== this.#firstPerson)
         this.#secondPersonAt = Math.min(this.#secondPersonAt, entry.index);
@@ -123,8 +124,10 @@ export class AgentView {
     if (own && entry.type === 'message') this.#wordOwn(entry, kind, into);
     else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
       into.push({ kind: 'summary', entries: [entry.index], message: this.#wordSummary(entry) });
-    else if (isShown(entry) && this.knowledge.mayContain(entry))
+    else if (isShown(entry) && this.knowledge.mayContain(entry)) {
       into.push({ kind, entries: [entry.index], message: this.#wordOther(entry) });
+      if (entry.type === 'message' && entry.author.kind !== 'person') wordFiles([entry], kind, into);
+    }
   }
 
   /** An own assistant entry with its results, each directly after its call (V7). */
@@ -160,6 +163,8 @@ export class AgentView {
         },
       });
     });
+    const found = results.flatMap((index) => this.#resultEntry(index) ?? []);
+    wordFiles([entry, ...found], kind, into);
   }
 
   #resultEntry(index: number | undefined): MessageEntry | undefined {
@@ -187,7 +192,9 @@ export class AgentView {
     if (entry.type === 'message' && entry.author.kind === 'person') {
       const named =
         entry.index >= this.#secondPersonAt ? attribution(entry.author, this.#policy.otherAgentsAs) : '';
-      return { role: 'user', content: named + escapeMarkers(entry.content ?? '') };
+      const files = filesOf(entry);
+      const content = named + escapeMarkers(entry.content ?? '');
+      return { role: 'user', content, ...(files.length > 0 && { files }) };
     }
     return { role: this.#policy.otherAgentsAs, content: this.#notice(entry) };
   }
@@ -263,11 +270,23 @@ export class AgentView {
       case 'handoff':
         return this.#notice(entry);
       case 'message':
-        return this.#attributed(entry, entry.content ?? '');
+        return this.#attributed(entry, withFileLines(entry));
       default:
         return entry satisfies never;
     }
   }
+}
+
+/** V19: providers take files from the user only, so those of others and of results follow as a message of its own. */
+function wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPart[]): void {
+  const having = owners.filter((entry) => filesOf(entry).length > 0);
+  if (having.length === 0) return;
+  const entries = having.map(({ index }) => index);
+  into.push({ kind, entries, message: { role: 'user', content: '', files: having.flatMap(filesOf) } });
+}
+
+function withFileLines(entry: MessageEntry): string {
+  return [entry.content ?? '', ...filesOf(entry).map(fileLine)].filter((line) => line !== '').join('\n');
 }
 
 /** A notice: its first line is a marker, which no content can imitate (L17). */

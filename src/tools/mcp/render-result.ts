@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { showBytes, UNKNOWN_TYPE } from '../../conversation/index.ts';
 import { cut, parseJson } from '../../kernel/index.ts';
 
 /**
@@ -40,8 +41,6 @@ const block = z.discriminatedUnion('type', [
   }),
 ]);
 type Block = z.infer<typeof block>;
-
-const UNKNOWN_TYPE = 'application/octet-stream';
 
 interface Rendered {
   readonly text: string;
@@ -194,9 +193,4 @@ function textWithoutBlob(text: string, known: ReadonlyMap<string, string>): stri
 function isBase64(text: string): boolean {
   if (text.length < LONG || !(UNBROKEN.test(text) || IN_LINES.test(text))) return false;
   return MIXED.every((kind) => kind.test(text));
-}
-
-function showBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

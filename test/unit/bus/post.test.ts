@@ -19,6 +19,59 @@ const refused = (result: ReturnType<typeof decodePost>) => {
   return result.refusal;
 };
 
+const FILE = { type: 'file', sha256: 'ab'.repeat(32), name: 'plan.png' };
+const UNKNOWN = { mediaType: 'application/octet-stream', size: 0 };
+
+describe('the parts of a post', () => {
+  it.each([
+    [
+      { content: 'look', parts: [FILE] },
+      'look',
+      [
+        { type: 'text', text: 'look' },
+        { ...FILE, ...UNKNOWN },
+      ],
+    ],
+    [{ parts: [FILE] }, '', [{ ...FILE, ...UNKNOWN }]],
+    [{ parts: [{ ...FILE, mediaType: 'image/png', size: 9, width: 2 }] }, '', [{ ...FILE, ...UNKNOWN }]],
+    [
+      {
+        parts: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      'a\nb',
+      undefined,
+    ],
+    [
+      { content: 'a', parts: [{ type: 'text', text: 'a' }, FILE] },
+      'a',
+      [
+        { type: 'text', text: 'a' },
+        { ...FILE, ...UNKNOWN },
+      ],
+    ],
+  ])('%j is accepted; what is stored of its files comes later', (body, content, parts) => {
+    const post = accepted(decodeJson(body));
+    expect([post.content, post.parts]).toEqual([content, parts]);
+  });
+
+  it.each([
+    [{ content: 'a', parts: [{ type: 'text', text: 'b' }] }, 'INVALID_FIELD', /texts of the parts differ/],
+    [{ parts: [] }, 'EMPTY_CONTENT', /empty/],
+    [{ parts: [{ ...FILE, sha256: 'AB' }] }, 'INVALID_FIELD', /parts.0.sha256/],
+    [{ parts: [{ ...FILE, url: 'x' }] }, 'UNKNOWN_FIELD', /url/],
+    [{ parts: [{ type: 'image' }] }, 'INVALID_FIELD', /parts.0.type/],
+    [{ parts: [{ ...FILE, name: 'x'.repeat(256) }] }, 'INVALID_FIELD', /parts.0.name/],
+    [{ parts: [{ ...FILE, name: '\ud800' }] }, 'INVALID_FIELD', /surrogate/],
+    [{ content: 'a', parts: Array.from({ length: 65 }, () => FILE) }, 'INVALID_FIELD', /at most 64 parts/],
+  ])('%.80j is refused as %s', (body, code, message) => {
+    const refusal = refused(decodeJson(body));
+    expect([refusal.code, refusal.message]).toEqual([code, expect.stringMatching(message)]);
+  });
+});
+
 describe('an accepted post', () => {
   it('a post in plain text is its own content', () => {
     expect(accepted(decode('  two\r\nlines \0 '))).toEqual({

@@ -8,9 +8,9 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (page: string) => readFileSync(join(ROOT, page), 'utf8');
 
-const NUMBERS = Array.from({ length: 18 }, (_, at) => at + 1);
-const LAWS = NUMBERS.map((number) => `L${number}`);
-const RULES = NUMBERS.map((number) => `V${number}`);
+const numbered = (letter: string, length: number) => Array.from({ length }, (_, at) => `${letter}${at + 1}`);
+const LAWS = numbered('L', 18);
+const RULES = numbered('V', 19);
 
 const page = read('docs/spec/laws.md');
 const [lawPart = '', rulePart = ''] = page.split(/^## Tests of the view$/mu);

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { plainName } from '../text/look-alikes.ts';
+
+/**
+ * The parts of a message that is more than one text (docs/spec/entries.md).
+ *
+ * PARTS-1 `content` is the texts of the parts, joined by line breaks: what reads only text needs nothing else.
+ * PARTS-2 An entry names bytes by their SHA-256 and never contains them. They are durable before an entry names them.
+ * PARTS-3 `mediaType`, `size`, `width` and `height` are what the daemon found in the bytes; `name` is as the sender gave it.
+ */
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+export const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
+
+export const filePartSchema = z.object({
+  type: z.literal('file'),
+  sha256: z.string().regex(SHA256),
+  name: z.string().optional(),
+  mediaType: z.string(),
+  /** Bytes. */
+  size: z.int().nonnegative(),
+  /** Pixels of a picture. */
+  width: z.int().positive().optional(),
+  height: z.int().positive().optional(),
+});
+export type FilePart = Readonly<z.infer<typeof filePartSchema>>;
+
+export const partSchema = z.discriminatedUnion('type', [textPartSchema, filePartSchema]);
+export type Part = Readonly<z.infer<typeof partSchema>>;
+
+/** The files of an entry or a message, in order. */
+export function filesOf(entry: { readonly parts?: readonly Part[] | undefined }): readonly FilePart[] {
+  return entry.parts?.filter((part) => part.type === 'file') ?? [];
+}
+
+/** PARTS-1 */
+export function contentOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+}
+
+/** The parts of a message with this text and these files; undefined: it has no files. */
+export function partsOf(text: string, files: readonly FilePart[] = []): Part[] | undefined {
+  if (files.length === 0) return undefined;
+  return [...(text === '' ? [] : [{ type: 'text', text } as const]), ...files];
+}
+
+/** The media type of bytes that no rule knows. */
+export const UNKNOWN_TYPE = 'application/octet-stream';
+
+/** Digits of a hash that name a file within one conversation, as in `@blob/3fa98c01be22`. */
+const SHORT = 12;
+
+/** The path by which tools read the file. */
+function blobPath({ sha256 }: Pick<FilePart, 'sha256'>): string {
+  return `@blob/${sha256.slice(0, SHORT)}`;
+}
+
+/** A file in one line, for agents and for displays without pictures: `[file plan.png: image/png, 120 kB, @blob/3fa98c01be22]`. */
+export function fileLine(file: FilePart): string {
+  const name = file.name === undefined ? '' : ` ${plainName(file.name)}`;
+  return `[file${name}: ${file.mediaType}, ${showBytes(file.size)}, ${blobPath(file)}]`;
+}
+
+export function showBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
