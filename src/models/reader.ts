@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import type { ModelAnswer, ModelDelta, PartialAnswer } from '../agents/model-port.ts';
-import { cutBy, finishReasonOf } from '../conversation/index.ts';
+import type { AnsweredCall, Block, ModelAnswer, ModelDelta, PartialAnswer } from '../agents/model-port.ts';
+import { cutBy, finishReasonOf, type Usage } from '../conversation/index.ts';
 import { isRecord, type JsonRecord, parseJson, wellFormed } from '../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody, textOf } from './faults.ts';
 
@@ -30,18 +30,82 @@ export interface AnswerReader {
   partial(): PartialAnswer;
 }
 
-/** One answer as it grows: what a dialect makes of events, or of a whole document. */
-export interface Decoder extends Pick<AnswerReader, 'isClosed' | 'isFinished' | 'partial'> {
-  takeEvent(data: JsonRecord): ModelDelta[];
+/** One answer as it grows. A dialect reads its events, or a whole document. */
+export abstract class Decoder implements Pick<AnswerReader, 'isClosed' | 'isFinished' | 'partial'> {
+  protected readonly grown = new GrowingText();
+  protected usage: Usage | undefined;
+  protected model = '';
+  protected finishReason = '';
+  protected state: Ending['state'] | { readonly fault: Fault } = 'growing';
+
+  abstract takeEvent(data: JsonRecord): ModelDelta[];
   /** An answer that did not come as events. */
-  takeDocument(document: JsonRecord, text: string): ModelDelta[];
+  abstract takeDocument(document: JsonRecord, text: string): ModelDelta[];
+  protected abstract calls(): readonly AnsweredCall[];
+  /** Empty: nothing is opaque, and the order is the usual one. */
+  protected abstract blocks(): readonly Block[];
+
   /** The provider reported an error, or sent what cannot be read. */
-  fail(fault: Fault): ModelDelta[];
+  fail(fault: Fault): ModelDelta[] {
+    this.state = this.isFinished() ? 'cut' : { fault };
+    return [];
+  }
+
   /** The end of the stream was announced by `[DONE]`. */
-  close(): void;
+  close(): void {
+    this.state = 'done';
+  }
+
+  isClosed(): boolean {
+    return this.state !== 'growing';
+  }
+
+  isFinished(): boolean {
+    return this.finishReason !== '';
+  }
+
+  partial(): PartialAnswer {
+    return { content: this.grown.text, reasoning: this.grown.reasoning };
+  }
+
   /** Deltas that were held back. */
-  end(): ModelDelta[];
-  result(isCut: boolean): ReadingResult;
+  end(): ModelDelta[] {
+    return this.grown.end();
+  }
+
+  result(isCut: boolean): ReadingResult {
+    if (typeof this.state !== 'string') return { kind: 'broken', fault: this.state.fault };
+    if (this.state === 'growing' && isCut) this.state = 'cut';
+    const { usage, model, state } = this;
+    const { text, reasoning } = this.grown;
+    const toolCalls = this.calls();
+    const isEmpty = text === '' && reasoning === '' && toolCalls.length === 0;
+    const ending = this.ending({ state, finishReason: this.finishReason, isEmpty });
+    const fault = this.faultOf(ending);
+    if (fault !== null) return { kind: 'broken', fault };
+    const finishReason = endingReason(ending);
+    const blocks = this.blocks();
+    const answer: ModelAnswer = {
+      content: text === '' ? null : text,
+      ...(reasoning === '' ? {} : { reasoning }),
+      toolCalls,
+      ...(usage === undefined ? {} : { usage }),
+      ...(model === '' ? {} : { model }),
+      ...(finishReason === '' ? {} : { finishReason }),
+      ...(blocks.length === 0 ? {} : { blocks }),
+    };
+    return { kind: 'whole', answer };
+  }
+
+  /** For dialects that report a refusal in another way. */
+  protected ending(ending: Ending): Ending {
+    return ending;
+  }
+
+  /** Null: it is an answer. */
+  protected faultOf(ending: Ending): Fault | null {
+    return brokenEnding(ending);
+  }
 }
 
 export function createAnswerReader(answer: Decoder): AnswerReader {
@@ -132,7 +196,7 @@ export interface Ending {
 }
 
 /** ANSWER-READER-3. Null: it is an answer. An empty one that was cut for a reason is the turn's failure. */
-export function brokenEnding({ state, finishReason, isEmpty }: Ending): Fault | null {
+function brokenEnding({ state, finishReason, isEmpty }: Ending): Fault | null {
   const broken = (code: string, message: string): Fault => ({ code, message, retryable: true });
   if (finishReason === '' && (state !== 'done' || isEmpty)) {
     const message = isEmpty
@@ -152,7 +216,7 @@ export function endingReason({ state, finishReason }: Omit<Ending, 'isEmpty'>): 
 }
 
 /** Text and reasoning as they grow (ANSWER-READER-5). */
-export class GrowingText {
+class GrowingText {
   text = '';
   reasoning = '';
   readonly #whole = { text: new WholeCharacters(), reasoning: new WholeCharacters() };
@@ -165,10 +229,6 @@ export class GrowingText {
   end(): ModelDelta[] {
     const { text, reasoning } = this.#whole;
     return [...this.#grow('reasoning', reasoning.end()), ...this.#grow('text', text.end())];
-  }
-
-  partial(): PartialAnswer {
-    return { content: this.text, reasoning: this.reasoning };
   }
 
   #grow(type: 'text' | 'reasoning', delta: string): ModelDelta[] {

@@ -2,24 +2,13 @@ import {
   type AnsweredCall,
   type Block,
   MAX_TOOL_CALLS,
-  type ModelAnswer,
   type ModelDelta,
   type OpaqueFields,
-  type PartialAnswer,
 } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
 import { isRecord, isShallow, type JsonRecord, parseJson, stringOf } from '../../kernel/index.ts';
-import { excerpt, type Fault, faultOfBody } from '../faults.ts';
-import {
-  brokenEnding,
-  type Decoder,
-  type Ending,
-  endingReason,
-  GrowingText,
-  isCount,
-  type ReadingResult,
-  unreadable,
-} from '../reader.ts';
+import { excerpt, faultOfBody } from '../faults.ts';
+import { Decoder, type Ending, isCount, unreadable } from '../reader.ts';
 
 /**
  * Reads an answer of the Messages API: its events, or one document. An unknown event says nothing; a block of an unknown type is kept
@@ -39,16 +28,12 @@ interface GrowingCall extends AnsweredCall {
   arguments: string;
 }
 
-export class MessagesDecoder implements Decoder {
-  readonly #grown = new GrowingText();
+export class MessagesDecoder extends Decoder {
   /** In order, and by the provider's index. */
   readonly #blocks: Growing[] = [];
   readonly #byIndex = new Map<unknown, Growing>();
   readonly #calls: GrowingCall[] = [];
-  #usage: JsonRecord = {};
-  #model = '';
-  #finishReason = '';
-  #state: Ending['state'] | { readonly fault: Fault } = 'growing';
+  #counts: JsonRecord = {};
 
   takeEvent(event: JsonRecord): ModelDelta[] {
     switch (event.type) {
@@ -63,8 +48,7 @@ export class MessagesDecoder implements Decoder {
         return this.#stopBlock(event.index);
       case 'message_delta':
         this.#takeUsage(event.usage);
-        if (isRecord(event.delta))
-          this.#finishReason = stringOf(event.delta.stop_reason) || this.#finishReason;
+        if (isRecord(event.delta)) this.finishReason = stringOf(event.delta.stop_reason) || this.finishReason;
         return [];
       case 'message_stop':
         this.close();
@@ -83,78 +67,36 @@ export class MessagesDecoder implements Decoder {
       return this.fail(unreadable('INVALID_RESPONSE', message));
     }
     this.#takeHead(document);
-    this.#finishReason = stringOf(document.stop_reason);
+    this.finishReason = stringOf(document.stop_reason);
     const deltas = document.content.flatMap((block, index) => [
       ...this.#startBlock(index, block),
       ...this.#stopBlock(index),
     ]);
-    this.#state = 'done'; // A document that parses is whole.
+    this.state = 'done'; // A document that parses is whole.
     return deltas;
   }
 
-  close(): void {
-    this.#state = 'done';
-  }
-
-  fail(fault: Fault): ModelDelta[] {
-    this.#state = this.isFinished() ? 'cut' : { fault };
-    return [];
-  }
-
-  isClosed(): boolean {
-    return this.#state !== 'growing';
-  }
-
-  isFinished(): boolean {
-    return this.#finishReason !== '';
-  }
-
-  partial(): PartialAnswer {
-    return this.#grown.partial();
-  }
-
-  end(): ModelDelta[] {
-    return this.#grown.end();
-  }
-
-  result(isCut: boolean): ReadingResult {
-    if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
-    if (this.#state === 'growing' && isCut) this.#state = 'cut';
-    const { text, reasoning } = this.#grown;
-    const isEmpty = text === '' && reasoning === '' && this.#calls.length === 0;
-    const ending = { state: this.#state, finishReason: this.#reason(isEmpty), isEmpty };
-    const fault = brokenEnding(ending);
-    if (fault !== null) return { kind: 'broken', fault };
-    const usage = usageOf(this.#usage);
-    const finishReason = endingReason(ending);
-    const blocks = this.#keptBlocks();
-    const answer: ModelAnswer = {
-      content: text === '' ? null : text,
-      ...(reasoning === '' ? {} : { reasoning }),
-      toolCalls: this.#calls,
-      ...(usage === undefined ? {} : { usage }),
-      ...(this.#model === '' ? {} : { model: this.#model }),
-      ...(finishReason === '' ? {} : { finishReason }),
-      ...(blocks.length === 0 ? {} : { blocks }),
-    };
-    return { kind: 'whole', answer };
+  protected override calls(): readonly AnsweredCall[] {
+    return this.#calls;
   }
 
   /** A refusal without a word is the work of a filter: there is no text of the model to show. */
-  #reason(isEmpty: boolean): string {
-    return isEmpty && this.#finishReason === 'refusal' ? 'content_filter' : this.#finishReason;
+  protected override ending(ending: Ending): Ending {
+    const isFiltered = ending.isEmpty && ending.finishReason === 'refusal';
+    return isFiltered ? { ...ending, finishReason: 'content_filter' } : ending;
   }
 
   #takeHead(message: unknown): void {
     if (!isRecord(message)) return;
-    this.#model = stringOf(message.model) || this.#model;
+    this.model = stringOf(message.model) || this.model;
     this.#takeUsage(message.usage);
   }
 
   /** The counts of later events are cumulative; a null says nothing. */
   #takeUsage(usage: unknown): void {
     const given = Object.entries(isRecord(usage) ? usage : {}).filter(([, value]) => value !== null);
-    this.#usage = { ...this.#usage, ...Object.fromEntries(given) };
+    this.#counts = { ...this.#counts, ...Object.fromEntries(given) };
+    this.usage = usageOf(this.#counts);
   }
 
   #startBlock(index: unknown, started: unknown): ModelDelta[] {
@@ -209,10 +151,10 @@ export class MessagesDecoder implements Decoder {
   #growText(block: Extract<Growing, { readonly length: number }>, piece: string): ModelDelta[] {
     if (piece === '') return [];
     const { type } = block;
-    const isFirst = type === 'text' && block.length === 0 && this.#grown.text !== '';
+    const isFirst = type === 'text' && block.length === 0 && this.grown.text !== '';
     if (isFirst && this.#blocks.at(-2)?.type !== 'text') block.separator = '\n\n';
     block.length += piece.length;
-    return this.#grown.add(type, isFirst ? block.separator + piece : piece);
+    return this.grown.add(type, isFirst ? block.separator + piece : piece);
   }
 
   #growCall(block: Extract<Growing, { readonly type: 'call' }>, piece: string): ModelDelta[] {
@@ -234,8 +176,7 @@ export class MessagesDecoder implements Decoder {
     );
   }
 
-  /** Empty: nothing is opaque, and the order is the usual one. */
-  #keptBlocks(): Block[] {
+  protected override blocks(): readonly Block[] {
     const blocks = this.#blocks.flatMap(keptBlock);
     const usual = ['reasoning', 'text', 'call'];
     const isUsual = blocks.every(({ type }, at) => {

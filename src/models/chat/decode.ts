@@ -1,19 +1,10 @@
-import type { Block, ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
+import type { AnsweredCall, Block, ModelDelta } from '../../agents/model-port.ts';
 import { finishReasonOf, type Usage } from '../../conversation/index.ts';
 import { isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
 import { excerpt, type Fault, faultOfBody } from '../faults.ts';
-import {
-  brokenEnding,
-  type Decoder,
-  type Ending,
-  endingReason,
-  GrowingText,
-  isCount,
-  type ReadingResult,
-  unreadable,
-} from '../reader.ts';
+import { Decoder, type Ending, endingReason, isCount, unreadable } from '../reader.ts';
 import { ANSWER_FIELDS, OpaqueCollector } from './opaque-fields.ts';
-import { type AssembledCall, createToolCallAssembler } from './tool-calls.ts';
+import { createToolCallAssembler } from './tool-calls.ts';
 
 /** Reads an answer in chat completions: its chunks, or one document. An answer with a reason of `BROKEN_BY` is none. */
 
@@ -35,86 +26,44 @@ const BROKEN_BY: Readonly<Record<string, readonly [code: string, message: string
   abort: PROVIDER_STOPPED,
 };
 
-export class ChatDecoder implements Decoder {
-  readonly #grown = new GrowingText();
+export class ChatDecoder extends Decoder {
   readonly #thinkTag = new ThinkTag();
   readonly #calls = createToolCallAssembler();
   readonly #opaque = new OpaqueCollector(ANSWER_FIELDS);
-  #usage: Usage | undefined;
-  #model = '';
-  #finishReason = '';
   #isRefusal = false;
-  #state: 'growing' | 'done' | 'cut' | { readonly fault: Fault } = 'growing';
 
   takeEvent(chunk: JsonRecord): ModelDelta[] {
     if (chunk.error || chunk.object === 'error') return this.fail(faultOfBody(chunk));
-    this.#model = stringOf(chunk.model) || this.#model;
-    this.#usage = usageOf(chunk.usage) ?? this.#usage;
+    this.model = stringOf(chunk.model) || this.model;
+    this.usage = usageOf(chunk.usage) ?? this.usage;
     const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : [];
     const choice = choices.find(isFirstChoice);
     if (choice === undefined) return [];
     const deltas = this.#takeChoice(choice);
     if (choice.error || choice.finish_reason === 'error') this.fail(faultOfBody(choice));
-    else this.#finishReason = stringOf(choice.finish_reason) || this.#finishReason;
+    else this.finishReason = stringOf(choice.finish_reason) || this.finishReason;
     return deltas;
   }
 
   takeDocument(document: JsonRecord, text: string): ModelDelta[] {
     const deltas = this.takeEvent(document);
-    if (this.#state !== 'growing') return deltas;
+    if (this.state !== 'growing') return deltas;
     if (!Array.isArray(document.choices) || !isRecord(document.choices[0])) {
       const message = `The provider sent JSON that is no chat completion: ${excerpt(text, 120)}. Check baseURL.`;
       return this.fail(unreadable('INVALID_RESPONSE', message));
     }
-    this.#state = 'done'; // A document that parses is whole.
+    this.state = 'done'; // A document that parses is whole.
     return deltas;
   }
 
-  close(): void {
-    this.#state = 'done';
-  }
-
-  fail(fault: Fault): ModelDelta[] {
-    this.#state = this.isFinished() ? 'cut' : { fault };
-    return [];
-  }
-
-  isClosed(): boolean {
-    return this.#state !== 'growing';
-  }
-
-  isFinished(): boolean {
-    return this.#finishReason !== '';
-  }
-
-  partial(): PartialAnswer {
-    return this.#grown.partial();
-  }
-
-  result(isCut: boolean): ReadingResult {
-    if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
-    if (this.#state === 'growing' && isCut) this.#state = 'cut';
-    const ending = { state: this.#state, finishReason: this.#finishReason, isEmpty: this.#isEmpty() };
-    const fault = this.#brokenBy(ending);
-    if (fault !== null) return { kind: 'broken', fault };
-    const { text, reasoning } = this.#grown;
-    const calls = this.#calls.calls();
-    const blocks = this.#blocks(calls);
-    const answer: ModelAnswer = {
-      content: text === '' ? null : text,
-      ...(reasoning === '' ? {} : { reasoning }),
-      toolCalls: calls.map(({ opaque: _, ...call }) => call),
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-      ...(this.#model === '' ? {} : { model: this.#model }),
-      ...this.#finishReasonField(ending),
-      ...(blocks.length === 0 ? {} : { blocks }),
-    };
-    return { kind: 'whole', answer };
+  protected override calls(): readonly AnsweredCall[] {
+    return this.#calls.calls().map(({ opaque: _, ...call }) => call);
   }
 
   /** Of the message and its calls; empty: nothing is opaque. The order of text and calls is always the same. */
-  #blocks(calls: readonly AssembledCall[]): Block[] {
+  protected override blocks(): readonly Block[] {
     const message = this.#opaque.fields();
+    const calls = this.#calls.calls();
     const isAny = calls.some(({ opaque }) => opaque !== undefined);
     return [
       ...(message ? [{ type: 'opaque', opaque: message } as const] : []),
@@ -122,26 +71,19 @@ export class ChatDecoder implements Decoder {
     ];
   }
 
-  /** Null: it is an answer. */
-  #brokenBy(ending: Ending): Fault | null {
-    const reason = finishReasonOf(this.#finishReason) ?? '';
+  protected override faultOf(ending: Ending): Fault | null {
+    const reason = finishReasonOf(this.finishReason) ?? '';
     const known = BROKEN_BY[reason.toLowerCase().replace(/^.*: */, '')];
-    if (!known) return brokenEnding(ending);
+    if (!known) return super.faultOf(ending);
     const [code, what] = known;
     return { code, message: `${what} (${reason}). Try again, or choose another model.`, retryable: true };
   }
 
   /** Providers report a refusal with the reason `stop`. */
-  #finishReasonField(ending: Ending): Pick<ModelAnswer, 'finishReason'> {
+  protected override ending(ending: Ending): Ending {
     const reason = endingReason(ending);
-    const isStop = reason === '' || reason === 'stop';
-    if (this.#isRefusal && isStop) return { finishReason: 'refusal' };
-    return reason === '' ? {} : { finishReason: reason };
-  }
-
-  #isEmpty(): boolean {
-    const { text, reasoning } = this.#grown;
-    return text === '' && reasoning === '' && this.#calls.calls().length === 0;
+    const isUsual = reason === 'stop' || (reason === '' && ending.state === 'done');
+    return this.#isRefusal && isUsual ? { ...ending, finishReason: 'refusal' } : ending;
   }
 
   #takeChoice(choice: JsonRecord): ModelDelta[] {
@@ -152,7 +94,7 @@ export class ChatDecoder implements Decoder {
     if (!isRecord(choice.message)) return [];
     this.#opaque.push(choice.message, false);
     // A complete message. In the last chunk of a stream it repeats the deltas.
-    if (this.#grown.text === '' && this.#grown.reasoning === '') return this.#takeMessage(choice.message);
+    if (this.grown.text === '' && this.grown.reasoning === '') return this.#takeMessage(choice.message);
     return this.#takeCalls(choice.message);
   }
 
@@ -174,12 +116,12 @@ export class ChatDecoder implements Decoder {
   }
 
   /** Returns text that was held back because it could have been the start of a tag. */
-  end(): ModelDelta[] {
-    return [...this.#add(this.#thinkTag.end()), ...this.#grown.end()];
+  override end(): ModelDelta[] {
+    return [...this.#add(this.#thinkTag.end()), ...this.grown.end()];
   }
 
   #add({ reasoning, text }: Split): ModelDelta[] {
-    return [...this.#grown.add('reasoning', reasoning), ...this.#grown.add('text', text)];
+    return [...this.grown.add('reasoning', reasoning), ...this.grown.add('text', text)];
   }
 
   /** `function_call` is the legacy form of a single call. */

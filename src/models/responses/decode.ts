@@ -1,21 +1,8 @@
-import {
-  type Block,
-  MAX_TOOL_CALLS,
-  type ModelAnswer,
-  type ModelDelta,
-  type PartialAnswer,
-} from '../../agents/model-port.ts';
+import { type AnsweredCall, type Block, MAX_TOOL_CALLS, type ModelDelta } from '../../agents/model-port.ts';
 import type { Usage } from '../../conversation/index.ts';
 import { isReadable, isRecord, type JsonRecord, stringOf } from '../../kernel/index.ts';
-import { excerpt, type Fault, faultOfBody } from '../faults.ts';
-import {
-  brokenEnding,
-  type Decoder,
-  GrowingText,
-  isCount,
-  type ReadingResult,
-  unreadable,
-} from '../reader.ts';
+import { excerpt, faultOfBody } from '../faults.ts';
+import { Decoder, isCount, unreadable } from '../reader.ts';
 import type { Piece } from './encode.ts';
 
 /**
@@ -58,16 +45,11 @@ const READ_FIELDS: ReadonlyMap<string, readonly string[]> = new Map([
   ['function_call', ['type', 'call_id', 'name', 'arguments']],
 ]);
 
-export class ResponsesDecoder implements Decoder {
-  readonly #grown = new GrowingText();
+export class ResponsesDecoder extends Decoder {
   readonly #items = new Map<string, Growing>();
   readonly #calls: Growing[] = [];
-  /** As they were given: `#grown` may hold back half a character. */
+  /** As they were given: `grown` may hold back half a character. */
   readonly #lengths = { text: 0, reasoning: 0 };
-  #usage: Usage | undefined;
-  #model = '';
-  #finishReason = '';
-  #state: 'growing' | 'done' | 'cut' | { readonly fault: Fault } = 'growing';
 
   takeEvent(event: JsonRecord): ModelDelta[] {
     const type = stringOf(event.type);
@@ -86,63 +68,28 @@ export class ResponsesDecoder implements Decoder {
   takeDocument(document: JsonRecord, text: string): ModelDelta[] {
     if (document.error) return this.fail(faultOfBody(document));
     const deltas = Array.isArray(document.output) ? this.#takeResponse(document, '') : [];
-    if (this.#state !== 'growing') return deltas;
+    if (this.state !== 'growing') return deltas;
     const message = `The provider sent JSON that is no whole answer of the Responses API: ${excerpt(text, 120)}. Check baseURL and provider.`;
     return [...deltas, ...this.fail(unreadable('INVALID_RESPONSE', message))];
   }
 
-  close(): void {
-    if (this.#state === 'growing') this.#state = 'cut';
+  /** Only a whole answer ends the stream. */
+  override close(): void {
+    this.state = 'cut';
   }
 
-  fail(fault: Fault): ModelDelta[] {
-    if (this.#state === 'growing') this.#state = { fault };
-    return [];
-  }
-
-  isClosed(): boolean {
-    return this.#state !== 'growing';
-  }
-
-  isFinished(): boolean {
-    return this.#state === 'done';
-  }
-
-  partial(): PartialAnswer {
-    return this.#grown.partial();
-  }
-
-  end(): ModelDelta[] {
-    return this.#grown.end();
-  }
-
-  result(): ReadingResult {
-    if (typeof this.#state !== 'string') return { kind: 'broken', fault: this.#state.fault };
-    const { text, reasoning } = this.#grown;
-    const isEmpty = text === '' && reasoning === '' && this.#calls.length === 0;
-    const fault = brokenEnding({ state: this.#state, finishReason: this.#finishReason, isEmpty });
-    if (fault) return { kind: 'broken', fault };
-    const blocks = this.#blocks();
-    const answer: ModelAnswer = {
-      content: text === '' ? null : text,
-      ...(reasoning === '' ? {} : { reasoning }),
-      toolCalls: this.#calls.map(({ id, position, name, arguments: given }) => ({
-        id: id || `call_${position}`,
-        name,
-        arguments: given,
-      })),
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
-      ...(this.#model === '' ? {} : { model: this.#model }),
-      finishReason: this.#finishReason,
-      ...(blocks.length === 0 ? {} : { blocks }),
-    };
-    return { kind: 'whole', answer };
+  protected override calls(): readonly AnsweredCall[] {
+    return this.#calls.map(({ id, position, name, arguments: given }) => ({
+      id: id || `call_${position}`,
+      name,
+      arguments: given,
+    }));
   }
 
   /** `type`: of the event; empty: a document. */
   #takeResponse(response: JsonRecord, type: string): ModelDelta[] {
-    this.#model = stringOf(response.model) || this.#model;
-    this.#usage = usageOf(response.usage) ?? this.#usage;
+    this.model = stringOf(response.model) || this.model;
+    this.usage = usageOf(response.usage) ?? this.usage;
     const status = type === '' ? response.status : type.replace('response.', '');
     if (status === 'failed' || status === 'cancelled')
       return this.fail(faultOfBody({ error: response.error ?? `The answer is ${status}` }));
@@ -151,8 +98,8 @@ export class ResponsesDecoder implements Decoder {
     // Of a stream, it repeats what was read, and some servers repeat it with other ids.
     const items = this.#items.size === 0 ? output.filter(isRecord) : [];
     const deltas = items.flatMap((item, at) => this.#takeItem(at, item));
-    this.#state = 'done';
-    this.#finishReason = status === 'completed' ? this.#usualEnd() : reasonOf(response);
+    this.state = 'done';
+    this.finishReason = status === 'completed' ? this.#usualEnd() : reasonOf(response);
     return deltas;
   }
 
@@ -235,11 +182,11 @@ export class ResponsesDecoder implements Decoder {
     known[1] += piece.length;
     const grown = (isApart ? SEPARATOR : '') + piece;
     this.#lengths[kind] += grown.length;
-    return this.#grown.add(kind, grown);
+    return this.grown.add(kind, grown);
   }
 
-  /** RESPONSES-DECODE-2. Empty: nothing is opaque. */
-  #blocks(): Block[] {
+  /** RESPONSES-DECODE-2 */
+  protected override blocks(): readonly Block[] {
     const items = [...this.#items.values()];
     const reasoning = items.filter(({ type }) => type === 'reasoning');
     const isWhole = reasoning.every(({ more, pieces }) => {
