@@ -1,11 +1,4 @@
-import {
-  type AnswerBlock,
-  blocksOf,
-  estimateTokens,
-  type PartKind,
-  type ViewMessage,
-} from '../conversation/index.ts';
-import { isReadable, readArguments, wellFormed } from '../kernel/index.ts';
+import { estimateTokens, type ViewMessage, type ViewPart } from '../conversation/index.ts';
 import type { WireMessage, WireTool } from './model-port.ts';
 
 /**
@@ -60,13 +53,6 @@ export const PLAIN_FORM: WireForm = {
   unsignedCalls: 'plain',
 };
 
-/** A part of the view, or a message before the history. */
-export interface FormInput {
-  readonly kind: PartKind;
-  readonly entries: readonly number[];
-  readonly message: ViewMessage | WireMessage;
-}
-
 /** A message of a request, its source entries, and its kind (several kinds are joined with `+`). */
 export interface WirePart {
   readonly kind: string;
@@ -117,10 +103,10 @@ export interface Step<State> {
 export interface Dialect<State = unknown> {
   /** The static fields of a body, in order. */
   fields(settings: RequestSettings): Readonly<Record<string, unknown>>;
-  /** The body up to its first message. */
-  begin(opening: Opening, form: WireForm): { readonly text: string; readonly state: State };
+  /** The body up to its first message, and what is complete of the system prompt. */
+  begin(opening: Opening, form: WireForm): Step<State> & { readonly text: string };
   /** Encodes the next message: what is complete now. */
-  take(state: State, input: FormInput, form: WireForm): Step<State>;
+  take(state: State, input: ViewPart, form: WireForm): Step<State>;
   /** What `state` still holds, and the end of the body. */
   end(state: State): { readonly parts: readonly WirePart[]; readonly text: string };
   /** Where the provider shall cache: places in `parts`, of which the first `settled` belong to the history. */
@@ -132,20 +118,6 @@ export interface CachePoints {
   readonly at: readonly number[];
   /** What is inserted at each. */
   readonly text: string;
-}
-
-/** The blocks of an own message: with what only their model understands, if `form` is for that model. */
-export function ownBlocks(message: ViewMessage | WireMessage, form: WireForm): readonly AnswerBlock[] {
-  const own = 'blocks' in message ? message : { ...message, blocks: undefined };
-  return blocksOf(own, form.boundTo).flatMap(readable);
-}
-
-/** DIALECT-6 */
-function readable(block: AnswerBlock): AnswerBlock[] {
-  if (block.opaque === undefined || isReadable(block.opaque)) return [block];
-  if (block.type === 'opaque') return [];
-  const { opaque: _, ...plain } = block;
-  return [plain];
 }
 
 const PER_MESSAGE = 10;
@@ -192,24 +164,4 @@ function opaqueTokens(fields: object, known: ReadonlySet<string>): number {
 
 export function toolTokens(tool: WireTool): number {
   return PER_CALL + estimateTokens(JSON.stringify(tool));
-}
-
-/** Some providers want a letter or `_` first (DIALECT-4). */
-export function wireName(name: string): string {
-  const plain = name.replaceAll(/[^\w-]/g, '_');
-  return (/^[a-z_]/i.test(plain) ? plain : `_${plain}`).slice(0, 64);
-}
-
-/** As the model wrote them, if every reader accepts that; else the result that follows says what was wrong (DIALECT-4). */
-export function wireArguments(given: string): string {
-  const text = wellFormed(given);
-  if (!readArguments(text).ok) return JSON.stringify({ unreadable: text });
-  return text.trim() === '' ? '{}' : text.replaceAll(ESCAPE, wholeEscape);
-}
-
-/** A whole pair, half a pair, or any other escape of a JSON text. */
-const ESCAPE = /\\(?:ud[89ab]..\\ud[c-f]..|u(d[89a-f]..)|.)/gi;
-
-function wholeEscape(given: string, half: string | undefined): string {
-  return half === undefined ? given : '\\ufffd';
 }

@@ -4,6 +4,7 @@
  * dialects.ts   the encoders of all dialects: from a view to the body of a request
  * protocols.ts  how each dialect is reached, and its decoder; reader.ts: the body of an answer: events or one document;
  *               faults.ts: errors of the provider and the network as codes
+ * sent.ts       what the encoders share: own blocks, names and arguments of calls, as every provider accepts them
  * chat/      chat completions: encode.ts, decode.ts (tool-calls.ts: its calls; opaque-fields.ts: what only its model understands)
  * anthropic/ Messages of Anthropic; responses/: Responses of OpenAI; each with encode.ts and decode.ts
  * http/      one attempt at a model behind HTTP, in any dialect; imported directly

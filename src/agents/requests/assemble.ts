@@ -1,11 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
-import type { View, ViewPart } from '../../conversation/index.ts';
+import type { View, ViewMessage, ViewPart } from '../../conversation/index.ts';
 import { isRecord, type Refusal } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import {
   type CachePoints,
   type Dialect,
-  type FormInput,
   messageTokens,
   toolTokens,
   type WireForm,
@@ -60,7 +59,7 @@ export interface RequestParts {
   readonly turnId: string;
   readonly prefix: string;
   /** Mode run only: between prefix and history. */
-  readonly runContext: readonly WireMessage[];
+  readonly runContext: readonly ViewMessage[];
   readonly view: View;
   readonly tools: readonly WireTool[];
   readonly profile: ModelProfile;
@@ -131,7 +130,7 @@ export class RequestAssembler {
   }
 
   #begin(beginning: Beginning, parts: RequestParts, tools: readonly WireTool[]): void {
-    const { profile, prefix } = parts;
+    const { profile, prefix, runContext } = parts;
     this.#begun = beginning;
     this.#version = parts.view.historyVersion;
     this.#history = parts.view.history;
@@ -144,24 +143,28 @@ export class RequestAssembler {
       ...sessionAs('field', parts),
       ...(tools.length > 0 ? profile.toolFields : {}),
     };
-    const { text, state } = this.#dialect.begin({ fields, tools, prefix }, profile.form);
-    this.#state = state;
-    this.#body = new RequestBody(text);
+    const begun = this.#dialect.begin({ fields, tools, prefix }, profile.form);
+    this.#state = begun.state;
+    this.#body = new RequestBody(begun.text);
     this.#tokens = sum(tools.map(toolTokens));
-    this.#take(opening(parts), profile.form);
+    for (const part of begun.parts) this.#close(part);
+    const context = runContext.map((message): ViewPart => ({ kind: 'run-context', entries: [], message }));
+    this.#take(context, profile.form);
   }
 
-  #take(inputs: readonly FormInput[], form: WireForm): void {
-    this.#state = this.#fold(inputs, form, (part) => {
-      this.#body.add(part);
-      this.#closed.push({ ...part, text: '' });
-      this.#messages.push(part.message);
-      this.#tokens += part.tokens;
-    });
+  #take(inputs: readonly ViewPart[], form: WireForm): void {
+    this.#state = this.#fold(inputs, form, (part) => this.#close(part));
+  }
+
+  #close(part: WirePart): void {
+    this.#body.add(part);
+    this.#closed.push({ ...part, text: '' });
+    this.#messages.push(part.message);
+    this.#tokens += part.tokens;
   }
 
   /** Continues the history, without changing it. Part by part: the texts of a long history are not kept. */
-  #fold(inputs: readonly FormInput[], form: WireForm, give: (part: WirePart) => void): unknown {
+  #fold(inputs: readonly ViewPart[], form: WireForm, give: (part: WirePart) => void): unknown {
     let state = this.#state;
     for (const input of inputs) {
       const step = this.#dialect.take(state, input, form);
@@ -210,13 +213,6 @@ function isSame(one: Beginning, other: Beginning | null): boolean {
 
 function sessionAs(kind: 'header' | 'field', { profile, sessionId }: RequestParts): Record<string, string> {
   return sessionId !== null && profile.session?.kind === kind ? { [profile.session.name]: sessionId } : {};
-}
-
-function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
-  return [
-    { kind: 'prefix', entries: [], message: { role: 'system', content: prefix } },
-    ...runContext.map((message): FormInput => ({ kind: 'run-context', entries: [], message })),
-  ];
 }
 
 function fixedPart(

@@ -7,9 +7,9 @@ import {
   nodeOf,
   type Roster,
   type Run,
+  type ViewMessage,
   type Workflows,
 } from '../../conversation/index.ts';
-import type { WireMessage } from '../model-port.ts';
 
 /**
  * The prefix of every request: one system message, never stored. What changes often comes last, so that provider
@@ -73,7 +73,7 @@ function otherAgents(card: AgentCard, roster: Roster): string {
 const NOT_FROM_A_PERSON = '(from Parley; not something a person said)';
 
 /** Mode run, for the agent of the current node: the messages between prefix and history. Never stored. */
-export function runContext(run: Run, workflows: Workflows): readonly WireMessage[] {
+export function runContext(run: Run, workflows: Workflows): readonly ViewMessage[] {
   const node = nodeOf(workflows, run.workflowId, run.node);
   if (!node) return [];
   const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);

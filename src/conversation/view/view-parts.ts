@@ -43,15 +43,7 @@ export interface ViewMessage {
   readonly tool_call_id?: string;
 }
 
-export type PartKind =
-  | 'prefix'
-  | 'run-context'
-  | 'summary'
-  | 'history'
-  | 'away-block'
-  | 'marker'
-  | 'trigger'
-  | 'turn';
+export type PartKind = 'run-context' | 'summary' | 'history' | 'away-block' | 'marker' | 'trigger' | 'turn';
 
 /** A message, the entries it comes from, and its part of the request. */
 export interface ViewPart {

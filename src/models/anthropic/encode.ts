@@ -1,19 +1,21 @@
 import {
   type CachePoints,
   type Dialect,
-  type FormInput,
   messageTokens,
   type Opening,
-  ownBlocks,
   type RequestSettings,
   type WireForm,
   type WirePart,
-  wireArguments,
-  wireName,
 } from '../../agents/dialect-port.ts';
 import type { WireMessage, WireTool } from '../../agents/model-port.ts';
-import { type AnswerBlock, estimateTokens } from '../../conversation/index.ts';
+import {
+  type AnswerBlock,
+  estimateTokens,
+  type ViewMessage,
+  type ViewPart,
+} from '../../conversation/index.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
+import { ownBlocks, wireArguments, wireName } from '../sent.ts';
 
 /**
  * Encodes messages of the view for Anthropic's Messages API.
@@ -47,11 +49,11 @@ export const anthropic: Dialect<MessagesState> = {
     };
     return {
       text: `${JSON.stringify(body).slice(0, -1)},"messages":[`,
+      parts: [prefixPart(prefix)],
       state: { role: null, loop: null, thinking },
     };
   },
   take(state, input, form) {
-    if (input.kind === 'prefix') return { parts: [prefixPart(input)], state };
     const said = input.message.role === 'assistant' ? answerOf(input, form) : wordsOf(input);
     if (said.blocks.length === 0) return { parts: [], state };
     const { role } = said;
@@ -140,15 +142,15 @@ function partOf(
   };
 }
 
-function prefixPart({ kind, entries, message: { content } }: FormInput): WirePart {
-  const message: WireMessage = { role: 'system', content: wellFormed(content ?? '') };
-  return { kind, entries, message, text: '', tokens: messageTokens(message) };
+function prefixPart(prefix: string): WirePart {
+  const message: WireMessage = { role: 'system', content: wellFormed(prefix) };
+  return { kind: 'prefix', entries: [], message, text: '', tokens: messageTokens(message) };
 }
 
 const BLANK = '(blank)';
 
 /** What the agent is shown: of people, other agents and the system, and results of its calls. */
-function wordsOf({ kind, entries, message: { role, content, tool_call_id: id } }: FormInput): Said {
+function wordsOf({ kind, entries, message: { role, content, tool_call_id: id } }: ViewPart): Said {
   const text = wellFormed(content ?? '');
   const common = { kind, entries, role: 'user', opaqueTokens: 0 } as const;
   if (role === 'tool' && id !== undefined) {
@@ -172,7 +174,7 @@ function wordsFrom(common: Omit<Said, 'message' | 'blocks'>, text: string): Said
 const OPENING = wordsFrom({ kind: 'bridge', entries: [], role: 'user', opaqueTokens: 0 }, 'Begin.');
 
 /** No blocks: the answer is left out. */
-function answerOf({ kind, entries, message }: FormInput, form: WireForm): Said {
+function answerOf({ kind, entries, message }: ViewPart, form: WireForm): Said {
   const own = ownBlocks(message, form);
   const all = own.flatMap((block) => sentBlock(block, message));
   const blocks = all.slice(0, all.findLastIndex(({ type }) => type !== 'thinking') + 1); // MESSAGES-2
@@ -211,7 +213,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   ...['image', 'document', 'search_result', 'container_upload'],
 ]);
 
-function sentBlock(block: AnswerBlock, { tool_calls: calls }: FormInput['message']): SaidBlock[] {
+function sentBlock(block: AnswerBlock, { tool_calls: calls }: ViewMessage): SaidBlock[] {
   switch (block.type) {
     case 'text': {
       const { type } = block;

@@ -1,20 +1,18 @@
 import {
   CALL_FIELDS,
   type Dialect,
-  type FormInput,
   MESSAGE_FIELDS,
   messageTokens,
   type Opening,
-  ownBlocks,
   type RequestSettings,
   type Step,
   type WireForm,
   type WirePart,
-  wireArguments,
-  wireName,
 } from '../../agents/dialect-port.ts';
 import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
+import type { ViewMessage, ViewPart } from '../../conversation/index.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
+import { ownBlocks, wireArguments, wireName } from '../sent.ts';
 import { ANSWER_FIELDS } from './opaque-fields.ts';
 
 /**
@@ -37,10 +35,12 @@ type OpenPart = Pick<WirePart, 'kind' | 'entries' | 'message'>;
 
 export const chat: Dialect<ChatState> = {
   fields: fieldsOf,
-  begin({ fields, tools }: Opening) {
+  begin({ fields, tools, prefix }: Opening, form) {
     const start = JSON.stringify(tools.length > 0 ? { ...fields, tools } : fields).slice(0, -1);
     const text = `${start}${start === '{' ? '' : ','}"messages":[`;
-    return { text, state: { open: null, isFirst: true } };
+    const message: WireMessage = { role: form.instructionsAs, content: wellFormed(prefix) };
+    const open = prefix === '' ? null : { kind: 'prefix', entries: [], message };
+    return { text, parts: [], state: { open, isFirst: true } };
   },
   take({ open, isFirst }, input, form) {
     const step = takePart(open, input, form);
@@ -103,7 +103,7 @@ const NO_REASONING = ' ';
 /** The value that Gemini documents for calls that it did not make. */
 const FOREIGN_CALL = { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } };
 
-function takePart(open: OpenPart | null, input: FormInput, form: WireForm): FormStep {
+function takePart(open: OpenPart | null, input: ViewPart, form: WireForm): FormStep {
   if (form.emptyAnswers === 'left-out' && isEmptyAnswer(input.message)) return { closed: [], open };
   const part = wirePart(input, open, form);
   if (!open) return { closed: [], open: part };
@@ -119,11 +119,11 @@ function takePart(open: OpenPart | null, input: FormInput, form: WireForm): Form
 
 const MAY_FOLLOW_RESULT: ReadonlySet<string> = new Set(['assistant', 'tool']);
 
-function isEmptyAnswer({ role, content, tool_calls: calls }: FormInput['message']): boolean {
+function isEmptyAnswer({ role, content, tool_calls: calls }: ViewMessage): boolean {
   return role === 'assistant' && !calls?.length && (content ?? '').trim() === '';
 }
 
-function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null, form: WireForm): OpenPart {
+function wirePart({ kind, entries, message }: ViewPart, before: OpenPart | null, form: WireForm): OpenPart {
   const { role, content, tool_calls: calls, tool_call_id: id } = message;
   const reasoning = reasoningOf(message, before, form);
   const opaque = opaqueOf(message, form);
@@ -141,8 +141,8 @@ function wirePart({ kind, entries, message }: FormInput, before: OpenPart | null
 }
 
 /** The opaque fields of the message, and those of each call: most messages have none. */
-function opaqueOf(own: FormInput['message'], form: WireForm) {
-  if (!('blocks' in own) || own.blocks?.boundTo !== form.boundTo) return NOTHING_OPAQUE;
+function opaqueOf(own: ViewMessage, form: WireForm) {
+  if (!own.blocks || own.blocks.boundTo !== form.boundTo) return NOTHING_OPAQUE;
   const blocks = ownBlocks(own, form);
   const items = blocks.flatMap((block) => (block.type === 'opaque' ? [block.opaque] : []));
   const calls = blocks.flatMap((block) => (block.type === 'call' ? [block.opaque] : []));
@@ -153,13 +153,12 @@ function opaqueOf(own: FormInput['message'], form: WireForm) {
 const NOTHING_OPAQUE = { message: {} as OpaqueFields, calls: [] as (OpaqueFields | undefined)[] };
 
 function reasoningOf(
-  message: FormInput['message'],
+  { role, reasoning, tool_calls: calls }: ViewMessage,
   before: OpenPart | null,
   { sendReasoning }: WireForm,
 ): string | undefined {
-  if (sendReasoning === 'never' || message.role !== 'assistant') return undefined;
-  const reasoning = 'reasoning' in message ? message.reasoning : undefined;
-  if (message.tool_calls?.length) return reasoning || NO_REASONING;
+  if (sendReasoning === 'never' || role !== 'assistant') return undefined;
+  if (calls?.length) return reasoning || NO_REASONING;
   const sent = sendReasoning === 'always' || before?.message.role === 'tool';
   return sent ? reasoning || undefined : undefined;
 }

@@ -1,17 +1,19 @@
 import {
   type Dialect,
-  type FormInput,
   messageTokens,
   type Opening,
-  ownBlocks,
   type RequestSettings,
   type WireForm,
-  wireArguments,
-  wireName,
 } from '../../agents/dialect-port.ts';
 import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
-import { type AnswerBlock, estimateTokens } from '../../conversation/index.ts';
+import {
+  type AnswerBlock,
+  estimateTokens,
+  type ViewMessage,
+  type ViewPart,
+} from '../../conversation/index.ts';
 import { wellFormed } from '../../kernel/index.ts';
+import { ownBlocks, wireArguments, wireName } from '../sent.ts';
 
 /**
  * Encodes messages of the view as items of OpenAI's Responses API. The provider stores nothing: all that it needs is sent.
@@ -38,20 +40,22 @@ export const responses: Dialect<ResponsesState> = {
       ...(prefix === '' ? {} : { instructions: wellFormed(prefix) }),
       ...(tools.length === 0 ? {} : { tools: tools.map(({ function: tool }) => toolOf(tool)) }),
     });
-    return { text: `${start.slice(0, -1)},"input":[`, state: { isFirst: true } };
+    const message: WireMessage = { role: 'developer', content: wellFormed(prefix) };
+    const part = { kind: 'prefix', entries: [], message, text: '', tokens: messageTokens(message) };
+    return { text: `${start.slice(0, -1)},"input":[`, parts: [part], state: { isFirst: true } };
   },
   take({ isFirst }, input, form) {
     const { message, items, opaque } = itemsOf(input, form);
     const text = items.map((item) => JSON.stringify(item)).join(',');
-    if (text === '' && input.kind !== 'prefix') return { parts: [], state: { isFirst } };
+    if (text === '') return { parts: [], state: { isFirst } };
     const part = {
       kind: input.kind,
       entries: input.entries,
       message,
-      text: isFirst || text === '' ? text : `,${text}`,
+      text: isFirst ? text : `,${text}`,
       tokens: messageTokens(message) + opaque,
     };
-    return { parts: [part], state: { isFirst: isFirst && text === '' } };
+    return { parts: [part], state: { isFirst: false } };
   },
   end: () => ({ parts: [], text: ']}' }),
 };
@@ -88,7 +92,7 @@ interface Encoded {
   readonly opaque: number;
 }
 
-function itemsOf({ kind, message }: FormInput, form: WireForm): Encoded {
+function itemsOf({ message }: ViewPart, form: WireForm): Encoded {
   const { role, tool_call_id: id } = message;
   const content = message.content === null ? null : wellFormed(message.content);
   if (role === 'assistant') return ownItems(message, content, form);
@@ -99,11 +103,11 @@ function itemsOf({ kind, message }: FormInput, form: WireForm): Encoded {
   }
   const spoken = role === 'user' ? role : 'developer';
   const item = { type: 'message', role: spoken, content: [{ type: 'input_text', text }] };
-  return { message: { role: spoken, content }, items: kind === 'prefix' ? [] : [item], opaque: 0 };
+  return { message: { role: spoken, content }, items: [item], opaque: 0 };
 }
 
 /** An answer of the agent itself. An empty one has no item. */
-function ownItems(message: FormInput['message'], content: string | null, form: WireForm): Encoded {
+function ownItems(message: ViewMessage, content: string | null, form: WireForm): Encoded {
   const calls = (message.tool_calls ?? []).map(({ id, function: called }) => ({
     id,
     type: 'function' as const,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
   type Block,
-  type FormInput,
   PLAIN_FORM,
   RequestAssembler,
   type WireForm,
@@ -36,7 +35,7 @@ const user = (content: string): ViewMessage => ({ role: 'user', content });
 const said = (content: string, reasoning?: string): ViewMessage =>
   reasoning === undefined ? { role: 'assistant', content } : { role: 'assistant', content, reasoning };
 
-function wireParts(inputs: readonly FormInput[], form: WireForm) {
+function wireParts(inputs: readonly ViewPart[], form: WireForm) {
   const parts: WirePart[] = [];
   let { state } = chat.begin({ fields: {}, tools: [], prefix: '' }, form);
   for (const input of inputs) {
@@ -47,10 +46,8 @@ function wireParts(inputs: readonly FormInput[], form: WireForm) {
   return [...parts, ...chat.end(state).parts];
 }
 
-function wire(form: Partial<WireForm>, ...messages: (ViewMessage | WireMessage)[]): readonly WireMessage[] {
-  const inputs = messages.map(
-    (message, index): FormInput => ({ kind: 'history', entries: [index], message }),
-  );
+function wire(form: Partial<WireForm>, ...messages: ViewMessage[]): readonly WireMessage[] {
+  const inputs = messages.map((message, index): ViewPart => ({ kind: 'history', entries: [index], message }));
   return wireParts(inputs, { ...PLAIN_FORM, ...form }).map((part) => part.message);
 }
 
@@ -155,7 +152,7 @@ describe('messages that become one', () => {
   });
 
   it('merged messages report their sources and the reason', () => {
-    const inputs: FormInput[] = [
+    const inputs: ViewPart[] = [
       { kind: 'history', entries: [0], message: user('a') },
       { kind: 'history', entries: [2], message: user('b') },
       { kind: 'trigger', entries: [3], message: user('c') },

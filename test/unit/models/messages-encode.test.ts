@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  type FormInput,
   PLAIN_FORM,
   type RequestSettings,
   type WireForm,
   type WirePart,
   type WireTool,
 } from '../../../src/agents/index.ts';
-import type { ViewMessage } from '../../../src/conversation/index.ts';
+import type { ViewMessage, ViewPart } from '../../../src/conversation/index.ts';
 import { anthropic } from '../../../src/models/anthropic/encode.ts';
 import { messagesRefusals, signatureOf } from '../../support/messages-rules.ts';
 
@@ -39,7 +38,7 @@ const results = (index: number, count: number): ViewMessage[] =>
   Array.from({ length: count }, (_, at) => ({
     ...{ role: 'tool', content: 'seen', tool_call_id: `c${index}_${at}` },
   }));
-const of = (kind: FormInput['kind'], ...messages: ViewMessage[]): FormInput[] =>
+const of = (kind: ViewPart['kind'], ...messages: ViewMessage[]): ViewPart[] =>
   messages.map((message, at) => ({ kind, entries: [at], message }));
 
 interface Encoded {
@@ -50,7 +49,7 @@ interface Encoded {
 }
 
 function encode(
-  inputs: readonly FormInput[],
+  inputs: readonly ViewPart[],
   form = FORM,
   tools: readonly WireTool[] = [],
   prefix = 'Work.',
@@ -241,7 +240,7 @@ describe('reasoning', () => {
 });
 
 describe('cache points', () => {
-  const pointsIn = (history: readonly FormInput[], tail: readonly FormInput[], form = FORM) => {
+  const pointsIn = (history: readonly ViewPart[], tail: readonly ViewPart[], form = FORM) => {
     const { parts } = encode([...history, ...tail], form);
     const settled = parts.filter(({ kind }) => kind === 'history' || kind === 'summary').length;
     const points = anthropic.cachePoints?.(parts, settled, form);

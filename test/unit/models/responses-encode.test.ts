@@ -1,14 +1,13 @@
 import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
 import {
-  type FormInput,
   PLAIN_FORM,
   type RequestSettings,
   type WireForm,
   type WirePart,
   type WireTool,
 } from '../../../src/agents/index.ts';
-import type { Blocks, ViewMessage } from '../../../src/conversation/index.ts';
+import type { Blocks, ViewMessage, ViewPart } from '../../../src/conversation/index.ts';
 import { responses } from '../../../src/models/responses/encode.ts';
 import { refusalOf } from '../../support/responses-provider.ts';
 
@@ -72,18 +71,17 @@ function encode(
   tools = [TOOL],
   form = FORM,
 ) {
-  const inputs: FormInput[] = messages.map((message, at) => ({ kind: 'history', entries: [at], message }));
-  inputs.unshift({ kind: 'prefix', entries: [], message: { role: 'system', content: 'Work.' } });
+  const inputs: ViewPart[] = messages.map((message, at) => ({ kind: 'history', entries: [at], message }));
   const fields = responses.fields({ ...SETTINGS, ...settings });
-  const { text, state: begun } = responses.begin({ fields, tools, prefix: 'Work.' }, form);
-  const parts: WirePart[] = [];
-  let state = begun;
+  const begun = responses.begin({ fields, tools, prefix: 'Work.' }, form);
+  const parts: WirePart[] = [...begun.parts];
+  let { state } = begun;
   for (const input of inputs) {
     const step = responses.take(state, input, form);
     parts.push(...step.parts);
     state = step.state;
   }
-  const body = JSON.parse(text + parts.map((part) => part.text).join('') + responses.end(state).text);
+  const body = JSON.parse(begun.text + parts.map((part) => part.text).join('') + responses.end(state).text);
   return { parts, body };
 }
 
