@@ -1,4 +1,4 @@
-import { guard, type PlannedReduction, type Prepared, reductionEntry } from '../src/agents/index.ts';
+import { guard, type NextRequest, type PlannedReduction, reductionEntry } from '../src/agents/index.ts';
 import { median, report, rounded } from './support/report.ts';
 import { type ModelCall, TeamAtWork } from './support/team.ts';
 
@@ -47,7 +47,7 @@ class Watched {
     const prepared = requests.next(conversation, agent, turnId);
     const planned = performance.now();
     if (!prepared) return false;
-    const upTo = conversation.state.agents[agent]?.turn?.askedAt ?? conversation.entries.length;
+    const upTo = conversation.state.agents[agent]?.turn?.upTo ?? conversation.entries.length;
     if (prepared.reduction) {
       const reduction = extracted(prepared.reduction);
       this.reductionMs.push(performance.now() - started);
@@ -69,7 +69,7 @@ class Watched {
     return true;
   }
 
-  private check(agent: string, { request, tokens, fault }: Prepared): void {
+  private check(agent: string, { request, tokens, fault }: NextRequest): void {
     const { profile } = this.team.setups.get(agent)!;
     const found = fault ?? guard(request.messages, tokens, profile);
     if (found) throw new Error(found.message);

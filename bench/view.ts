@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ModelRequest, type Prepared, Requests } from '../src/agents/index.ts';
+import { type ModelRequest, type NextRequest, Requests } from '../src/agents/index.ts';
 import { assembleOnce } from '../src/agents/requests/requests.ts';
 import { Conversation, type Entry } from '../src/conversation/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
@@ -59,7 +59,7 @@ function turnOf(conversation: Conversation): string {
   return turn.turnId;
 }
 
-function sendable(prepared: Prepared | null): ModelRequest {
+function sendable(prepared: NextRequest | null): ModelRequest {
   if (!prepared || prepared.fault || prepared.reduction) throw new Error('no request that may be sent');
   return prepared.request;
 }
@@ -82,7 +82,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   const { rules, sources } = createRuntime(store).team;
   const setup = sources.agents.get(AGENT)!;
   const made = new Conversation(rules, exampleHistory((messages / 2) * ENTRIES_OF_A_TURN, rules, words));
-  const ask = (number: number) => made.decide({ type: 'post', post: examplePost(number, words) }, Date.now());
+  const ask = (number: number) => made.apply({ type: 'post', post: examplePost(number, words) }, Date.now());
   ask(10_000_000);
   await writeHistory(store, kind, made.entries);
 
@@ -111,7 +111,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   let posts = 20_000_000;
   const warm = async () => {
     answer(conversation, turnOf(conversation), words.answer(posts));
-    conversation.decide({ type: 'post', post: examplePost(++posts * 10, words) }, Date.now());
+    conversation.apply({ type: 'post', post: examplePost(++posts * 10, words) }, Date.now());
     return elapsed(() => sendable(requests.next(conversation, AGENT, turnOf(conversation))));
   };
   const measured = await interleave(
@@ -142,7 +142,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
 function answer(conversation: Conversation, turnId: string, content: string): void {
   const upTo = conversation.entries.length;
   const report = { agent: AGENT, turnId, duration: 900, requestHash: 'f'.repeat(64), upTo };
-  conversation.decide({ type: 'model-answered', answer: { content, toolCalls: [] }, ...report }, Date.now());
+  conversation.apply({ type: 'model-answered', answer: { content, toolCalls: [] }, ...report }, Date.now());
 }
 
 const directory = await mkdtemp(join(base, 'parley-bench-'));

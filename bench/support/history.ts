@@ -47,7 +47,7 @@ export const ENTRIES_OF_A_TURN = 4;
 function converse(conversation: Conversation, post: Post, content: string): void {
   const now = STARTED_AT + conversation.entries.length * 1_000;
   const ingressSequence = conversation.entries.length + 1;
-  for (const effect of conversation.decide({ type: 'post', post, ingressSequence }, now).effects) {
+  for (const effect of conversation.apply({ type: 'post', post, ingressSequence }, now).effects) {
     const { agent, turnId } = effect;
     const upTo = conversation.entries.length;
     const report = { agent, turnId, duration: 900, requestHash: 'f'.repeat(64), upTo };
@@ -57,6 +57,6 @@ function converse(conversation: Conversation, post: Post, content: string): void
       model: 'instant',
       usage: { inputTokens: 1, outputTokens: 1 },
     };
-    conversation.decide({ type: 'model-answered', answer, ...report }, now + 900);
+    conversation.apply({ type: 'model-answered', answer, ...report }, now + 900);
   }
 }

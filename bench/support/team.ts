@@ -61,9 +61,9 @@ export class TeamAtWork {
     this.requests = new Requests('team', () => sources);
   }
 
-  do(command: Parameters<Conversation['decide']>[0]): void {
+  do(command: Parameters<Conversation['apply']>[0]): void {
     this.now += 1_000;
-    const { effects, reply } = this.conversation.decide(command, this.now);
+    const { effects, reply } = this.conversation.apply(command, this.now);
     if (reply.kind === 'refused') throw new Error(reply.refusal.message);
     for (const effect of effects) {
       if (effect.type === 'run-tool') this.tools.push(effect);
@@ -106,7 +106,7 @@ export class TeamAtWork {
     if (turn?.turnId !== turnId) return; // it is over
     const toolCalls = this.deeds(agent, turn.modelCalls);
     const content = toolCalls.length > 0 && this.chance(0.5) ? null : this.say(100, 1_500);
-    const upTo = turn.askedAt ?? this.conversation.entries.length;
+    const upTo = turn.upTo ?? this.conversation.entries.length;
     const report = { agent, turnId, duration: 900, requestHash: 'f'.repeat(64), upTo };
     this.do({ type: 'model-answered', answer: { content, toolCalls }, ...report });
   }

@@ -65,8 +65,8 @@ export class Conversation {
     return this.#ids.has(keyOfPost(publisher, id));
   }
 
-  /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
-  decide(command: Command, now: number): Decision {
+  /** Decides on a command, and folds its entries. The caller appends `entries`, or truncates to the length before. */
+  apply(command: Command, now: number): Decision {
     const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.#rulesOf(
       this.#current,
     );

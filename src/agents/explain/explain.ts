@@ -267,8 +267,8 @@ function wasSent(
   answer: Entry | null,
   agent: string,
 ): boolean | 'unknown' {
-  const { askedAt = -1, resumedAt = -1, answeredUpTo = 0 } = agentState(state, agent).turn ?? {};
-  const at = Math.max(askedAt, resumedAt);
+  const { upTo = -1, resumedAt = -1, answeredUpTo = 0 } = agentState(state, agent).turn ?? {};
+  const at = Math.max(upTo, resumedAt);
   const asked = answer ?? (answeredUpTo <= at ? entries[at] : undefined);
   const isNamed = answer !== null || asked?.type === 'turn-started' || asked?.type === 'summary';
   const recorded = isNamed && asked && 'requestHash' in asked ? asked.requestHash : undefined;

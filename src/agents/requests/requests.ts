@@ -61,7 +61,7 @@ export function setupFor<Setup extends Choosing<Setup>>(
 }
 
 /** A request, and the reduction that must be made before it is sent; null: none. */
-export interface Prepared extends Assembled {
+export interface NextRequest extends Assembled {
   readonly reduction: PlannedReduction | null;
 }
 
@@ -95,7 +95,7 @@ export class Requests {
    The next request of an agent's running turn. The same log gives the same request (L6).
    `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise.
    */
-  next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
+  next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): NextRequest | null {
     const turn = log.state.agents[agent]?.turn;
     if (turn?.turnId !== turnId) return null;
     const sources = this.#sourcesOf(log, turn);
@@ -231,10 +231,10 @@ function requestOf(
 ) {
   const { slug } = setup.card;
   const { turn } = agentState(state, slug);
-  const setting = settingAt(state, turn?.askedAt ?? state.length);
+  const setting = settingAt(state, turn?.upTo ?? state.length);
   const tokenRatio = given ?? tokenRatioOf(state, slug);
   const call = {
-    conversation: originOf(entries, turn?.askedAt ?? entries.length - 1) ?? conversation,
+    conversation: originOf(entries, turn?.upTo ?? entries.length - 1) ?? conversation,
     ...{ first: entries[0], setting, tokenRatio },
     turnId: turn?.turnId ?? 'explain',
     session: (turn ?? agentState(state, slug)).session,

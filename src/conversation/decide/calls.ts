@@ -49,7 +49,7 @@ export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
     return;
   }
   const card = builder.roster.agents.get(turn.agent);
-  const setting = settingAt(builder.state, call.askedAt);
+  const setting = settingAt(builder.state, call.upTo);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   if (isConversationTool(call.name)) {
     if (available.includes(call.name)) beginConversationCall(builder, turn, call, call.name);
@@ -227,9 +227,9 @@ const dismiss: Handler<'dismiss'> = (builder, turn, call, given) => {
   addResult(builder, turn, call, { content: `${given.agent} is dismissed.` });
 };
 
-function makerOf(builder: DecisionBuilder, { agent: slug }: Turn, { askedAt }: OpenCall): Maker {
+function makerOf(builder: DecisionBuilder, { agent: slug }: Turn, { upTo }: OpenCall): Maker {
   const card = builder.roster.agents.get(slug);
-  const setting = settingAt(builder.state, askedAt);
+  const setting = settingAt(builder.state, upTo);
   return { slug, tools: card ? availableTools(card, setting, builder.context.workflows) : [] };
 }
 

@@ -34,7 +34,7 @@ import {
  */
 export function decide(state: ConversationState, command: Command, context: DecideContext): Decided {
   const builder = new DecisionBuilder(state, context);
-  return { decision: builder.decision(apply(builder, command)), state: builder.state };
+  return { decision: builder.decision(replyTo(builder, command)), state: builder.state };
 }
 
 export interface Decided {
@@ -43,7 +43,7 @@ export interface Decided {
   readonly state: ConversationState;
 }
 
-function apply(builder: DecisionBuilder, command: Command): Reply {
+function replyTo(builder: DecisionBuilder, command: Command): Reply {
   const refused = refusalOfPartialCopy(builder.state, command);
   if (refused) return { kind: 'refused', refusal: refused };
   switch (command.type) {

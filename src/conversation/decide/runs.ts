@@ -72,7 +72,7 @@ export function completeNode(
   const { run } = builder.state;
   const { workflows, limits } = builder.context;
   const node = run && nodeOf(workflows, run.workflowId, run.node);
-  const asked = settingAt(builder.state, call.askedAt).run; // may be another run or node than the current one
+  const asked = settingAt(builder.state, call.upTo).run; // may be another run or node than the current one
   const isTheirs = run?.agent === turn.agent && asked?.runId === run.runId && asked.node === run.node;
   if (!run || !node || !isTheirs) {
     return refuse(builder, turn, call, 'NO_NODE', 'no node of a run is yours now');

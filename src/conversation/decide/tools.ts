@@ -32,22 +32,22 @@ export function requestTool(builder: DecisionBuilder, turn: Turn, call: OpenCall
 /** The risk of each call of an answer before it is appended, by position; null: the call runs no tool (TOOLS-2). */
 export function risksOf(
   builder: DecisionBuilder,
-  { agent, askedAt }: Turn,
+  { agent, upTo }: Turn,
   calls: readonly ToolCall[],
 ): (Risk | null)[] | undefined {
   const risks = calls.map(({ function: { name, arguments: text } }) => {
     if (isConversationTool(name)) return null;
-    const judgement = judge(builder, agent, { name, arguments: canonicalArguments(text), askedAt });
+    const judgement = judge(builder, agent, { name, arguments: canonicalArguments(text), upTo });
     return judgement.kind === 'refuse' ? null : judgement.risk;
   });
   return risks.some((risk) => risk !== null) ? risks : undefined;
 }
 
-type Judged = Pick<OpenCall, 'name' | 'arguments' | 'askedAt'>;
+type Judged = Pick<OpenCall, 'name' | 'arguments' | 'upTo'>;
 
 function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
   const card = builder.roster.agents.get(agent);
-  const setting = settingAt(builder.state, call.askedAt);
+  const setting = settingAt(builder.state, call.upTo);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   const { name, arguments: text } = call;
   const judged = policyAgentOf(builder.roster, agent); // HIRING-4

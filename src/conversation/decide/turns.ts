@@ -89,8 +89,8 @@ function removedAgent(slug: string): Refusal {
 }
 
 /** The report on a call that was not made: it has no request. */
-function reportOn({ agent, turnId, askedAt }: Turn): CallReport {
-  return { agent, turnId, duration: 0, requestHash: '', upTo: askedAt };
+function reportOn({ agent, turnId, upTo }: Turn): CallReport {
+  return { agent, turnId, duration: 0, requestHash: '', upTo };
 }
 
 /** TURNS-6: a stopped agent starts no turn until it is resumed, so its askers get an error result now. */

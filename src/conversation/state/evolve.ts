@@ -230,7 +230,7 @@ function applySummary(next: Next, entry: EntryOf<'summary'>): void {
   changeAgent(next, entry.agent, (agent) => {
     agent.used = usedWith(agent.used, entry);
     changeTurn(agent, (turn) => {
-      turn.askedAt = entry.index;
+      turn.upTo = entry.index;
       turn.refusedRatio = entry.tokenRatio ?? turn.refusedRatio;
       turn.wasTooLong ||= entry.tokenRatio !== undefined;
     });
@@ -245,7 +245,7 @@ function applyAttemptFailed(next: Next, entry: EntryOf<'attempt-failed'>): void 
     agent.executionMs += entry.duration;
     changeTurn(agent, (turn) => {
       turn.workedMs += entry.duration;
-      turn.askedAt = entry.index;
+      turn.upTo = entry.index;
       turn.candidate = entry.next;
       if (entry.next.model === entry.model) return;
       turn.wasTooLong = false;
@@ -279,9 +279,9 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
       turn.arrived = [];
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;
-      turn.openCalls = requestedCalls(entry, turn.askedAt);
+      turn.openCalls = requestedCalls(entry, turn.upTo);
       if (isPaused(entry)) {
-        turn.askedAt = entry.index; // the next request continues this answer
+        turn.upTo = entry.index; // the next request continues this answer
         turn.answeredUpTo = entry.index;
       }
     });
@@ -292,7 +292,7 @@ function applyMessageDelivered(next: Next, entry: EntryOf<'message-delivered'>):
   changeAgent(next, entry.agent, (agent) => {
     agent.waiting = agent.waiting.without(entry.entries);
     changeTurn(agent, (turn) => {
-      turn.askedAt = entry.index;
+      turn.upTo = entry.index;
     });
   });
 }
@@ -372,12 +372,12 @@ function isProgress(entry: Entry): boolean {
 /** How entries change a tool call, from its request to its result. The call's address leads to the turn (L10). */
 
 /** The calls of an answer: all open, none started. */
-function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[] {
+function requestedCalls(answer: MessageEntry, upTo: number): OpenCall[] {
   return (answer.tool_calls ?? []).map((call, position) => ({
     place: { index: answer.index, position },
     name: call.function.name,
     arguments: canonicalArguments(call.function.arguments),
-    askedAt,
+    upTo,
     started: false,
     startedMs: 0,
     starts: 0,
@@ -436,7 +436,7 @@ function applyResult(next: Next, entry: MessageEntry): void {
     agent.executionMs += entry.duration ?? 0;
     agent.waiting = agent.waiting.without(answers);
     changeTurn(agent, (turn) => {
-      turn.askedAt = entry.index;
+      turn.upTo = entry.index;
       turn.arrived = [...turn.arrived, ...answers];
       const open = turn.openCalls.find(({ place }) => samePlace(place, call));
       // Concurrent calls take the time of the longest one.
@@ -530,7 +530,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     resumedAt: turn.resumedAt,
     workedMs: turn.workedMs,
     workingSince: turn.workingSince,
-    askedAt: turn.askedAt,
+    upTo: turn.upTo,
     openCalls: turn.openCalls,
     modelCalls: turn.modelCalls,
     answeredUpTo: turn.answeredUpTo,
@@ -558,7 +558,7 @@ function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
     resumedAt: entry.index,
     workedMs: 0,
     workingSince: entry.index,
-    askedAt: entry.index,
+    upTo: entry.index,
     openCalls: [],
     modelCalls: 0,
     answeredUpTo: 0,

@@ -37,8 +37,8 @@ export interface OpenCall {
   readonly name: string;
   /** In the form that is shown, judged, approved and run (HIDDEN-4). */
   readonly arguments: string;
-  /** Index at which its model call was requested: determines the setting of the call (`settingAt`). */
-  readonly askedAt: number;
+  /** Of the turn when its model call was requested: determines the setting of the call (`settingAt`). */
+  readonly upTo: number;
   /** A `tool-started` entry is durable (L9). */
   readonly started: boolean;
   /** The turn's `workedMs` when it was started. */
@@ -77,7 +77,7 @@ export interface Turn {
   /** Index at which it started or last resumed after a wait. */
   readonly workingSince: number;
   /** Index of the entry that requests its next model call: the log up to here determines that request. */
-  readonly askedAt: number;
+  readonly upTo: number;
   readonly openCalls: readonly OpenCall[];
   /** Answered model calls. */
   readonly modelCalls: number;

@@ -129,7 +129,7 @@ export class SharedPosts {
         return null;
       }
     }
-    return this.#decide(handed);
+    return this.#submit(handed);
   }
 
   /** The verb `post` of another daemon: it reads the stream and located the conversation here, or offers it. */
@@ -145,14 +145,14 @@ export class SharedPosts {
     if (!(await workers.willHold(conversation)) && (await router.locate(conversation)).kind === 'elsewhere')
       return { outcome: null };
     try {
-      return { outcome: await this.#decide({ conversation, publisher, position, command }) };
+      return { outcome: await this.#submit({ conversation, publisher, position, command }) };
     } catch (error) {
       const fault = error instanceof ParleyError ? error : new ParleyError('INTERNAL', messageOf(error));
       return { outcome: { kind: 'failed', refusal: refusal(fault.code, fault.message, fault.hint) } };
     }
   }
 
-  async #decide({ conversation, position, command }: HandedPost): Promise<Outcome> {
+  async #submit({ conversation, position, command }: HandedPost): Promise<Outcome> {
     const { workers } = this.#parts;
     try {
       const reply = await workers.submit(conversation, command, position);

@@ -68,7 +68,7 @@ export function runningActivity(
     const { turn } = agentState(state, agent);
     if (turn?.status !== 'running') return [];
     if (remote.isAbsent?.(turn.turnId))
-      return [{ agent, status: 'waiting', since: timeOf(entries, turn.askedAt), for: 'program', of: agent }];
+      return [{ agent, status: 'waiting', since: timeOf(entries, turn.upTo), for: 'program', of: agent }];
     const retry = retries.get(turn.turnId);
     const since = timeOf(entries, turn.startedAt);
     return [{ agent, status: 'running', since, ...(retry && { retry: retryOf(retry) }) }];

@@ -47,17 +47,17 @@ describe('a change of the team', () => {
     const turnId = world.calls[0]?.turnId;
     const later = under(world.entries, ['pm']);
     const command: Command = { type: 'change-team', changes: [REMOVED], by };
-    const { entries, effects } = later.decide(command, 0);
+    const { entries, effects } = later.apply(command, 0);
     expect(entries).toMatchObject([
       { type: 'team-changed' },
       { type: 'turn-ended', agent: 'dev', outcome: 'aborted' },
     ]);
     expect(effects).toMatchObject([{ type: 'abort-turn', agent: 'dev', turnId }]);
     expect(checkLaws(later.entries)).toEqual([]);
-    const again = later.decide({ ...command, changes: [] }, 0);
+    const again = later.apply({ ...command, changes: [] }, 0);
     expect([again.entries, again.effects]).toEqual([[], []]);
     const report = { type: 'model-aborted', agent: 'dev', turnId: turnId ?? '', partial: 'half' } as const;
-    const late = later.decide({ ...report, duration: 1, requestHash: 'h', upTo: 2 }, 0);
+    const late = later.apply({ ...report, duration: 1, requestHash: 'h', upTo: 2 }, 0);
     expect([late.reply.kind, late.entries]).toEqual(['stale', []]);
   });
 
@@ -66,7 +66,7 @@ describe('a change of the team', () => {
     team.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
     expect(team.conversation.state.agents.pm?.turn?.status).toBe('waiting');
     const later = under(team.entries, ['pm', 'qa']);
-    const { entries, effects } = later.decide({ type: 'change-team', changes: [REMOVED], by }, 0);
+    const { entries, effects } = later.apply({ type: 'change-team', changes: [REMOVED], by }, 0);
     expect(typed(entries, 'delegation-answered')).toMatchObject([{ from: 'dev', to: 'pm', late: false }]);
     expect(effects).toEqual(
       expect.arrayContaining([expect.objectContaining({ type: 'call-model', agent: 'pm' })]),
@@ -84,7 +84,7 @@ describe('a change of the team', () => {
       world.post('@dev two', { delivery: 'queue' });
       world.post('@dev three', { delivery: 'queue' });
       const later = under(world.entries, ['pm']);
-      const { entries } = later.decide(command, 0);
+      const { entries } = later.apply(command, 0);
       expect(typed(entries, 'turn-ended').map(({ agent, outcome }) => [agent, outcome])).toEqual([
         ['dev', 'aborted'],
         ['dev', 'failed'],
@@ -103,10 +103,10 @@ describe('a change of the team', () => {
     const later = under(world.entries, ['pm', 'dev']);
     for (let n = 0; n < 20_000; n++) {
       const post = { id: `p${n}`, author: { id: 'alice', name: 'Alice' }, content: '@dev more' };
-      later.decide({ type: 'post', post: { ...post, delivery: 'queue' } }, 0);
+      later.apply({ type: 'post', post: { ...post, delivery: 'queue' } }, 0);
     }
     const reloaded = under(later.entries, ['pm']);
-    expect(reloaded.decide({ type: 'change-team', changes: [REMOVED], by }, 0).entries).toHaveLength(5);
+    expect(reloaded.apply({ type: 'change-team', changes: [REMOVED], by }, 0).entries).toHaveLength(5);
     expect(hasOutstandingWork(reloaded.state)).toBe(false);
   });
 });

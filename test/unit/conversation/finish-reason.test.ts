@@ -189,7 +189,7 @@ describe('a paused answer', () => {
     const { agent, turnId } = world.callOf('pm');
     const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
     const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
-    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.askedAt ?? -1 };
+    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.upTo ?? -1 };
     const first = world.do({ type: 'model-answered', ...report, answer });
     expect(first.effects).toMatchObject([{ type: 'call-model' }]);
     expect(world.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);

@@ -32,11 +32,11 @@ function forked(
 ) {
   const made = new Conversation(rules);
   for (let from = 0; from <= at; from += size)
-    made.decide(
+    made.apply(
       { type: 'copy', entries: entries.slice(from, Math.min(at + 1, from + size)), from: 'origin' },
       0,
     );
-  return { made, decision: made.decide({ type: 'fork', from: 'origin', at, by }, 0) };
+  return { made, decision: made.apply({ type: 'fork', from: 'origin', at, by }, 0) };
 }
 
 function answeredWorld(): World {
@@ -70,11 +70,11 @@ describe('a fork', () => {
   it('a fork has no outstanding work and refuses posts until it is complete', () => {
     const world = answeredWorld();
     const made = new Conversation(world.rules);
-    made.decide({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
-    expect(made.decide({ type: 'recover' }, 0)).toMatchObject({ entries: [], effects: [] });
+    made.apply({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    expect(made.apply({ type: 'recover' }, 0)).toMatchObject({ entries: [], effects: [] });
     const post = { id: 'x', content: 'x', author: { id: 'bob', name: 'Bob' }, delivery: 'steer' } as const;
     const refused = { kind: 'refused', refusal: { code: 'CONVERSATION_CONFLICT' } };
-    expect(made.decide({ type: 'post', post }, 0).reply).toMatchObject(refused);
+    expect(made.apply({ type: 'post', post }, 0).reply).toMatchObject(refused);
   });
 
   it('a copied claim makes no daemon the owner of a fork: a daemon claims it between the copy and its completion', () => {
@@ -82,10 +82,10 @@ describe('a fork', () => {
     world.do({ type: 'claim', daemon: 'a', ingress: 'stream' });
     world.post('Hello');
     const made = new Conversation(world.rules);
-    made.decide({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    made.apply({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
     expect(made.state.claim).toBeNull();
-    made.decide({ type: 'claim', daemon: 'b', ingress: 'stream' }, 0);
-    made.decide({ type: 'fork', from: 'origin', at: world.entries.length - 1, by }, 0);
+    made.apply({ type: 'claim', daemon: 'b', ingress: 'stream' }, 0);
+    made.apply({ type: 'fork', from: 'origin', at: world.entries.length - 1, by }, 0);
     expect(made.state.claim).toMatchObject({ daemon: 'b', epoch: 1 });
     expect(made.state.isPartialCopy).toBe(false);
     expect(checkLaws(made.entries)).toEqual([]);
@@ -95,9 +95,9 @@ describe('a fork', () => {
     const world = answeredWorld();
     const { made } = forked(world.entries, { at: 0, rules: world.rules });
     const { length } = made.entries;
-    const again = (at: number) => made.decide({ type: 'fork', from: 'origin', at, by }, 0).reply;
+    const again = (at: number) => made.apply({ type: 'fork', from: 'origin', at, by }, 0).reply;
     const copyAgain = () =>
-      made.decide({ type: 'copy', entries: world.entries.slice(0, 1), from: 'origin' }, 0);
+      made.apply({ type: 'copy', entries: world.entries.slice(0, 1), from: 'origin' }, 0);
     expect([copyAgain().reply, again(0)]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
     expect(again(1)).toMatchObject({ kind: 'refused' });
     expect(made.entries).toHaveLength(length);
@@ -111,7 +111,7 @@ describe('a fork', () => {
   it('the rest of a copy is refused when the fork was deleted meanwhile', () => {
     const world = answeredWorld();
     const made = new Conversation(world.rules);
-    const rest = made.decide({ type: 'copy', entries: world.entries.slice(1), from: 'origin' }, 0);
+    const rest = made.apply({ type: 'copy', entries: world.entries.slice(1), from: 'origin' }, 0);
     expect(rest).toMatchObject({ entries: [], reply: { kind: 'refused' } });
   });
 
@@ -163,7 +163,7 @@ describe('an import', () => {
     let ids = 0;
     const into = { conversation: 'new', file: 'a.jsonl', now: 0, newId: () => `end-${ids++}` };
     const made = new Conversation(rules, importedLog(entries, into), 'new');
-    return { made, recovered: made.decide({ type: 'recover' }, 0) };
+    return { made, recovered: made.apply({ type: 'recover' }, 0) };
   }
 
   function expectInert({ made, recovered }: ReturnType<typeof imported>): void {
@@ -217,10 +217,10 @@ describe('an import', () => {
       expect(one.made.entries.slice(0, team.entries.length)).toEqual(
         team.entries.map((entry) => ({ ...entry, copiedFrom: 'new' })),
       );
-      const resumed = one.made.decide({ type: 'resume', agent: null, by }, 0);
+      const resumed = one.made.apply({ type: 'resume', agent: null, by }, 0);
       expect(resumed.effects).toEqual([]);
       const post = { id: 'real', content: 'hi', author: { id: 'ann', name: 'Ann' }, to: ['pm'] };
-      const posted = one.made.decide({ type: 'post', post: { ...post, delivery: 'steer' } }, 0);
+      const posted = one.made.apply({ type: 'post', post: { ...post, delivery: 'steer' } }, 0);
       expect(posted.effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
     },
   );

@@ -91,7 +91,7 @@ describe('L4: an id is appended once', () => {
       author: { id: 'alice', name: 'Alice' },
       delivery: 'steer',
     } as const;
-    expect(conversation.decide({ type: 'post', post }, 0).reply).toMatchObject({ duplicate: true, index: 0 });
+    expect(conversation.apply({ type: 'post', post }, 0).reply).toMatchObject({ duplicate: true, index: 0 });
   });
 
   it('an id whose append failed is free again', () => {

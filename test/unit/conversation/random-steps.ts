@@ -156,7 +156,7 @@ function abortOne(world: World, pick: number, partial: boolean): void {
 function loseOne(world: World, by: string): void {
   const before = world.entries.length;
   const state = JSON.stringify(world.conversation.state);
-  world.conversation.decide(
+  world.conversation.apply(
     {
       type: 'post',
       post: { id: `lost-${world.words++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },

@@ -173,7 +173,7 @@ export function foldCell(make: MakeEntry, given: Sample, stateOf: StateOf): stri
 export function decideCell(make: MakeCommand, given: Sample, stateOf: StateOf): string {
   const { conversation } = given.team;
   const command = make(given, turnIdOf(given));
-  const { entries, effects, reply } = conversation.decide(command, 1_700_000_000_000);
+  const { entries, effects, reply } = conversation.apply(command, 1_700_000_000_000);
   if (reply.kind === 'refused') return `refused ${reply.refusal.code}`;
   if (entries.length === 0) return reply.kind === 'stale' ? 'stale' : 'nothing';
   const after = stateOf(conversation.state, given);

@@ -167,7 +167,7 @@ export class World {
   }
 
   do(command: Command): Decision {
-    const decision = this.conversation.decide(command, this.now++);
+    const decision = this.conversation.apply(command, this.now++);
     if (decision.entries.length > 0) this.boundaries.push(this.entries.length);
     if (command.type.startsWith('model-') && 'turnId' in command && decision.reply.kind === 'done')
       this.calls = this.calls.filter((call) => call.turnId !== command.turnId);

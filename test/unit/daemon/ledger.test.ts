@@ -23,7 +23,7 @@ describe('the ledger of a conversation', () => {
       isMarked,
       await store.open('demo'),
     );
-    const decide = (id: string) => ledger.conversation.decide(postCommand(id, 'hello'), 0).entries;
+    const decide = (id: string) => ledger.conversation.apply(postCommand(id, 'hello'), 0).entries;
     return { ledger, steps, decide };
   }
 
@@ -45,7 +45,7 @@ describe('the ledger of a conversation', () => {
     const { ledger, decide } = await openLedger();
     const entries = decide('m1');
     await ledger.append(0, entries);
-    ledger.conversation.decide(postCommand('m2', 'later'), 60_000);
+    ledger.conversation.apply(postCommand('m2', 'later'), 60_000);
     await ledger.saveProjections();
     const [row] = await world.runtime.store.rows();
     expect(row).toMatchObject({ length: 2, activeAt: entries[1]?.createdAt });

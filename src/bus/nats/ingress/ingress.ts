@@ -150,8 +150,8 @@ export class Ingress {
     this.#sources.capacityGuard.noteRead();
     const delivery = deliveryOf(cursor.life, senderOf(this.#sources.subjects, message), message);
     const fate = fateOf(cursor, delivery);
-    const isDecidedAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
-    if (fate.kind === 'new' || isDecidedAgain) this.#decide(cursor, message, delivery);
+    const isReadAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
+    if (fate.kind === 'new' || isReadAgain) this.#offer(cursor, message, delivery);
     else this.#settled(cursor, [sequence]);
   }
 
@@ -175,8 +175,8 @@ export class Ingress {
     return true;
   }
 
-  /** Refuses the delivery or offers it to the queue, without its message if the body was not read (INGRESS-7). */
-  #decide(cursor: Cursor, message: StreamMessage, delivery: Delivery): void {
+  /** Offers it to the queue without its message if the body was not read (INGRESS-7). */
+  #offer(cursor: Cursor, message: StreamMessage, delivery: Delivery): void {
     const queued = this.#queuedOf(message);
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;

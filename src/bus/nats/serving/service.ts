@@ -104,8 +104,8 @@ function addEndpoints(
           return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY);
         const received = { endpoint, publisher, conversation, message };
         const isCrowded = endpoint === 'answer' && changed(answering, publisher, 1) > MOST_ANSWERS;
-        const decider = isCrowded ? refuseCrowd : handler;
-        const work: Promise<void> = answer(options, decider, received).finally(() => {
+        const chosen = isCrowded ? refuseCrowd : handler;
+        const work: Promise<void> = answer(options, chosen, received).finally(() => {
           running.delete(work);
           if (endpoint === 'answer') changed(answering, publisher, -1);
         });
@@ -150,7 +150,7 @@ interface Received {
 async function answer(options: ServiceOptions, handler: ApiHandler, received: Received): Promise<void> {
   const { endpoint, message } = received;
   try {
-    respond(options, message, await decide(handler, received));
+    respond(options, message, await handle(handler, received));
   } catch (error) {
     logFault(options.log, error, { endpoint }, 'a request failed');
     try {
@@ -161,7 +161,7 @@ async function answer(options: ServiceOptions, handler: ApiHandler, received: Re
   }
 }
 
-async function decide(handler: ApiHandler, received: Received): Promise<ApiAnswer> {
+async function handle(handler: ApiHandler, received: Received): Promise<ApiAnswer> {
   const { endpoint, publisher, conversation, message } = received;
   if (publisher !== null && !NAME_PATTERN.test(publisher)) {
     const hint = 'use 1 to 128 letters, digits, _ or -';
@@ -192,8 +192,8 @@ function boundTo(conversation: string, body: unknown): unknown {
   return named === undefined || named === conversation ? { ...body, conversation } : null;
 }
 
-function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {
-  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM);
+function respond(options: ServiceOptions, message: ServiceMsg, answered: ApiAnswer): void {
+  const { body, error } = encodeAnswer(answered, options.maxPayload() - HEADER_ROOM);
   if (error) message.respondError(error.status, error.description, body, { headers: headers() });
   else message.respond(body);
 }

@@ -18,7 +18,7 @@ import type { Ledger } from './ledger.ts';
 import {
   type CallContext,
   type PrepareContext,
-  type PreparedRequest,
+  type PreparedCall,
   prepareCalls,
   TurnTimes,
 } from './prepare.ts';
@@ -106,11 +106,11 @@ export class Decider {
       reach: daemon.reach,
     });
     if (command === null) return null;
-    return ledger.conversation.decide(command, daemon.now());
+    return ledger.conversation.apply(command, daemon.now());
   }
 
-  /** `before`: the length of the log before `taking`, which is undone if nothing else needs it. */
-  decide(items: readonly Item[], taking: Decision | null, before: number): Decided[] {
+  /** The commands of one append. `before`: the length of the log before `taking`, which is undone if nothing else needs it. */
+  decideBatch(items: readonly Item[], taking: Decision | null, before: number): Decided[] {
     const decided = this.#decideEach(items);
     const isAsked = items.some(({ command }) => command.type === 'claim');
     if (taking && (isAsked || decided.some(({ decision }) => decision.entries.length > 0)))
@@ -128,7 +128,7 @@ export class Decider {
       try {
         if (item.command.type === 'claim') return [{ item, decision: EMPTY_DECISION }]; // decided by `takeOver`
         if (isPost(item)) daemon.reach('before-decision', id);
-        return [{ item, decision: conversation.decide(item.command, daemon.now()) }];
+        return [{ item, decision: conversation.apply(item.command, daemon.now()) }];
       } catch (error) {
         this.undo(length); // it may be applied in part
         item.reject(decisionFailure(error));
@@ -138,7 +138,7 @@ export class Decider {
   }
 
   /** Names the definition of each new turn, and builds the requests of the decided model calls. */
-  prepare(entries: readonly Entry[], effects: readonly Effect[]): Map<Effect, PreparedRequest> {
+  prepare(entries: readonly Entry[], effects: readonly Effect[]): Map<Effect, PreparedCall> {
     const { daemon, ledger, reserved } = this.#parts;
     const { conversation } = ledger;
     try {

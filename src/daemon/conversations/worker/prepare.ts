@@ -4,9 +4,9 @@ import {
   candidatesFor,
   helping,
   type ModelRequest,
+  type NextRequest,
   overBudget,
   type PlannedReduction,
-  type Prepared,
   type Requests,
   type Reservation,
   reservationFor,
@@ -26,7 +26,9 @@ import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
 /** Prepares a model call: a request, a reduction that must come first, or the reason why there is none. */
 
-export type PreparedCall =
+export type PreparedCall = Plan & { readonly assembled: Assembled };
+
+type Plan =
   | ReadyCall
   /** The view is too large: it is reduced first, then the call is requested again. */
   | ReducingCall
@@ -81,11 +83,6 @@ export interface ReservedCall extends Reservation {
   readonly agent: string;
 }
 
-export interface PreparedRequest {
-  readonly assembled: Assembled;
-  readonly call: PreparedCall;
-}
-
 export type CallEffect = Extract<Effect, { type: 'call-model' }>;
 
 /** What a model call needs of the daemon. */
@@ -107,25 +104,22 @@ export interface PrepareContext {
 }
 
 /** Runs before the append, so that the entry of a turn's start can contain the hash of its request. */
-export function prepareCalls(
-  effects: readonly Effect[],
-  context: PrepareContext,
-): Map<Effect, PreparedRequest> {
-  const prepared = new Map<Effect, PreparedRequest>();
+export function prepareCalls(effects: readonly Effect[], context: PrepareContext): Map<Effect, PreparedCall> {
+  const prepared = new Map<Effect, PreparedCall>();
   for (const effect of effects) {
     const found = effect.type === 'call-model' && prepareCall(effect, context);
     if (!found) continue;
     prepared.set(effect, found);
     const asking = context.conversation.entries[effect.key];
     const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
-    const { kind } = found.call;
+    const { kind } = found;
     if (isNamed && kind !== 'reduce' && kind !== 'skipped') asking.requestHash = found.assembled.request.hash;
   }
   return prepared;
 }
 
 /** Null: a later command of the same batch ended the turn. */
-function prepareCall(effect: CallEffect, context: PrepareContext): PreparedRequest | null {
+function prepareCall(effect: CallEffect, context: PrepareContext): PreparedCall | null {
   const { conversation, requests, daemon } = context;
   const assembled = requests.next(conversation, effect.agent, effect.turnId);
   const turn = conversation.state.agents[effect.agent]?.turn;
@@ -133,10 +127,8 @@ function prepareCall(effect: CallEffect, context: PrepareContext): PreparedReque
   if (!assembled || !turn || !own) return null;
   const candidates = candidatesFor(own, turn);
   const setup = setupFor(own, turn);
-  const preparing = { effect, setup, upTo: turn.askedAt, context, ...candidates };
-  const attempt = skipped(preparing, assembled, turn);
-  if (attempt) return { assembled, call: { kind: 'skipped', attempt, upTo: turn.askedAt } };
-  return { assembled, call: callFor(preparing, assembled) };
+  const preparing = { effect, setup, upTo: turn.upTo, context, ...candidates };
+  return { assembled, ...planOf(preparing, assembled, turn) };
 }
 
 /** One call that is being prepared. */
@@ -152,7 +144,7 @@ interface Preparing {
 /** Why the candidate is not called although another is left; null: it is called. */
 function skipped(
   { asked, others, context }: Preparing,
-  { fault, reduction }: Prepared,
+  { fault, reduction }: NextRequest,
   { candidate }: Turn,
 ): FailedAttempt | null {
   const { health } = context.daemon;
@@ -178,8 +170,10 @@ export function attemptOf(
   return { candidate: { model, key }, next: { model: next.model, key: next.key }, code, message };
 }
 
-function callFor(preparing: Preparing, prepared: Prepared): PreparedCall {
+function planOf(preparing: Preparing, prepared: NextRequest, turn: Turn): Plan {
   const { effect, setup, upTo, context } = preparing;
+  const attempt = skipped(preparing, prepared, turn);
+  if (attempt) return { kind: 'skipped', attempt, upTo };
   if (prepared.reduction) return reducing(preparing, prepared.reduction);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
   const { maxOutputTokens, price } = setup.profile;
@@ -232,13 +226,13 @@ function reducing(
 
 function ready(
   preparing: Preparing,
-  { request, estimatedTokens }: Prepared,
+  { request, estimatedTokens }: NextRequest,
   reservation: Reservation,
 ): ReadyCall {
   const { effect, setup, asked, others, upTo, context } = preparing;
   const { state, entries } = context.conversation;
   const turn = state.agents[effect.agent]?.turn;
-  const asking = turn && entries[turn.askedAt];
+  const asking = turn && entries[turn.upTo];
   const { contextTokens, maxOutputTokens } = setup.profile;
   return {
     kind: 'ready',

@@ -22,7 +22,7 @@ import { ApprovalExpiry } from './approval-expiry.ts';
 import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
 import { Ledger, type LedgerContext } from './ledger.ts';
-import type { PreparedRequest } from './prepare.ts';
+import type { PreparedCall } from './prepare.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
@@ -265,7 +265,7 @@ export class ConversationWorker {
       for (const item of items) item.reject(error);
       return error;
     }
-    const decided = this.#decider.decide(items, taking, before);
+    const decided = this.#decider.decideBatch(items, taking, before);
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
@@ -280,7 +280,7 @@ export class ConversationWorker {
       observe(this.id, this.#daemon, { decided, prepared });
       this.watchApprovals();
       if (this.#lifecycle === 'open')
-        for (const effect of effects) this.#effects.start(effect, prepared.get(effect)?.call);
+        for (const effect of effects) this.#effects.start(effect, prepared.get(effect));
       this.#writeTitle(entries);
       for (const { item, decision } of decided) item.resolve(decision.reply);
       return undefined;
@@ -372,7 +372,7 @@ function isOwn({ item: { command } }: Decided): boolean {
 /** An append, once it is durable. */
 interface Appended {
   readonly decided: readonly Decided[];
-  readonly prepared: ReadonlyMap<unknown, PreparedRequest>;
+  readonly prepared: ReadonlyMap<unknown, PreparedCall>;
 }
 
 /** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
@@ -388,8 +388,8 @@ function observe(
       remote.turnOver?.(entry.turnId);
     }
   }
-  for (const { assembled, call } of prepared.values())
-    telemetry.viewBuilt(assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
+  for (const call of prepared.values())
+    telemetry.viewBuilt(call.assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
 }
 
 /** Retries a report whose append failed, for example on a full disk: its effect did happen. */
