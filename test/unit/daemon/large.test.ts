@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bodyLength } from '../../../src/agents/index.ts';
 import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
-import { hasReplacedArguments, keptReport } from '../../../src/daemon/tools/large.ts';
+import { keptReport } from '../../../src/daemon/conversations/worker/kept-report.ts';
+import { hasReplacedArguments } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { toolCall } from '../../support/log.ts';
 import { createWorld, type World } from './world.ts';

@@ -1,16 +1,9 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
-import { NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
+import { NAME_PATTERN } from '../../../conversation/index.ts';
 import { refusal, VERSION } from '../../../kernel/index.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
-import {
-  decodeRequest,
-  encodeAnswer,
-  encodeAudit,
-  logFault,
-  packEntries,
-  refusalOfFault,
-} from '../../envelopes.ts';
-import type { ApiAnswer, ApiHandler, Bus, BusLog } from '../../port.ts';
+import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../envelopes.ts';
+import type { ApiAnswer, ApiHandler, BusLog } from '../../port.ts';
 import { ANY, mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
 
@@ -196,48 +189,6 @@ function respond(options: ServiceOptions, message: ServiceMsg, answered: ApiAnsw
   const { body, error } = encodeAnswer(answered, options.maxPayload() - HEADER_ROOM);
   if (error) message.respondError(error.status, error.description, body, { headers: headers() });
   else message.respond(body);
-}
-
-/**
- * The best-effort publishes (BUS-PORT-3): failed ones are dropped, and followers see the gap in `index` or `n`. What is
- * published in one turn of the event loop is written together: each write to a socket takes as long as several publishes.
- */
-export interface Feeds extends Pick<Bus, 'publishEntries' | 'publishLive' | 'publishAudit'> {
-  /** Before the connection is closed. */
-  flush(): void;
-}
-
-export function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
-  let waiting: { readonly subject: string; readonly payload: Uint8Array }[] = [];
-  const flush = () => {
-    const messages = waiting;
-    waiting = [];
-    for (const { subject, payload } of messages) {
-      try {
-        connection.publish(subject, payload);
-      } catch {
-        // Closed, draining or too large: dropped, as BUS-PORT-3 allows.
-      }
-    }
-  };
-  const send = (subject: string, payload: Uint8Array) => {
-    if (waiting.push({ subject, payload }) === 1) setImmediate(flush);
-  };
-  return {
-    publishEntries(conversation, entries) {
-      if (!NAME_PATTERN.test(conversation)) return;
-      for (const message of packEntries(entries, maxPayload())) send(subjects.log(conversation), message);
-    },
-    publishLive(conversation, agent, chunk) {
-      if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
-      send(subjects.live(conversation, agent), Buffer.from(JSON.stringify(chunk)));
-    },
-    publishAudit(conversation, record) {
-      if (!NAME_PATTERN.test(conversation)) return;
-      send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
-    },
-    flush,
-  };
 }
 
 /**

@@ -34,8 +34,9 @@ import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
-import { fitsPayload, keptReport } from '../../tools/large.ts';
+import { fitsPayload } from '../../tools/large.ts';
 import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
+import { keptReport } from './kept-report.ts';
 import {
   attemptOf,
   type CallEffect,
