@@ -1,4 +1,4 @@
-import type { Block, Usage } from '../conversation/index.ts';
+import type { Block, FilePart, Usage } from '../conversation/index.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
 
@@ -96,6 +96,8 @@ export interface AnsweredCall {
 
 export interface ModelAnswer {
   readonly content: string | null;
+  /** Files that it names: stored, with what is known of them before the daemon looks (PARTS-3). */
+  readonly files?: readonly FilePart[];
   readonly reasoning?: string;
   readonly toolCalls: readonly AnsweredCall[];
   readonly usage?: Usage;

@@ -83,6 +83,7 @@ export {
   quotedLines,
 } from './text/text.ts';
 export {
+  ATTACH,
   argumentsSchema,
   availableTools,
   CONVERSATION_TOOLS,

@@ -107,6 +107,7 @@ function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | un
   const usage = answer.usage && price ? { ...answer.usage, usd: costOf(answer.usage, price) } : answer.usage;
   return {
     content: answer.content,
+    ...(answer.files?.length && { files: answer.files }),
     reasoning: answer.reasoning || undefined,
     usage,
     model: answer.model,

@@ -44,6 +44,8 @@ export interface Post {
 /** The answer of a model call, independent of the provider. */
 export interface Answer {
   readonly content: string | null;
+  /** Files that the agent gave with it. */
+  readonly files?: readonly FilePart[] | undefined;
   readonly reasoning?: string;
   readonly toolCalls: readonly ToolCall[];
   readonly usage?: Usage;

@@ -1,5 +1,6 @@
 import { type NewId, wellFormed } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry, NewEntry } from '../log/entry.ts';
+import type { Part } from '../log/parts.ts';
 import { evolve } from '../state/evolve.ts';
 import type { Knowledge } from '../state/knowledge.ts';
 import { type Roster, rosterOf, type Workflows } from '../state/roster.ts';
@@ -136,7 +137,13 @@ export class DecisionBuilder {
 /** A field as it is in the log: no provider accepts lone surrogates, and an entry cannot be corrected. */
 function stored(key: string, value: unknown): unknown {
   if (key === 'tool_calls') return wellFormedCalls(value as NonNullable<MessageEntry['tool_calls']>);
+  if (key === 'parts') return (value as NonNullable<MessageEntry['parts']>).map(wellFormedPart);
   return typeof value === 'string' ? wellFormed(value) : value;
+}
+
+function wellFormedPart(part: Part): Part {
+  if (part.type === 'text') return { ...part, text: wellFormed(part.text) };
+  return part.name === undefined ? part : { ...part, name: wellFormed(part.name) };
 }
 
 /** A model's tool calls, which later requests contain again. */

@@ -9,7 +9,7 @@ import {
 } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
-import { type FilePart, partsOf } from '../log/parts.ts';
+import { type FilePart, type Part, partsOf } from '../log/parts.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
@@ -23,6 +23,7 @@ import { withNotice } from './repeated-calls.ts';
 
 interface AnswerFields {
   readonly content: string | null;
+  readonly parts?: Part[] | undefined;
   readonly partType: 'text' | 'error';
   readonly tool_calls?: ToolCall[];
   readonly risks?: (Risk | null)[];

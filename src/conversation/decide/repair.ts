@@ -57,7 +57,7 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
   const placeOf = ({ call }: AuditedCall) => ({ index: call.entry, position: call.position });
   const completed = records.flatMap((record) =>
     record.type === 'ToolCallCompleted' && record.result !== undefined
-      ? [{ ...placeOf(record), content: record.result }]
+      ? [{ ...placeOf(record), content: record.result, files: record.files }]
       : [],
   );
   if (!isFinal) return completed;

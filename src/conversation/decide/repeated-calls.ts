@@ -1,5 +1,6 @@
 import { readArguments } from '../../kernel/index.ts';
 import type { CallPlace, MessageEntry } from '../log/entry.ts';
+import { type FilePart, filesOf, type Part } from '../log/parts.ts';
 import { type OpenCall, samePlace, type Turn } from '../state/state.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
@@ -70,6 +71,8 @@ function newestRounds(
 interface Result {
   readonly call?: CallPlace | undefined;
   readonly content: string | null;
+  readonly parts?: readonly Part[] | undefined;
+  readonly files?: readonly FilePart[] | undefined;
   readonly fullOutputPath?: string | undefined;
   readonly answers?: readonly number[] | undefined;
 }
@@ -89,8 +92,9 @@ function roundOf(
   return calls.length === 0 || pairs.includes(undefined) ? null : JSON.stringify(pairs);
 }
 
-/** Without the notice, and without the name of a file that is new for each result. */
-function plainContent({ content, fullOutputPath = '' }: Result): string {
+/** Text and hashes of the files, without the notice, and without the name of a file that is new for each result. */
+function plainContent({ content, fullOutputPath = '', parts, files = filesOf({ parts }) }: Result): string {
   const plain = content?.endsWith(NOTICE) ? content.slice(0, -NOTICE.length) : (content ?? '');
-  return fullOutputPath === '' ? plain : plain.replaceAll(fullOutputPath, '');
+  const text = fullOutputPath === '' ? plain : plain.replaceAll(fullOutputPath, '');
+  return [text, ...files.map(({ sha256 }) => sha256)].join('\n');
 }

@@ -3,7 +3,9 @@ import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
+import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
+import { ATTACH } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './records.ts';
@@ -17,9 +19,11 @@ type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 export function modelAnswered(builder: DecisionBuilder, report: CallReport, answer: Answer): boolean {
   const turn = turnAwaitingAnswer(builder, report);
   if (!turn) return false;
-  const failure = failureIn(answer);
+  const files = filesWith(builder, turn, answer);
+  const failure = failureIn(answer, files);
   addAnswer(builder, report, {
-    content: failure ? failedAnswer(failure) : answer.content,
+    content: failure ? failedAnswer(failure) : files.length > 0 ? (answer.content ?? '') : answer.content,
+    parts: partsOf(answer.content ?? '', files),
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(builder, turn, answer.toolCalls),
     reasoning: answer.reasoning,
@@ -38,9 +42,31 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
   return true;
 }
 
-/** An answer without any text or call is a failure: silence must not look like a completed turn (L16). */
-function failureIn({ content, reasoning = '', toolCalls, finishReason }: Answer): ModelFailure | null {
-  if (toolCalls.length > 0 || hasVisible(content ?? '')) return null;
+/** Its own files, and if it says something or is the last, those that the turn attached since its newest message with files. */
+function filesWith(
+  builder: DecisionBuilder,
+  turn: Turn,
+  { content, toolCalls, files = [] }: Answer,
+): FilePart[] {
+  const found = new Map(files.map((file) => [file.sha256, file]));
+  if (toolCalls.length > 0 && !hasVisible(content ?? '')) return [...found.values()];
+  const attached: FilePart[] = [];
+  for (let index = builder.nextIndex - 1; index > turn.startedAt; index--) {
+    const entry = builder.entryAt(index);
+    if (entry?.type !== 'message' || entry.turnId !== turn.turnId) continue;
+    if (entry.role === 'assistant' && entry.parts) break;
+    if (entry.toolName === ATTACH) attached.unshift(...filesOf(entry));
+  }
+  for (const file of attached) found.set(file.sha256, file);
+  return [...found.values()];
+}
+
+/** An answer without any text, file or call is a failure: silence must not look like a completed turn (L16). */
+function failureIn(
+  { content, reasoning = '', toolCalls, finishReason }: Answer,
+  files: readonly FilePart[],
+): ModelFailure | null {
+  if (toolCalls.length > 0 || files.length > 0 || hasVisible(content ?? '')) return null;
   return emptyAnswerFailure(cutBy(finishReason), hasVisible(reasoning));
 }
 
@@ -106,7 +132,8 @@ export function toolFinished(builder: DecisionBuilder, command: CommandOf<'tool-
  */
 function addLateNote(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
   const { call } = command;
-  const result = wellFormed(command.result); // as the log stores it
+  const files = command.files?.map((file) => `\n${fileLine(file)}: not kept`) ?? [];
+  const result = wellFormed(command.result + files.join('')); // as the log stores it
   const asked = builder.entryAt(call.index);
   if (asked?.type !== 'message' || asked.turnId !== command.turnId || asked.author.id !== command.agent)
     return false;

@@ -174,7 +174,7 @@ export function backfill(
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);
     if (typeof known?.content !== 'string' || !call.started || isConversationTool(call.name)) continue;
-    addResult(builder, turn, call, { content: known.content });
+    addResult(builder, turn, call, { content: known.content, files: known.files });
     count.repaired++;
   }
 }

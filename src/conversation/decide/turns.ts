@@ -1,6 +1,7 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from '../log/entry.ts';
 import { finishNotice } from '../log/finish-reason.ts';
+import { filesOf } from '../log/parts.ts';
 import { agentState, isStopped, isWithdrawn, mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
 import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
@@ -249,14 +250,16 @@ function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome)
     call: place,
   });
   if (!asker || !call) return;
-  const text = (words as MessageEntry | undefined)?.content;
+  const { content: text, parts } = (words as MessageEntry | undefined) ?? {};
+  const files = filesOf({ parts });
   // An incomplete answer must not look like a complete one.
   const cut = cutOf(builder, turn);
   const isEnded = outcome === 'limited' || outcome === 'aborted';
   const why = isEnded ? `its turn was ${outcome}` : cut && `its answer was ${finishNotice(cut)}`;
   const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';
-  const content = text ? `${text}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
-  addResult(builder, asker, call, { content, answers });
+  const isAnswered = text || files.length > 0;
+  const content = isAnswered ? `${text}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
+  addResult(builder, asker, call, { content, files, answers });
   advanceTurn(builder, agent);
 }
 

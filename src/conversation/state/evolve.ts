@@ -275,7 +275,7 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
       turn.modelCalls += 1;
       turn.workedMs += entry.duration ?? 0;
       turn.answeredUpTo = entry.index + 1;
-      if (hasVisible(entry.content ?? '')) turn.lastWords = entry.index;
+      if (hasVisible(entry.content ?? '') || entry.parts) turn.lastWords = entry.index;
       turn.arrived = [];
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;

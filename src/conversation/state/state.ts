@@ -87,7 +87,7 @@ export interface Turn {
   /** The session of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
   readonly session: Session | null;
   readonly delegatedBy: Delegation | null;
-  /** Index of its newest entry with text. */
+  /** Index of its newest entry with text or files. */
   readonly lastWords: number | null;
   /** Entries that answered its calls during the wait. */
   readonly arrived: readonly number[];

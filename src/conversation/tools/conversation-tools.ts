@@ -11,6 +11,9 @@ import { sharedTools } from './tool-rules.ts';
  * the append that contains what they change. Models read their descriptions.
  */
 
+/** The built-in tool whose files become parts of the agent's next message. */
+export const ATTACH = 'attach';
+
 /** Text that others will read. */
 const words = z.string().min(1).refine(hasVisible, 'expected at least one visible character');
 const slug = z.string().describe('slug of an agent, such as dev');

@@ -1,4 +1,5 @@
 import type { Risk } from '../log/entry.ts';
+import type { FilePart } from '../log/parts.ts';
 
 /**
  * The port to the rules for tools that act on the world: may a call run, does it need an approval, or is it refused?
@@ -45,8 +46,9 @@ export interface AuditedCall {
   readonly type: string;
   readonly call: { readonly entry: number; readonly position: number };
   readonly tool: string;
-  /** The result of a call that completed. */
+  /** The result of a call that completed, and its files. */
   readonly result?: string;
+  readonly files?: readonly FilePart[];
 }
 
 /** The outcome of a call as its runner recorded it, for a call without a result in the log. */
@@ -55,6 +57,7 @@ export interface AuditedOutcome {
   readonly position: number;
   /** Null: the call did not run, and will not unless it is started again. */
   readonly content: string | null;
+  readonly files?: readonly FilePart[] | undefined;
 }
 
 /** What a recovery did, for logs and metrics. */

@@ -13,6 +13,7 @@ import {
   NEW_INTERACTION_MARKER,
   previewOf,
 } from '../text/text.ts';
+import { ATTACH } from '../tools/conversation-tools.ts';
 import type { PartKind, View, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
 
 /**
@@ -144,7 +145,7 @@ export class AgentView {
     const message: ViewMessage =
       calls.length > 0
         ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }
-        : { role: 'assistant', content: entry.content ?? '', ...thought };
+        : { role: 'assistant', content: wordsOf(entry), ...thought };
     into.push({ kind, entries: [entry.index], message });
     if (isPaused(entry)) {
       const notice = { role: this.#policy.otherAgentsAs, content: CONTINUE_NOTICE };
@@ -163,7 +164,11 @@ export class AgentView {
         },
       });
     });
-    const found = results.flatMap((index) => this.#resultEntry(index) ?? []);
+    const found = results.flatMap((index) => {
+      const result = this.#resultEntry(index);
+      // What it attached is in its own message.
+      return result && result.toolName !== ATTACH && this.#policy.includeToolResults ? [result] : [];
+    });
     wordFiles([entry, ...found], kind, into);
   }
 
@@ -176,7 +181,7 @@ export class AgentView {
   #resultText(result: MessageEntry | undefined, tool: string): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.#policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
-    const text = result.content ?? '';
+    const text = wordsOf(result);
     const length = this.knowledge.previewLength(result.index);
     const shown = length === undefined ? text : previewOf(text, result.index, length);
     return QUOTING_TOOLS.has(tool) ? escapeMarkers(shown) : shown;
@@ -283,6 +288,11 @@ function wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPa
   if (having.length === 0) return;
   const entries = having.map(({ index }) => index);
   into.push({ kind, entries, message: { role: 'user', content: '', files: having.flatMap(filesOf) } });
+}
+
+/** Providers refuse an answer or a result without any text. */
+function wordsOf(entry: MessageEntry): string {
+  return entry.content || filesOf(entry).map(fileLine).join('\n');
 }
 
 function withFileLines(entry: MessageEntry): string {

@@ -76,8 +76,11 @@ export function withoutBlock(view: View): ViewMessage[] {
 }
 
 /** Entry indexes by the kind of their part, in the terms of the oracle. */
-function placesOf(view: View) {
-  const own = (part: ViewPart) => part.message.role !== 'tool';
+function placesOf(view: View, entries: readonly Entry[]) {
+  /** V19: the files of an entry whose text is a message of its own. */
+  const isFiles = ({ message, entries: [first = -1] }: ViewPart) =>
+    message.files !== undefined && message.content === '' && entries[first]?.author.kind !== 'person';
+  const own = (part: ViewPart) => part.message.role !== 'tool' && !isFiles(part);
   const of = (kind: ViewPart['kind'], parts: readonly ViewPart[], instead = kind) =>
     parts
       .filter((part) => (part.kind === kind || part.kind === instead) && own(part))
@@ -103,7 +106,7 @@ export function expectAsRuled(
     entries.length,
     includeCollapsed,
   );
-  expectEqual(placesOf(view), { history, block, trigger, steps });
+  expectEqual(placesOf(view, entries), { history, block, trigger, steps });
   // V7: each result follows its call directly, in call order.
   const wire = messagesOf(view);
   const expectedTools = [...history, ...trigger, ...steps].flatMap((index) =>
