@@ -313,11 +313,22 @@ export interface Bus {
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
    * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one. Not
-   * for a delivery that has a letter (`hasLetter`).
+   * for a delivery that has a letter (`hasLetter`). `mayStore`: called before each attempt; rejects if another daemon may have
+   * stored it.
    */
-  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number>;
+  publishDead(
+    delivery: Delivery,
+    refused: Refusal,
+    id: string,
+    mayStore?: () => Promise<void>,
+  ): Promise<number>;
   /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
-  publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void>;
+  publishRefusedRuns(
+    publisher: string,
+    posts: RefusedRuns,
+    refused: Refusal,
+    mayStore?: () => Promise<void>,
+  ): Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly eraser: Eraser;
   /**

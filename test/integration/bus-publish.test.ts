@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createSubjects, type Delivery, type LiveChunk } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
@@ -186,6 +186,25 @@ describe('what the daemon publishes', () => {
     const { state } = await (await fresh.jetstreamManager()).streams.info('PARLEY_DEAD');
     await fresh.close();
     expect(state.messages).toBe(2);
+  });
+
+  it('a dead letter that another daemon may have stored during an outage is not stored again (SHARED-READER-2)', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await broker.server.kill9();
+    await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
+    const mayStore = vi.fn(() => Promise.reject(new Error('another daemon reads the posts')));
+    const storing = daemon.publishDead(
+      delivery('alice', 'demo', bytes('1')),
+      { code: 'X', message: 'x' },
+      '',
+      mayStore,
+    );
+    const given = expect(storing).rejects.toThrow('another daemon reads the posts');
+    await pause(50);
+    expect(mayStore).not.toHaveBeenCalled();
+    await broker.server.restart();
+    await given;
   });
 
   it('an unfinished dead letter is abandoned when the bus closes, so that its post is not settled', async () => {

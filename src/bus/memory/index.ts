@@ -81,7 +81,8 @@ export function createMemoryBus({
     publishEntries: onEntries,
     publishLive: () => undefined,
     publishAudit: () => undefined,
-    async publishDead({ publisher, conversation, position, body, fallbackId }, refused, id) {
+    async publishDead({ publisher, conversation, position, body, fallbackId }, refused, id, mayStore) {
+      await mayStore?.();
       const at = ++lastLetter;
       const place = { sequence: at, at: new Date(now()).toISOString(), publisher, conversation };
       const origin = { id: id || fallbackId, ingress: position };

@@ -1,16 +1,14 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
-import { ParleyError, type Refusal } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type {
   ApiHandler,
   Bus,
   BusLog,
   DeadLetters,
-  Delivery,
   Eraser,
   IngressLag,
   IngressOptions,
   OnLive,
-  RefusedRuns,
   Sharing,
   StreamPosition,
   TurnLine,
@@ -194,13 +192,12 @@ class NatsBus implements Bus {
     }
   }
 
-  publishDead(delivery: Delivery, refused: Refusal, id: string): Promise<number> {
-    return publishDead(this.#letters, delivery, refused, id);
-  }
+  publishDead: Bus['publishDead'] = (delivery, refused, id, mayStore) =>
+    publishDead({ ...this.#letters, mayStore }, delivery, refused, id);
 
-  async publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void> {
-    await publishRefusedRuns(this.#letters, publisher, posts, refused);
-  }
+  publishRefusedRuns: Bus['publishRefusedRuns'] = async (publisher, posts, refused, mayStore) => {
+    await publishRefusedRuns({ ...this.#letters, mayStore }, publisher, posts, refused);
+  };
 
   async claim(): Promise<void> {
     await (await this.#theService()).claim();

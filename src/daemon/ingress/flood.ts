@@ -153,13 +153,12 @@ export class Flood {
 
   async #store(publisher: string, { kept: _, store: __, waitMs, ...posts }: Batch): Promise<void> {
     const { limits, bus, log, mayRefuse } = this.#parts;
-    await mayRefuse();
     const refused = limits.tooFast(publisher, waitMs);
     const { count, runs } = posts;
     const fields = { publisher, code: refused.code, count, first: runs[0]?.[0], last: runs.at(-1)?.[1] };
     log.warn(fields, 'posts were refused');
     const message = `${refused.message}: ${count} posts were refused together`;
-    await bus.publishRefusedRuns(publisher, posts satisfies RefusedRuns, { ...refused, message });
+    await bus.publishRefusedRuns(publisher, posts satisfies RefusedRuns, { ...refused, message }, mayRefuse);
   }
 
   #flooderOf(publisher: string, takenAt: number): Flooder {

@@ -359,7 +359,7 @@ export class Posts {
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
-    await this.#others?.mayRefuse();
-    if (!delivery.hasLetter) await this.#bus.publishDead(delivery, refusal, id);
+    if (delivery.hasLetter) return;
+    await this.#bus.publishDead(delivery, refusal, id, async () => this.#others?.mayRefuse());
   }
 }

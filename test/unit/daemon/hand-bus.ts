@@ -39,9 +39,9 @@ export function handBus({
   };
   const bus: Bus = {
     ...memory.bus,
-    async publishDead(post, refused, id) {
+    async publishDead(post, refused, id, mayStore) {
       dead.push({ publisher: post.publisher, conversation: post.conversation, refused });
-      return memory.bus.publishDead(post, refused, id);
+      return memory.bus.publishDead(post, refused, id, mayStore);
     },
     deadLetters: {
       ...memory.bus.deadLetters,

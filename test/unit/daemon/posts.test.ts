@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { createWorld } from './world.ts';
@@ -40,6 +41,19 @@ describe('a delivery of the ingress stream', () => {
     ]);
     expect(await world.entries()).toEqual([]);
     expect(world.lines.join('\n')).toContain(code);
+  });
+
+  it('a refused post gets no dead letter where another daemon reads the posts by now (POSTS-9)', async () => {
+    const others = {
+      handOver: () => Promise.reject(new Error('not asked')),
+      isAtWork: () => false,
+      mayRefuse: () => Promise.reject(new Error('another daemon reads')),
+    };
+    const { bus, workers, runtime, shutdown } = world;
+    const posts = new Posts(bus.bus, workers, runtime, shutdown.signal, others);
+    const delivering = posts.deliver(bus.delivery('alice', 'demo', '{"content"'));
+    await expect(delivering).rejects.toThrow('another daemon reads');
+    expect(await bus.bus.deadLetters.page({ limit: 10 })).toMatchObject({ letters: [] });
   });
 
   it('a post for a damaged log becomes a dead letter at once, so that other posts do not wait for it', async () => {

@@ -27,6 +27,7 @@ export interface DeadLetterOptions {
   /** Creates the streams that are missing. */
   readonly ensureStreams: () => Promise<unknown>;
   readonly share: DeadLetterShare;
+  readonly mayStore?: (() => Promise<void>) | undefined;
   /** Aborted when the bus closes. */
   readonly closing: AbortSignal;
 }
@@ -68,7 +69,7 @@ export function publishRefusedRuns(
 }
 
 async function keepLetter(
-  { jetstream, subjects, log, closing, watch, ensureStreams, share }: DeadLetterOptions,
+  { jetstream, subjects, log, closing, watch, ensureStreams, share, mayStore }: DeadLetterOptions,
   [publisher, conversation]: readonly [string, string],
   encode: () => Uint8Array,
   once: { readonly msgID?: string } = {},
@@ -77,6 +78,7 @@ async function keepLetter(
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     await watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
+    await mayStore?.(); // the server detects a repetition for two minutes only
     try {
       const letter = encode();
       const { seq } = await jetstream.publish(subject, letter, { ...once, timeout: PUBLISH_TIMEOUT_MS });
