@@ -215,27 +215,27 @@ function errorsPart(sources: readonly Source[]): string {
     };
     visit(file);
   }
-  const rows = [...found]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([code, texts]) => {
-      const unique = [
-        ...new Map(texts.map((one) => [one.hint === '' ? one.message : one.hint, one])).values(),
-      ];
-      const telling = unique.filter(({ message, hint }) => hint !== '' && !IS_VALUE.test(hint + message));
-      const named = telling.filter(({ message, hint }) => !IS_VALUE.test(message) || hint.length > 60);
-      const best = [named, telling, unique.slice(0, 1)].find((some) => some.length > 0) ?? [];
-      // A message about usage is read where the command was given.
-      return best
-        .slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES)
-        .map(({ message, hint }, place) => [place === 0 ? `\`${code}\`` : '', message, hint]);
-    });
-  return table(['code', 'message', 'what to do'], rows);
+  const codes = [...found].sort(([a], [b]) => (a < b ? -1 : 1));
+  const telling = new Map(
+    codes.map(([code, texts]) => [code, texts.filter(({ hint }) => !IS_VALUE.test(hint))]),
+  );
+  const rows = codes.flatMap(([code]) => {
+    const unique = [...new Map(telling.get(code)?.map((one) => [one.hint, one])).values()];
+    const named = unique.filter(({ message, hint }) => !IS_VALUE.test(message) || hint.length > 60);
+    // A message about usage is read where the command was given.
+    return (named.length > 0 ? named : unique)
+      .slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES)
+      .map(({ message, hint }, place) => [place === 0 ? `\`${code}\`` : '', message, hint]);
+  });
+  const others = codes.flatMap(([code]) => (telling.get(code)?.length ? [] : [`\`${code}\``]));
+  const listed = `Of these, the message says all: ${others.join(', ')}.`;
+  return `${table(['code', 'message', 'what to do'], rows)}\n\n${listed}`;
 }
 
 /** The most messages of one code: each message says itself what to do. */
 const MOST_MESSAGES = 2;
 /** Known at run time only. */
-const IS_VALUE = /^[…:; ]+$/;
+const IS_VALUE = /^[…:; ]*$/;
 
 function addError(node: ts.NewExpression | ts.CallExpression, found: Map<string, ErrorText[]>): void {
   if (!ts.isIdentifier(node.expression) || !['ParleyError', 'refusal'].includes(node.expression.text)) return;
