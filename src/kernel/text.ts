@@ -63,6 +63,15 @@ export function nearest(typed: string, candidates: Iterable<string>): string | n
   return best?.candidate ?? null;
 }
 
+/** A text with a broken escape stays as it is: a password may have a `%`. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Levenshtein distance, where two exchanged neighbours count as one change. */
 function editDistance(left: string, right: string): number {
   let before: number[] = [];

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { isBareServer, splitUrls } from '../../kernel/index.ts';
+import { isBareServer, percentDecoded, splitUrls } from '../../kernel/index.ts';
 import { type Problems, show } from '../problems.ts';
 import { Secret } from './secret.ts';
 import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue } from './setting-sources.ts';
@@ -68,7 +68,7 @@ export function natsServer(
     return { kind: 'url', url: '' };
   }
   const logins = new Set(servers.flatMap(({ login }) => login ?? []));
-  const [user, password] = ([...logins][0] ?? '').split(':').map(decoded);
+  const [user, password] = ([...logins][0] ?? '').split(':').map(percentDecoded);
   const inFile = files(input, { passwordFile: 'natsPasswordFile', tokenFile: 'natsTokenFile' });
   const common = logins.size < 2;
   const ownPassword = settingValue(input, 'natsPassword')?.text ?? (common ? password : undefined);
@@ -101,14 +101,6 @@ function parsedUrl(text: string): ParsedUrl | null {
 function withLogins(servers: readonly ParsedUrl[]): string {
   const shared = servers.find(({ login }) => login !== null)?.login;
   return servers.map(({ url, login }) => url.replace('://', `://${login ?? shared}@`)).join(',');
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // a password with a literal `%`
-  }
 }
 
 function tls(input: SettingsInput): Pick<NatsCredentials, 'tls'> {

@@ -1,8 +1,9 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isShown } from '../log/entry-traits.ts';
-import { expand, type Ranges } from '../log/ranges.ts';
+import { expand } from '../log/ranges.ts';
 import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
 import { shortName, textOfEntry } from './summary-extract.ts';
+import type { SummaryInput } from './summary-text.ts';
 
 /**
  * The input of a summarising model: the entries to sum up, in words, and the summary that covers earlier ones.
@@ -10,11 +11,7 @@ import { shortName, textOfEntry } from './summary-extract.ts';
  * of an author's text begins with `> `, so that no author can imitate another (L17).
  */
 
-export interface TranscriptInput {
-  readonly entries: readonly Entry[];
-  readonly agent: string;
-  readonly mayContain: (entry: Entry) => boolean;
-  readonly covered: Ranges;
+export interface TranscriptInput extends Pick<SummaryInput, 'entries' | 'agent' | 'mayContain' | 'covered'> {
   /** Estimated tokens. */
   readonly maxTokens: number;
 }

@@ -11,6 +11,7 @@ import {
   isShallow,
   linearPattern,
   MAX_DEPTH,
+  percentDecoded,
   shown,
 } from '../../kernel/index.ts';
 
@@ -124,19 +125,11 @@ function resolves(schema: Schema, ref: string): boolean {
   const keys = ref.split('/').slice(1);
   let value: unknown = schema;
   for (const key of keys) {
-    const plain = decoded(key).replaceAll('~1', '/').replaceAll('~0', '~');
+    const plain = percentDecoded(key).replaceAll('~1', '/').replaceAll('~0', '~');
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, plain)) return false;
     value = Reflect.get(value, plain);
   }
   return true;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 interface AjvOfSdk {

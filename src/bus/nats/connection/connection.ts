@@ -5,6 +5,7 @@ import {
   errnoOf,
   messageOf,
   ParleyError,
+  percentDecoded,
   sleep,
   splitUrls,
   UNRESOLVED,
@@ -280,16 +281,8 @@ function namedServers(url: string | readonly string[]): NamedServer[] {
 function loginIn(url: string): Login | null {
   const match = /^[A-Za-z]+:\/\/([^@/]*)@/.exec(url);
   if (!match) return null;
-  const [user, password] = (match[1] ?? '').split(':').map(decoded);
+  const [user, password] = (match[1] ?? '').split(':').map(percentDecoded);
   return { ...(user && { user }), ...(password !== undefined && { password }) };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The part of the client's private server list that is used here. */
