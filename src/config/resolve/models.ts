@@ -79,7 +79,6 @@ export async function resolveModels(
   );
 }
 
-/** MODELS-4 */
 function fallbackOrder(
   models: Readonly<Record<string, { readonly fallback?: readonly string[] | undefined }>>,
   first: string,

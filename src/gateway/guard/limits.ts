@@ -16,7 +16,6 @@ import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
 const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
 const MOST_COMPUTED = 2;
 
-/** SEATS-1 */
 export function addSeats(app: Application, { readers, readersPerCaller }: RouteContext): void {
   const taken = new Map<string, number>();
   let all = 0;

@@ -164,7 +164,6 @@ async function* resumed<T>(
   yield* rest;
 }
 
-/** OPENAI-ROUTES-2 */
 class ConversationQueue {
   readonly #busy = new Map<string, Promise<unknown>>();
 

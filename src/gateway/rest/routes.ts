@@ -388,7 +388,6 @@ export function declaredRole({ method, path }: RouteName): Role | null | undefin
   return ROLES.get(`${method} ${path}`);
 }
 
-/** ROUTES-1 */
 export function roleOf(route: RouteName): Role | null {
   const declared = declaredRole(route);
   return declared === undefined ? 'operate' : declared;

@@ -126,7 +126,6 @@ export class ResponsesDecoder extends Decoder {
     return item;
   }
 
-  /** RESPONSES-DECODE-1 */
   #takeItem(key: unknown, whole: JsonRecord): ModelDelta[] {
     const item = this.#item(key, stringOf(whole.type));
     const read = READ_FIELDS.get(item.type) ?? [];
@@ -185,7 +184,6 @@ export class ResponsesDecoder extends Decoder {
     return this.grown.add(kind, grown);
   }
 
-  /** RESPONSES-DECODE-2 */
   protected override blocks(): readonly Block[] {
     const items = [...this.#items.values()];
     const reasoning = items.filter(({ type }) => type === 'reasoning');

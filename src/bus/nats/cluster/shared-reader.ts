@@ -117,7 +117,6 @@ export class SharedReader {
     }
   }
 
-  /** SHARED-READER-1 */
   async #claimIfFree(): Promise<void> {
     const { daemon, owner, mayTakeOver, onClaim } = this.#options;
     const sources = this.#sources();
@@ -142,7 +141,6 @@ export class SharedReader {
     await beginning.report(onPosition);
   }
 
-  /** SHARED-READER-3 */
   async #follow(stream: string, { record }: SettledKeeper): Promise<void> {
     this.#options.onLife(stream);
     await this.ready();

@@ -76,7 +76,7 @@ function survey(sources: IngressSources, store: ReadingStore): Promise<Beginning
   return beginReading({ ...sources, log }, store);
 }
 
-/** SETTLED-7, SETTLED-9. */
+/** By the record on the server, and by what this store knows (SETTLED-7, SETTLED-9). */
 export async function ingressStart(
   sources: IngressSources,
   store: ReadingStore & { readonly isBackup?: boolean },

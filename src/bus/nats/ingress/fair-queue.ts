@@ -122,7 +122,6 @@ export class FairQueue<M> {
     return post;
   }
 
-  /** FAIR-QUEUE-2 */
   #admits({ publisher, conversation }: DeliveryRef): boolean {
     const { maxInFlight, perPublisher, conversationsPerPublisher, maxBytes } = this.#limits;
     const open = this.#conversations.get(publisher);

@@ -67,7 +67,6 @@ export class SettledKeeper {
     readonly sequence: number;
     readonly reader: string | null;
   } = { ...NOTHING, reader: null };
-  /** KEEPER-6 */
   #claim: 'none' | 'held' | 'lost' = 'none';
   #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
   /** KEEPER-5. How often the stream lost its end, and the sequence of the record that is invalid since. */

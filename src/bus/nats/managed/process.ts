@@ -48,7 +48,6 @@ export async function isLockFree(path: string): Promise<boolean> {
 
 const PS_TIMEOUT_MS = 5_000;
 
-/** MANAGED-LOCK-3 */
 export async function isServerProcess(pid: number, configuration: string, host: Host): Promise<boolean> {
   if (host.platform !== 'linux') {
     const listed = await host.run('ps', ['-ww', '-o', 'command=', '-p', String(pid)], PS_TIMEOUT_MS);

@@ -138,7 +138,6 @@ export class NatsTurnLine implements TurnLine {
     );
   }
 
-  /** TURN-LINE-4 */
   #isTooLong(call: string, bytes: number): boolean {
     const before = this.#streamed.call === call ? this.#streamed.bytes : 0;
     this.#streamed = { call, bytes: before + bytes };
