@@ -36,6 +36,7 @@ export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export * from './log/model-failure.ts';
+export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export * from './log/team-change.ts';

@@ -9,7 +9,7 @@ import {
 } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
-import { type FilePart, type Part, partsOf } from '../log/parts.ts';
+import { type FilePart, filesOf, type Part, partsOf, shownName } from '../log/parts.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
@@ -288,5 +288,6 @@ export function addTitle(builder: DecisionBuilder): void {
 export function titleOf(builder: DecisionBuilder): string | null {
   if (builder.state.title !== null) return builder.state.title;
   const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
-  return first?.type === 'message' ? titleFrom(first.content ?? '') : null;
+  if (first?.type !== 'message') return null;
+  return titleFrom(first.content || filesOf(first).map(shownName).join(', '));
 }

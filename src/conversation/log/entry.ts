@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MODES } from './names.ts';
-import { partSchema } from './parts.ts';
+import { partSchema } from './part-schema.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).

@@ -1,5 +1,7 @@
-import { z } from 'zod';
 import { plainName } from '../text/look-alikes.ts';
+import type { FilePart, Part } from './part-schema.ts';
+
+export type { FilePart, Part } from './part-schema.ts';
 
 /**
  * The parts of a message that is more than one text (docs/spec/entries.md).
@@ -8,26 +10,6 @@ import { plainName } from '../text/look-alikes.ts';
  * PARTS-2 An entry names bytes by their SHA-256 and never contains them. They are durable before an entry names them.
  * PARTS-3 `mediaType`, `size`, `width` and `height` are what the daemon found in the bytes; `name` is as the sender gave it.
  */
-
-const SHA256 = /^[0-9a-f]{64}$/;
-
-export const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
-
-export const filePartSchema = z.object({
-  type: z.literal('file'),
-  sha256: z.string().regex(SHA256),
-  name: z.string().optional(),
-  mediaType: z.string(),
-  /** Bytes. */
-  size: z.int().nonnegative(),
-  /** Pixels of a picture. */
-  width: z.int().positive().optional(),
-  height: z.int().positive().optional(),
-});
-export type FilePart = Readonly<z.infer<typeof filePartSchema>>;
-
-export const partSchema = z.discriminatedUnion('type', [textPartSchema, filePartSchema]);
-export type Part = Readonly<z.infer<typeof partSchema>>;
 
 /** The files of an entry or a message, in order. */
 export function filesOf(entry: { readonly parts?: readonly Part[] | undefined }): readonly FilePart[] {
@@ -54,6 +36,11 @@ const SHORT = 12;
 /** The path by which tools read the file. */
 function blobPath({ sha256 }: Pick<FilePart, 'sha256'>): string {
   return `@blob/${sha256.slice(0, SHORT)}`;
+}
+
+/** The name of a file in one line; without a name, its type. */
+export function shownName({ name, mediaType }: FilePart): string {
+  return plainName(name ?? '') || mediaType;
 }
 
 /** A file in one line, for agents and for displays without pictures: `[file plan.png: image/png, 120 kB, @blob/3fa98c01be22]`. */

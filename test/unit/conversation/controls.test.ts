@@ -247,6 +247,14 @@ describe('titles and the archive', () => {
     expect(state(world)).toMatchObject({ title: 'Photos again', archived: false });
   });
 
+  it('a conversation that begins with files alone has their names as its title', () => {
+    const world = new World();
+    const file = { type: 'file', sha256: 'ab'.repeat(32), mediaType: 'image/png', size: 7 } as const;
+    world.post('', { parts: [{ ...file, name: 'plan.png' }, file], includeInContext: false });
+    world.do({ type: 'label', archived: true, by: OPERATOR });
+    expect(state(world)).toMatchObject({ title: 'plan.png, image/png' });
+  });
+
   it('a fork of an archived conversation is not archived, and keeps the title', () => {
     const world = new World().posted('Rename photos');
     world.do({ type: 'label', archived: true, by: OPERATOR });

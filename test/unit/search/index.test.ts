@@ -164,6 +164,29 @@ describe('what is searched', () => {
     expect(found).toEqual([{ index: 0, at: common.createdAt, author: ada, phase: 'plan', text: 'hello' }]);
   });
 
+  it('a file is found by its name and type, also without a text', () => {
+    const file = {
+      type: 'file' as const,
+      sha256: 'ab'.repeat(32),
+      name: 'plan.png',
+      mediaType: 'image/png',
+      size: 7,
+    };
+    const common = {
+      id: 'a',
+      createdAt: '2026-01-01T00:00:00Z',
+      author: ada,
+      type: 'message',
+      role: 'user',
+    } as const;
+    const found = documentsOf([
+      { ...common, index: 0, content: '', parts: [file] },
+      { ...common, index: 1, content: 'look', parts: [{ type: 'text', text: 'look' }, file] },
+    ]);
+    const line = '[file plan.png: image/png, 7 B, @blob/abababababab]';
+    expect(found.map(({ text }) => text)).toEqual([line, `look\n\n${line}`]);
+  });
+
   it('the question that an agent asks is searched with its options, after the text of the message', () => {
     const ask = (json: string) => toolCall('ask', json, 'c');
     const asking = (index: number, content: string | null, ...calls: ReturnType<typeof ask>[]) => ({
