@@ -28,6 +28,7 @@ export { route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
+export * from './exchange/openai-parts.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
 export { type AnswerBlock, blocksOf } from './log/blocks.ts';
 export { conversationOfApproval } from './log/call-id.ts';

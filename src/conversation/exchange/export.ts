@@ -2,16 +2,22 @@ import { escapeHidden } from '../../kernel/index.ts';
 import { answeredBy } from '../log/approval-answer.ts';
 import { type CallPlace, type Entry, type EntryOf, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { splitMessage } from '../log/model-failure.ts';
+import { type FilePart, fileLine, filesOf, withFileLines } from '../log/parts.ts';
 import { toolError } from '../tools/conversation-tools.ts';
+import { type ContentPart, contentPart } from './openai-parts.ts';
 
 /** A conversation as a text. `openai`: its messages; `markdown`: the same for people; `jsonl`: all entries, one a line. */
 export const EXPORT_FORMATS = ['openai', 'markdown', 'jsonl'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-export function exportEntries(entries: readonly Entry[], format: ExportFormat): string {
+/** The bytes of a file as a data URL; undefined: it is named only. */
+export type UrlOf = (file: FilePart) => string | undefined;
+
+/** `urlOf`: of the files that an `openai` export contains; default: none. */
+export function exportEntries(entries: readonly Entry[], format: ExportFormat, urlOf?: UrlOf): string {
   switch (format) {
     case 'openai':
-      return JSON.stringify(messagesFromEntries(entries));
+      return JSON.stringify(messagesFromEntries(entries, urlOf));
     case 'markdown':
       return markdownFromEntries(entries);
     case 'jsonl':
@@ -107,14 +113,19 @@ function messagePart(entry: MessageEntry, givenBy: ReadonlyMap<string, string>):
   if (entry.role === 'tool') {
     const by = givenBy.get(placeOf(entry));
     const tool = inOneLine(entry.toolName ?? 'a call');
-    return `${by === undefined ? `Result of ${tool}` : `Result that ${visible(by)} gave for ${tool}`}:\n\n${fenced(entry.content ?? '')}`;
+    return `${by === undefined ? `Result of ${tool}` : `Result that ${visible(by)} gave for ${tool}`}:\n\n${fenced(withFileLines(entry))}`;
   }
   const { text: words, failure } = splitMessage(entry);
   const failed = failure && `The model call failed: ${visible(failure.code)}: ${visible(failure.message)}`;
   const calls = (entry.tool_calls ?? []).map(
     ({ function: { name, arguments: text } }) => `Calls ${inOneLine(name)}:\n\n${fenced(text)}`,
   );
-  return joined(headingOf(entry.author.name, entry), quoted(words), failed, ...calls);
+  return joined(
+    headingOf(entry.author.name, entry),
+    quoted(withFileLines({ ...entry, content: words })),
+    failed,
+    ...calls,
+  );
 }
 
 const inOneLine = (text: string): string => text.replace(/\s+/gu, ' ').trim();
@@ -137,7 +148,7 @@ function fenced(text: string): string {
 /** A message in OpenAI's form. */
 export interface OpenAiMessage {
   readonly role: MessageEntry['role'];
-  readonly content: string | null;
+  readonly content: string | null | readonly ContentPart[];
   /** A person's name, if the protocol allows it; an agent's slug. */
   readonly name?: string;
   readonly tool_calls?: MessageEntry['tool_calls'];
@@ -158,7 +169,7 @@ const NO_RESULT: string = toolError(
  * All messages in log order, each result directly after its call, with new call ids. This is not the view of any agent.
  * Importing the result and exporting it again gives the same.
  */
-function messagesFromEntries(entries: readonly Entry[]): OpenAiMessage[] {
+function messagesFromEntries(entries: readonly Entry[], urlOf: UrlOf = () => undefined): OpenAiMessage[] {
   const results = new Map<string, MessageEntry>();
   for (const entry of entries) {
     if (entry.type !== 'message' || entry.role !== 'tool' || !entry.call) continue;
@@ -173,16 +184,29 @@ function messagesFromEntries(entries: readonly Entry[]): OpenAiMessage[] {
     calls += tool_calls.length;
     messages.push({
       role: entry.role,
-      content: entry.content,
+      content: contentOf(entry, urlOf),
       ...nameOf(entry),
       ...(tool_calls.length > 0 && { tool_calls }),
     });
     for (const [position, { id }] of tool_calls.entries()) {
       const result = results.get(wireCallId({ index: entry.index, position }));
-      messages.push({ role: 'tool', tool_call_id: id, content: result?.content ?? NO_RESULT });
+      messages.push({ role: 'tool', tool_call_id: id, content: result ? withFileLines(result) : NO_RESULT });
     }
   }
   return messages;
+}
+
+/** Files are parts of messages of people alone: the protocol has no place for others, so these are named (`fileLine`). */
+function contentOf(entry: MessageEntry, urlOf: UrlOf): OpenAiMessage['content'] {
+  const { role, content, parts } = entry;
+  if (!parts) return content;
+  const urls = new Map(role === 'user' ? filesOf(entry).map((file) => [file, urlOf(file)]) : []);
+  if (![...urls.values()].some((url) => url !== undefined)) return withFileLines(entry);
+  return parts.map((part) => {
+    if (part.type === 'text') return part;
+    const url = urls.get(part);
+    return url === undefined ? { type: 'text', text: fileLine(part) } : contentPart(part, url);
+  });
 }
 
 function nameOf({ role, author }: MessageEntry): { readonly name?: string } {

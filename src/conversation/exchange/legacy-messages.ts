@@ -10,13 +10,16 @@ import {
   toolCallSchema,
   wireCallId,
 } from '../log/entry.ts';
+import { contentOf as contentOfParts, type FilePart, type Part } from '../log/parts.ts';
 import { quotedLines } from '../text/text.ts';
+import { openAiPart } from './openai-parts.ts';
 
 /**
  * Converts an array of messages (`messages.json`, or OpenAI's `messages[]`) to entries.
  *
  * LEGACY-MESSAGES-1 Nothing is lost: a field that the entry does not contain unchanged is kept in `meta.imported`.
  * LEGACY-MESSAGES-2 Pure: the same file gives the same entries, so a second import is recognised (L4).
+ * LEGACY-MESSAGES-4 An entry never contains the bytes of a file that was stored (PARTS-2): it is a part, and has its hash in `meta`.
  * LEGACY-MESSAGES-3 Imported messages are routed to no agent, belong to no turn, and start none (L14).
  */
 
@@ -83,9 +86,19 @@ function quotedText(entry: MessageEntry, all: readonly MessageEntry[], by: Autho
   }
 }
 
-/** `agent`: author of assistant messages that name no agent. `createdAt` is empty for a message without a time. */
-export function entriesFromMessages(messages: readonly unknown[], agent: string): ImportedMessages {
-  const importer = new Importer(agent);
+/** The stored file that a data URL contains; undefined: it was not stored. */
+export type FileOf = (url: string) => FilePart | undefined;
+
+/**
+ * `agent`: author of assistant messages that name no agent. `createdAt` is empty for a message without a time. `fileOf`: of the
+ * files that were stored before (`dataUrlsIn`); default: none.
+ */
+export function entriesFromMessages(
+  messages: readonly unknown[],
+  agent: string,
+  fileOf: FileOf = () => undefined,
+): ImportedMessages {
+  const importer = new Importer(agent, fileOf);
   for (const [at, message] of messages.entries()) {
     const reason = isRecord(message) ? importer.add(message) : 'it is not an object';
     if (reason !== null) return { ok: false, at, reason };
@@ -105,9 +118,11 @@ class Importer {
   /** Calls without a result so far, by their id in the file, in file order. */
   readonly #open = new Map<string, OpenCall[]>();
   readonly #agent: string;
+  readonly #fileOf: FileOf;
 
-  constructor(agent: string) {
+  constructor(agent: string, fileOf: FileOf) {
     this.#agent = agent;
+    this.#fileOf = fileOf;
     this.#agents = new Set([agent]);
   }
 
@@ -117,7 +132,8 @@ class Importer {
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
     const calls = callsOf(source);
     if (typeof calls === 'string') return calls;
-    const content = contentOf(source.content);
+    const parts = partsOf(source.content, this.#fileOf);
+    const content = parts ? contentOfParts(parts) : contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
     const answered = role === 'tool' ? this.#takeCall(answeredIdOf(source)) : undefined;
@@ -131,6 +147,7 @@ class Importer {
       author,
       ...(author.kind === 'agent' && { agentId: author.id }),
       content,
+      ...(parts && { parts }),
       ...(role === 'assistant' && calls.length > 0 && { tool_calls: calls }),
       ...(answered && { tool_call_id: wireCallId(answered.place), call: answered.place }),
     };
@@ -144,7 +161,9 @@ class Importer {
       else this.#open.set(call.id, [{ place, author }]);
     }
     if (entry.agentId !== undefined) this.#agents.add(entry.agentId);
-    this.entries.push(withTheRest(entry, source));
+    this.entries.push(
+      withTheRest(entry, parts ? { ...source, content: restOf(source.content, this.#fileOf) } : source),
+    );
     return null;
   }
 
@@ -203,6 +222,26 @@ function callsOf({ tool_calls: given, function_call: called }: JsonRecord): Tool
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
+}
+
+/** The parts of a content with at least one stored file; undefined: it has none. */
+function partsOf(content: unknown, fileOf: FileOf): Part[] | undefined {
+  const parts = (Array.isArray(content) ? content : []).flatMap((given): Part[] => {
+    const part = openAiPart(given);
+    if (part.kind === 'text') return [{ type: 'text', text: part.text }];
+    const file = part.kind === 'file' ? fileOf(part.url) : undefined;
+    return file ? [{ ...file, ...(part.kind === 'file' && part.name && { name: part.name }) }] : [];
+  });
+  return parts.some(({ type }) => type === 'file') ? parts : undefined;
+}
+
+/** LEGACY-MESSAGES-4 */
+function restOf(content: unknown, fileOf: FileOf): unknown {
+  return (content as unknown[]).map((given) => {
+    const part = openAiPart(given);
+    const file = part.kind === 'file' ? fileOf(part.url) : undefined;
+    return file && part.kind === 'file' ? { type: part.type, sha256: file.sha256 } : given;
+  });
 }
 
 /** Joins text parts of the content; other parts are kept in `meta` (LEGACY-MESSAGES-1). */

@@ -49,6 +49,14 @@ export function fileLine(file: FilePart): string {
   return `[file${name}: ${file.mediaType}, ${showBytes(file.size)}, ${blobPath(file)}]`;
 }
 
+/** The text of a message and its files, each in one line. */
+export function withFileLines(entry: {
+  readonly content: string | null;
+  readonly parts?: readonly Part[] | undefined;
+}): string {
+  return [entry.content ?? '', ...filesOf(entry).map(fileLine)].filter((line) => line !== '').join('\n');
+}
+
 export function showBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;

@@ -1,7 +1,7 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
-import { fileLine, filesOf } from '../log/parts.ts';
+import { fileLine, filesOf, withFileLines } from '../log/parts.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -293,10 +293,6 @@ function wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPa
 /** Providers refuse an answer or a result without any text. */
 function wordsOf(entry: MessageEntry): string {
   return entry.content || filesOf(entry).map(fileLine).join('\n');
-}
-
-function withFileLines(entry: MessageEntry): string {
-  return [entry.content ?? '', ...filesOf(entry).map(fileLine)].filter((line) => line !== '').join('\n');
 }
 
 /** A notice: its first line is a marker, which no content can imitate (L17). */
