@@ -3,8 +3,10 @@ import {
   type Answer,
   type CallOutcome,
   type Entry,
+  filesOf,
   type MessageEntry,
   NOTHING_USED,
+  partsOf,
   type Used,
   usedTogether,
 } from '../../conversation/index.ts';
@@ -180,7 +182,8 @@ async function build(
 function replaced(entry: Entry | undefined, { content, reasoning, blocks, toolCalls }: Answer): Entry {
   if (entry?.type !== 'message') throw new Error('the answer of a step is a message');
   const { fullOutputPath: _, ...kept } = entry;
-  return { ...kept, content, reasoning, blocks, tool_calls: [...toolCalls] };
+  const parts = partsOf(content ?? '', filesOf(entry));
+  return { ...kept, content, parts, reasoning, blocks, tool_calls: [...toolCalls] };
 }
 
 /** The calls in the order of the recorded ones, whose results they get; null: they are other calls. */

@@ -68,6 +68,10 @@ function newestRounds(
   return rounds;
 }
 
+export function withoutNotice(content: string): string {
+  return content.endsWith(NOTICE) ? content.slice(0, -NOTICE.length) : content;
+}
+
 interface Result {
   readonly call?: CallPlace | undefined;
   readonly content: string | null;
@@ -94,7 +98,7 @@ function roundOf(
 
 /** Text and hashes of the files, without the notice, and without the name of a file that is new for each result. */
 function plainContent({ content, fullOutputPath = '', parts, files = filesOf({ parts }) }: Result): string {
-  const plain = content?.endsWith(NOTICE) ? content.slice(0, -NOTICE.length) : (content ?? '');
+  const plain = withoutNotice(content ?? '');
   const text = fullOutputPath === '' ? plain : plain.replaceAll(fullOutputPath, '');
   return [text, ...files.map(({ sha256 }) => sha256)].join('\n');
 }

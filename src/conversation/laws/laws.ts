@@ -1,4 +1,5 @@
 import { wellFormed } from '../../kernel/index.ts';
+import { withoutNotice } from '../decide/repeated-calls.ts';
 import {
   authorSchema,
   type CallPlace,
@@ -9,6 +10,7 @@ import {
   wireCallId,
 } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
+import { type FilePart, filesOf } from '../log/parts.ts';
 import { expand, isBefore } from '../log/ranges.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { publisherOfPost } from '../state/people.ts';
@@ -424,12 +426,12 @@ function checkRecords(entries: readonly Entry[], records: readonly AuditedCall[]
  */
 function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
   const seen = new Map<string, { readonly at: number; readonly texts: Set<string> }>();
-  records.forEach(({ type, call, result }, at) => {
+  records.forEach(({ type, call, result, files = [] }, at) => {
     if (type !== 'ToolCallCompleted' || result === undefined) return;
     const key = `c${call.entry}_${call.position}`;
     const known = seen.get(key) ?? { at, texts: new Set() };
     seen.set(key, known);
-    known.texts.add(wellFormed(result)); // as the log stores it
+    known.texts.add(withHashes(wellFormed(result), files)); // as the log stores it
   });
   const started = startedCalls(entries);
   const settledByWord = new Set<string>();
@@ -439,10 +441,15 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
     const key = resultOf(entry);
     const found = key === null ? undefined : seen.get(key);
     if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
-    const content = (entry.type === 'message' && entry.content) || '';
-    if (found.texts.has(content) || SAYS_UNKNOWN.test(content)) return [];
+    const content = withoutNotice((entry.type === 'message' && entry.content) || '');
+    const files = entry.type === 'message' ? filesOf(entry) : [];
+    if (found.texts.has(withHashes(content, files)) || SAYS_UNKNOWN.test(content)) return [];
     return [`entry ${entry.index}: the result of ${key} is not the one that audit record ${found.at} has`];
   });
+}
+
+function withHashes(text: string, files: readonly FilePart[]): string {
+  return [text, ...files.map(({ sha256 }) => sha256)].join('\n');
 }
 
 /** Answers to an approval that give the call a result of their own. */

@@ -1,5 +1,6 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
+import { fileLine, filesOf } from '../log/parts.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView } from '../view/view.ts';
 import type { ViewPolicy } from '../view/view-parts.ts';
@@ -112,8 +113,11 @@ export class RecalledLog {
   }
 }
 
-function recalled({ index, createdAt }: Entry, label: string, text: string): RecalledEntry {
-  return { index, createdAt, label, text: escapeRecalled(text) };
+function recalled(entry: Entry, label: string, text: string): RecalledEntry {
+  const { index, createdAt } = entry;
+  const files = entry.type === 'message' ? filesOf(entry).map(fileLine) : [];
+  const lines = [text, ...files].filter((line) => line !== '');
+  return { index, createdAt, label, text: escapeRecalled(lines.join('\n')) };
 }
 
 /** The beginning of an entry's first line. Its text follows on the same line, so that no text can imitate a heading. */

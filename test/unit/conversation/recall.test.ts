@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { escapeMarkers, type NewEntry, RECALL_CHARACTERS } from '../../../src/conversation/index.ts';
+import {
+  escapeMarkers,
+  type FilePart,
+  type NewEntry,
+  RECALL_CHARACTERS,
+} from '../../../src/conversation/index.ts';
 import {
   ALICE,
   answerTo,
@@ -72,6 +77,31 @@ describe('a range that an agent reads', () => {
     const log = logOf(called(PM, null, ['fs_read', '{}']), result(PM, 0, 'the whole\nof it'));
     const text = recalled(log, { from: 1, to: 1 }, { includeToolResults: false });
     expect(text).toBe('--- entry 1 · t1 · result of c0_0, fs_read: the whole\nof it');
+  });
+
+  it('a range has a line for each file of a person, of an own answer and of a result', () => {
+    const sha256 = 'ab'.repeat(32);
+    const file: FilePart = { type: 'file', sha256, name: 'a.png', mediaType: 'image/png', size: 7 };
+    const parts = [file];
+    const log = logOf(
+      said(ALICE, '', { parts }),
+      { ...called(PM, 'mine', ['shot', '{}']), parts } as NewEntry,
+      { ...result(PM, 1, 'seen'), parts } as NewEntry,
+      said(DEV, 'look', { parts }),
+    );
+    const line = '[file a.png: image/png, 7 B, @blob/abababababab]';
+    expect(recalled(log, { from: 0 })).toBe(
+      [
+        `--- entry 0 · t0 · person: ${line}`,
+        `--- entry 1 · t1 · you: mine`,
+        'call c1_0: shot {}',
+        line,
+        `--- entry 2 · t2 · result of c1_0, shot: seen`,
+        line,
+        `--- entry 3 · t3 · [Dev]: look`,
+        line,
+      ].join('\n'),
+    );
   });
 
   it('a range keeps the preview of a large result with the path to the full text', () => {

@@ -157,11 +157,21 @@ describe('the check of the audit log', () => {
         'entry 2: the result of c0_0 is not the one that audit record 1 has',
       ]);
       expect(check(word('approve'), of('two files'))).toHaveLength(1);
+      const file = { type: 'file', sha256: 'a'.repeat(64), mediaType: 'image/png', size: 1 } as const;
+      const withFile = { ...of('three files\ufffd'), parts: [file] } as Entry;
+      expect(check(withFile)).toHaveLength(1);
+      const kept = record({ type: 'ToolCallCompleted', result: 'three files', files: [file] });
+      expect(
+        checkAudit([...log, { ...withFile, content: 'three files' } as Entry], [record(), kept]),
+      ).toEqual([]);
     });
 
     it('but none that its runner saw, at either of two times, and none before it came', () => {
       expect(check(of('three files\ufffd'))).toEqual([]); // as the log stores any text
       expect(check()).toEqual([]);
+      const notice =
+        '\n\n[The same calls had the same results three times in a row. Try something else, or say what you need. After five times the turn ends.]';
+      expect(check(of(`three files\ufffd${notice}`))).toEqual([]);
       const again = record({ type: 'ToolCallCompleted', result: 'two files' });
       expect(checkAudit([...log, of('two files')], [done, again])).toEqual([]);
     });
