@@ -104,6 +104,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       subjects.in(ANY, ANY),
       ...feedsOf(subjects),
       subjects.settled,
+      subjects.blob(ANY),
       `${prefix}.agent.*.*`,
       `${prefix}.agent.*.*.*`,
       `${prefix}.control.>`,

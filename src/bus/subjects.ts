@@ -27,6 +27,8 @@ export interface Subjects {
   /** The streams of the jetstream store: the logs, and the records of tool calls. */
   readonly logStream: string;
   readonly auditStream: string;
+  /** The content of files, in pieces. */
+  readonly blobStream: string;
   /** Buckets of the jetstream store: small documents, large outputs. */
   readonly stateBucket: string;
   readonly outputBucket: string;
@@ -37,6 +39,7 @@ export interface Subjects {
   dead(publisher: string, conversation: string): string;
   api(endpoint: string, publisher?: string, conversation?: string): string;
   audit(conversation: string): string;
+  blob(content: string): string;
   /** Between daemons that share the work. */
   control(daemon: string, verb: string): string;
   turn(agent: string): string;
@@ -79,6 +82,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
     settled: `${prefix}.settled`,
     logStream: `${stream}_LOG`,
     auditStream: `${stream}_AUDIT`,
+    blobStream: `${stream}_BLOBS`,
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
@@ -95,6 +99,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
         ...(publisher && conversation ? [conversationToken(conversation)] : []),
       ].join('.'),
     audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
+    blob: (content) => `${prefix}.blob.${token(content, NAME_PATTERN, 'name of content')}`,
     control: (daemon, verb) => `${prefix}.control.${token(daemon, NAME_PATTERN, 'daemon')}.${verb}`,
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
@@ -120,9 +125,9 @@ export const REPLY_HINT = 'use a reply subject below _INBOX., as client librarie
 
 /** Every stream, those of the buckets included. */
 export function streamsOf(subjects: Subjects): string[] {
-  const { ingressStream, deadStream, settledStream, logStream, auditStream } = subjects;
+  const { ingressStream, deadStream, settledStream, logStream, auditStream, blobStream } = subjects;
   const buckets = [`KV_${subjects.stateBucket}`, `OBJ_${subjects.outputBucket}`];
-  return [ingressStream, deadStream, settledStream, logStream, auditStream, ...buckets];
+  return [ingressStream, deadStream, settledStream, logStream, auditStream, blobStream, ...buckets];
 }
 
 function namesAfter(prefix: string, subject: string): Names | null {

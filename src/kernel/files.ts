@@ -94,13 +94,13 @@ export function openPrivate(path: string): number {
 /** Replaces a file: readers see the old or the new content, never a part. `durable`: it and its name are synced. */
 export async function replaceFile(
   path: string,
-  content: string,
+  content: string | AsyncIterable<Uint8Array>,
   { durable = true }: { readonly durable?: boolean } = {},
 ): Promise<void> {
   const temporary = `${path}.tmp`;
   const handle = await openTemporary(temporary);
   try {
-    await handle.writeFile(content);
+    await handle.writeFile(content as string); // takes an iterable too, which its type does not say
     if (durable) await handle.sync();
   } finally {
     await handle.close();

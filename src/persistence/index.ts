@@ -5,6 +5,8 @@
  *   rules            checks, errors and comparisons that every store shares
  *   storage          what an adapter provides: logs, audit logs, documents
  *   store            the records of every store, in its storage
+ *   blobs            which blobs are stored, and which logs may name them
+ *   claiming-log     an open log that claims the files of its entries first
  *   archive          a store as the source or target of a migration or a backup
  *   group-commit     the writer of an open log
  *   jsonl/           the store in a directory of this machine

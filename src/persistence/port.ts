@@ -216,6 +216,40 @@ export interface BackupMark {
   remove(): Promise<void>;
 }
 
+/** What is known of a file's content. */
+export interface BlobFacts {
+  readonly sha256: string;
+  readonly mediaType: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Pixels of a picture. */
+  readonly width?: number;
+  readonly height?: number;
+}
+
+/**
+ * The content of files, once for each SHA-256. An append whose entries name a blob that is not stored rejects with
+ * `MISSING_BLOB`; a blob that a log names stays until the conversation is deleted.
+ */
+export interface Blobs {
+  /**
+   * Durable when it resolves. Content without this hash and size rejects with `BLOB_WRONG_HASH`, and nothing is stored. What is
+   * stored already is not read, unless it is damaged.
+   */
+  put(facts: BlobFacts, content: () => AsyncIterable<Uint8Array>): Promise<void>;
+  /** Null: not stored, or being erased. */
+  facts(sha256: string): Promise<BlobFacts | null>;
+  /** Null: not stored. Damaged content rejects with `BLOB_DAMAGED` before its last piece. */
+  read(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
+  /** Files that the log of a conversation may name. */
+  of(conversation: string): Promise<readonly BlobFacts[]>;
+  /**
+   * Finishes interrupted deletions, and erases what no conversation names and was stored before this time (ISO 8601). Returns the
+   * number of erased blobs.
+   */
+  sweep(before: string): Promise<number>;
+}
+
 export interface ConversationStore {
   /** Identifies these logs; a copy of them has the same id, a backup has none. */
   readonly id: string;
@@ -227,6 +261,7 @@ export interface ConversationStore {
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
   readonly backupMark: BackupMark;
+  readonly blobs: Blobs;
   /** Null: one daemon at a time owns all logs. */
   readonly shared: SharedLogs | null;
 

@@ -16,6 +16,13 @@ export function requireConversationId(conversation: string): void {
 
 export const TEXT_HASH = /^[0-9a-f]{64}$/;
 
+export function requireBlobHash(sha256: string): void {
+  if (TEXT_HASH.test(sha256)) return;
+  throw new ParleyError('BLOB_HASH_INVALID', `${JSON.stringify(sha256)} is not a SHA-256 in hex`, {
+    hint: 'use the sha256 that an upload returned: 64 digits and letters a to f',
+  });
+}
+
 /** Hashes become file names and keys. */
 export function requireTextHash(hash: string): void {
   if (TEXT_HASH.test(hash)) return;

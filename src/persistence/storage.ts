@@ -10,7 +10,8 @@ export interface Storage {
   readonly isFeed: boolean;
   readonly documents: Documents;
   readonly audit: AuditLog;
-  readonly shared: Pick<SharedLogs, 'newest' | 'origin' | 'all'> | null;
+  readonly blobs: BlobContents;
+  readonly shared: (Pick<SharedLogs, 'newest' | 'origin' | 'all'> & SharedExtent) | null;
   /** `ConversationStore.fault`. Absent: null. */
   fault?(): ParleyError | null;
   /** Call `onClosed` once, after the log is closed. */
@@ -19,15 +20,42 @@ export interface Storage {
   /** Those that have a log. */
   conversations(): Promise<string[]>;
   /**
-   * Removes the closed log, the audit log and the documents of a conversation, except `deleted`. A crash leaves all of it, or
-   * the next opening removes the rest. `newest`: `ConversationStore.delete`.
+   * Removes the closed log, the audit log and the documents of a conversation, except `deleted`, `deleting` and `files`. It is
+   * repeated after a crash. `newest`, where logs are shared: `ConversationStore.delete`.
    */
-  remove(conversation: string, newest?: number): Promise<Removed>;
+  remove(conversation: string, newest: number): Promise<Removed>;
   /** `ConversationStore.lastDecision` */
   readonly lastDecision: IngressPosts | null;
   noteDecision(posts: IngressPosts | null): void;
+  /** Steps after which tests end the process. */
+  readonly reach?: ReachStorePoint | undefined;
   /** All logs are closed. Writes pending changes and releases the storage. */
   close(): Promise<void>;
+}
+
+export type StorePoint = 'blob-stored' | 'blobs-claimed' | 'log-removed' | 'blob-erasing' | 'blob-erased';
+export type ReachStorePoint = (point: StorePoint, conversation?: string) => void;
+
+interface SharedExtent {
+  /** The newest message of a log, and then the first entry with its sequence. `last` 0, `first` null: there is none. */
+  extent(conversation: string): Promise<{
+    readonly last: number;
+    readonly first: { readonly id: string; readonly sequence: number } | null;
+  }>;
+}
+
+/** The content of blobs. */
+export interface BlobContents {
+  /** Durable when it resolves, with the name of the content. Where `content` throws, nothing is left. */
+  put(sha256: string, content: AsyncIterable<Uint8Array>): Promise<string>;
+  /** Null: not stored. */
+  read(name: string): Promise<AsyncIterable<Uint8Array> | null>;
+  /** Idempotent. Durable when it resolves. */
+  remove(name: string): Promise<void>;
+  /** The names of all, incomplete ones included. */
+  list(): Promise<string[]>;
+  /** ISO 8601; null: not stored. */
+  storedAt(name: string): Promise<string | null>;
 }
 
 /** Records of tool calls, by conversation. */
@@ -69,6 +97,8 @@ export interface Documents {
   change(key: string, next: (known: unknown) => unknown): Promise<void>;
   /** `derived`: after a power loss it may be there again. */
   remove(key: string, durability?: Durability): Promise<void>;
+  /** Removes the document if `when(stored value)`, in one step with the comparison; durable when it resolves. */
+  removeIf(key: string, when: (known: unknown) => boolean): Promise<void>;
   /** Removes every document whose key begins with `start`. */
   removeAll(start: string): Promise<void>;
   /** The rest of each key that begins with `start`, in order. */

@@ -1,9 +1,12 @@
 import { coalesce, type ParleyError, sleep } from '../kernel/index.ts';
+import { StoredBlobs } from './blobs.ts';
+import { claimingLog } from './claiming-log.ts';
 import type {
   AuditRecord,
   AuditTrail,
   BackupFacts,
   BackupMark,
+  Blobs,
   ConversationRow,
   ConversationStore,
   DefinitionTexts,
@@ -38,10 +41,24 @@ import { type AuditLog, type Documents, InOrder, type Storage } from './storage.
  * STORE-3 Marks count only if the document `marks` is there: without it, conversations may lack their mark. A superfluous mark
  *         costs reading one log; a missing mark loses work. So a removal is not synced, and a later `markOpen` wins.
  * STORE-4 The ingress position may lag the logs, never lead them: it is saved at intervals, and after the logs are closed.
+ * STORE-5 A deletion is noted in `deleting.<conversation>` before it begins: which logs it removes, by their newest message or
+ *         (`lives`) by their first entry. The next opening of the store or of the conversation, or a sweep, finishes it.
  */
 
-export function createStore(storage: Storage): ConversationStore {
+export async function openStore(storage: Storage): Promise<ConversationStore> {
+  const store = createStore(storage);
+  await store.finishDeletions();
+  return store;
+}
+
+/** Without a look for interrupted deletions. */
+export function createStore(storage: Storage): Store {
   return new Store(storage);
+}
+
+interface DeletionNote {
+  readonly log: number;
+  readonly lives: readonly string[];
 }
 
 class Store implements ConversationStore {
@@ -50,11 +67,15 @@ class Store implements ConversationStore {
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
   readonly backupMark: BackupMark;
+  readonly blobs: Blobs;
   readonly shared: SharedLogs | null;
   readonly #storage: Storage;
   readonly #documents: Documents;
+  readonly #blobs: StoredBlobs;
   readonly #position: ReturnType<typeof latestPosition>;
   readonly #open = new Map<string, Promise<OpenedLog>>();
+  /** Deletions that were noted and did not finish: an opening finishes them (STORE-5). */
+  readonly #unfinished = new Set<string>();
   readonly #deleting = new Map<string, Promise<Removed>>();
   /** Conversations whose newest request was to mark them (STORE-3). */
   readonly #marked = new Set<string>();
@@ -76,6 +97,8 @@ class Store implements ConversationStore {
       put: (facts) => documents.put('backup', facts, 'durable'),
       remove: () => documents.remove('backup'),
     };
+    this.#blobs = new StoredBlobs(storage);
+    this.blobs = this.#admittedBlobs();
     this.shared = storage.shared && { ...storage.shared, ...sharedRecordsIn(documents) };
     this.#position = latestPosition(documents);
   }
@@ -88,10 +111,13 @@ class Store implements ConversationStore {
   async open(conversation: string): Promise<OpenedLog> {
     this.#admit(conversation);
     await this.#deleting.get(conversation);
+    if (this.#unfinished.has(conversation)) await this.#finishDeletion(conversation);
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const forget = () => void this.#open.delete(conversation);
-    const opening = this.#storage.openLog(conversation, forget);
+    const opening = this.#storage
+      .openLog(conversation, forget)
+      .then((opened) => claimingLog(this.#blobs, opened));
     this.#open.set(conversation, opening);
     try {
       return await opening;
@@ -112,9 +138,11 @@ class Store implements ConversationStore {
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const underWay = this.#deleting.get(conversation);
     if (underWay !== undefined) return underWay;
-    const deleting = this.#delete(conversation, upTo, newest).finally(() =>
-      this.#deleting.delete(conversation),
-    );
+    return this.#exclusively(conversation, () => this.#delete(conversation, upTo, newest));
+  }
+
+  #exclusively(conversation: string, work: () => Promise<Removed>): Promise<Removed> {
+    const deleting = work().finally(() => this.#deleting.delete(conversation));
     this.#deleting.set(conversation, deleting);
     return deleting;
   }
@@ -122,7 +150,70 @@ class Store implements ConversationStore {
   async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
     if (upTo !== null) await this.#bury(conversation, upTo);
     this.#marked.delete(conversation);
-    return this.#storage.remove(conversation, newest);
+    const log = newest ?? (await this.#storage.shared?.extent(conversation))?.last ?? 0;
+    const lives = await this.#blobs.livesUpTo(conversation, log);
+    if (this.#storage.shared === null && lives.length === 0) return this.#storage.remove(conversation, log);
+    let note: DeletionNote = { log, lives };
+    this.#unfinished.add(conversation);
+    await this.#documents.change(`deleting.${conversation}`, (stored) => {
+      const known = noteIn(stored);
+      note = { log: Math.max(log, known.log), lives: [...new Set([...known.lives, ...lives])] };
+      return note;
+    });
+    return this.#finish(conversation, note);
+  }
+
+  /** STORE-5. Idempotent. */
+  async #finish(conversation: string, note: DeletionNote): Promise<Removed> {
+    const removed = await this.#storage.remove(conversation, note.log);
+    this.#storage.reach?.('log-removed', conversation);
+    for (const life of note.lives) await this.#blobs.release(conversation, life);
+    await this.#documents.removeIf(
+      `deleting.${conversation}`,
+      (stored) => JSON.stringify(noteIn(stored)) === JSON.stringify(note),
+    );
+    this.#unfinished.delete(conversation);
+    return removed;
+  }
+
+  /** One that is open is left for later. */
+  async finishDeletions(): Promise<void> {
+    for (const conversation of await this.#documents.keys('deleting.'))
+      if (!this.#open.has(conversation)) await this.#finishDeletion(conversation);
+  }
+
+  async #finishDeletion(conversation: string): Promise<void> {
+    const underWay = this.#deleting.get(conversation);
+    await (underWay ??
+      this.#exclusively(conversation, async () => {
+        const stored = await this.#documents.get(`deleting.${conversation}`);
+        if (stored !== null) return this.#finish(conversation, noteIn(stored));
+        this.#unfinished.delete(conversation); // another daemon has finished it
+        return NOTHING;
+      }));
+  }
+
+  #admittedBlobs(): Blobs {
+    const blobs = this.#blobs;
+    const admitted =
+      <A extends unknown[], T>(work: (...args: A) => Promise<T>) =>
+      async (...args: A): Promise<T> => {
+        this.#admit();
+        return work(...args);
+      };
+    return {
+      put: admitted((facts, content) => blobs.put(facts, content)),
+      facts: admitted((sha256) => blobs.facts(sha256)),
+      read: admitted((sha256) => blobs.read(sha256)),
+      of: admitted(async (conversation) => {
+        requireConversationId(conversation);
+        return blobs.of(conversation);
+      }),
+      sweep: admitted(async (before) => {
+        await this.finishDeletions();
+        return blobs.sweep(before);
+      }),
+    };
   }
 
   async #bury(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
@@ -262,6 +353,13 @@ class Store implements ConversationStore {
     if (this.#closing !== null) throw storeClosed();
     if (conversation !== undefined) requireConversationId(conversation);
   }
+}
+
+const NOTHING: Removed = { records: 0, outputs: 0 };
+
+function noteIn(stored: unknown): DeletionNote {
+  const { log = 0, lives = [] } = (stored ?? {}) as Partial<DeletionNote>;
+  return { log, lives };
 }
 
 /** Posts settle more often than this. */

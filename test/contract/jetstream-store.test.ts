@@ -25,8 +25,8 @@ describeStoreContract('jetstream', async () => {
 async function deleteStreams(prefix: string): Promise<void> {
   const connection = await openNats({ url: server.url });
   const { streams } = await connection.jetstreamManager();
-  const { logStream, auditStream, stateBucket, outputBucket } = createSubjects(prefix);
-  for (const name of [logStream, auditStream, `KV_${stateBucket}`, `OBJ_${outputBucket}`])
+  const { logStream, auditStream, blobStream, stateBucket, outputBucket } = createSubjects(prefix);
+  for (const name of [logStream, auditStream, blobStream, `KV_${stateBucket}`, `OBJ_${outputBucket}`])
     await streams.delete(name);
   await closeConnection(connection);
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../src/persistence/index.ts';
+import { describeBlobs } from './blobs.contract.ts';
 import { describeDefinitions } from './definitions.contract.ts';
 import { describeLog } from './log.contract.ts';
 import { AWKWARD_IDS, entry, row } from './samples.ts';
@@ -35,6 +36,7 @@ export function describeStoreContract(name: string, createHarness: () => Promise
     describeLog(() => store, reopen);
     describeToolRecords(() => store, reopen);
     describeDefinitions(() => store, reopen);
+    describeBlobs(() => store, reopen);
     describeRest(
       () => store,
       reopen,

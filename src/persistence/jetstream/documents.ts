@@ -135,9 +135,10 @@ export class BucketDocuments implements Documents {
     return found && this.#valueOf(key, found);
   }
 
-  async #valueOf(key: string, { headers: stored, body }: StoredMessage): Promise<unknown> {
+  async #valueOf(key: string, message: StoredMessage): Promise<unknown> {
+    const { headers: stored, body } = message;
     if ((stored?.get('KV-Operation') ?? '') !== '') return null; // removed by an operator, as `nats kv del` does
-    if ((stored?.get(OBJECT_HEADER) ?? '') === '') return JSON.parse(Buffer.from(body).toString());
+    if (!isObject(message)) return JSON.parse(Buffer.from(body).toString());
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#object(key);
@@ -170,16 +171,31 @@ export class BucketDocuments implements Documents {
     );
   }
 
+  /** A newer value than the compared one stays (BUCKET-DOCUMENTS-2). */
+  removeIf(key: string, when: (known: unknown) => boolean): Promise<void> {
+    return this.#order.run(key, async () => {
+      const subject = this.#prefix + key;
+      const found = await lastMessage(this.#broker, this.#stream, subject);
+      const known = found && (await this.#valueOf(key, found));
+      if (found === null || known === null || !when(known)) return;
+      if (isObject(found)) await this.#removeObject(key);
+      await purgeSubject(this.#broker, this.#stream, subject, found.sequence);
+    });
+  }
+
   /** An object is removed before its key (BUCKET-DOCUMENTS-3). */
   async removeAll(start: string): Promise<void> {
     for (const rest of await this.keys(start)) {
-      const key = start + rest;
-      try {
-        if ((await this.#objects.info(key)) !== null) await this.#objects.delete(key);
-      } catch (error) {
-        throw storeError(error, `remove ${key}`);
-      }
-      await this.remove(key);
+      await this.#removeObject(start + rest);
+      await this.remove(start + rest);
+    }
+  }
+
+  async #removeObject(key: string): Promise<void> {
+    try {
+      if ((await this.#objects.info(key)) !== null) await this.#objects.delete(key);
+    } catch (error) {
+      throw storeError(error, `remove ${key}`);
     }
   }
 
@@ -189,14 +205,18 @@ export class BucketDocuments implements Documents {
     return found.map((subject) => subject.slice(whole.length)).sort();
   }
 
-  /** May come from a replica that lags. Without objects. */
+  /** May come from a replica that lags. */
   async entries(start: string): Promise<ReadonlyMap<string, unknown>> {
     const found = new Map<string, unknown>();
     const whole = this.#prefix + start;
-    await readRange(this.#broker, { stream: this.#stream, filter: `${whole}>` }, ({ subject, body }) => {
-      if (body.length > 0) found.set(subject.slice(whole.length), JSON.parse(Buffer.from(body).toString()));
+    const large: string[] = [];
+    await readRange(this.#broker, { stream: this.#stream, filter: `${whole}>` }, (message) => {
+      const rest = message.subject.slice(whole.length);
+      if (isObject(message)) large.push(rest);
+      else if (message.body.length > 0) found.set(rest, JSON.parse(Buffer.from(message.body).toString()));
       return true;
     });
+    for (const rest of large) found.set(rest, await this.get(start + rest));
     return found;
   }
 
@@ -206,6 +226,10 @@ export class BucketDocuments implements Documents {
   idle(): Promise<void> {
     return this.#order.idle();
   }
+}
+
+function isObject({ headers: stored }: StoredMessage): boolean {
+  return (stored?.get(OBJECT_HEADER) ?? '') !== '';
 }
 
 function damaged(key: string, cause?: unknown): ParleyError {

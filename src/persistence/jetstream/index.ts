@@ -7,6 +7,7 @@
  *   reader         reads ranges of a stream and removes messages
  *   stream-log     one open log
  *   log-reader     the format of an append, and reading it
+ *   stream-blobs   the content of blobs, in pieces
  *   documents      the documents, in one bucket, those that exceed a message in an object store; records of tool calls
  *
  * Only `stream-log` appends to a log. Nothing is kept on this machine.

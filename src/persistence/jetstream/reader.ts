@@ -25,6 +25,8 @@ export interface StoredMessage {
   readonly sequence: number;
   readonly headers: MsgHdrs | undefined;
   readonly body: Uint8Array;
+  /** ISO 8601; absent where it is not needed. */
+  readonly time?: string;
 }
 
 interface Range {
@@ -67,7 +69,8 @@ async function messageOf(
 ): Promise<StoredMessage | null> {
   try {
     const found = await read(broker, stream, () => broker.manager.streams.getMessage(stream, query));
-    return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
+    const { subject, seq: sequence, header, data: body, time } = found;
+    return { subject, sequence, headers: header, body, time: time.toISOString() };
   } catch (error) {
     if (isNotFound(error)) return null;
     throw storeError(error, `read stream ${stream}`);

@@ -8,24 +8,25 @@ import type {
   MigrationTarget,
   NewestAppend,
   Removed,
-  SharedLogs,
   StoreArchive,
 } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
-import type { Storage } from '../storage.ts';
-import { createStore } from '../store.ts';
+import type { ReachStorePoint, Storage } from '../storage.ts';
+import { openStore as openWith } from '../store.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
   appendOf,
   beginsLog,
   conversationsIn,
+  decodeBody,
   follow,
   type LogSource,
   Placement,
   statusOf,
 } from './log-reader.ts';
 import { firstAfter, lastMessage, purgeSubject, readRange, type StoredMessage } from './reader.ts';
+import { createStreamBlobs } from './stream-blobs.ts';
 import { openStreamLog } from './stream-log.ts';
 import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams.ts';
 
@@ -33,8 +34,7 @@ import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
  *
  * STREAM-STORE-1 The server decides between writers (L3). There is no lock, so a store never waits for a dead one.
- * STREAM-STORE-2 A deletion is recorded in `deleting.<conversation>` before it begins, and the next opening finishes it. It
- *                removes the log as it is when the deletion begins, never a log that begins later under the same name.
+ * STREAM-STORE-2 A deletion removes the log as it is when the deletion begins, never a log that begins later under the same name.
  */
 
 export type StoreEvent =
@@ -55,6 +55,8 @@ export interface JetStreamStoreOptions {
   readonly timeoutMs?: number;
   /** False, for tests only: appends name no expected sequence, so two writers can both succeed. */
   readonly isFenced?: boolean;
+  /** Steps after which tests end the process. */
+  readonly reach?: ReachStorePoint | undefined;
   /** True for a migration; other callers are refused while one is unfinished. */
   readonly isMigrating?: boolean;
 }
@@ -92,6 +94,8 @@ async function openStore(
   const storage: Storage = {
     ...{ id, documents, isFeed: true, shared },
     audit: createStreamAudit(broker, names, documents),
+    blobs: createStreamBlobs(broker, names),
+    reach: options.reach,
     fault: () => broker.answers.fault,
     openLog: (conversation, onClosed) => openStreamLog(sourceOf(conversation), onClosed),
     hasLog: async (conversation) => (await shared.newest(conversation)) !== null,
@@ -101,29 +105,11 @@ async function openStore(
     noteDecision: () => undefined,
     close: () => documents.idle(),
   };
-  const store = createStore(storage);
-  for (const conversation of await unfinishedRemovals(documents)) {
-    const begun = (await documents.get(`deleting.${conversation}`)) as { readonly log: number } | null;
-    if (begun !== null) await finishRemoval(parts, conversation, begun.log); // else another daemon has finished it
-  }
-  return { store, ...parts };
-}
-
-/** Conversations whose removal began and did not finish. */
-function unfinishedRemovals(documents: BucketDocuments): Promise<string[]> {
-  return documents.keys('deleting.');
-}
-
-async function remove(parts: StreamParts, conversation: string, newest?: number): Promise<Removed> {
-  const { broker, names, documents } = parts;
-  const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;
-  const log = newest ?? (await last()) ?? 0;
-  await documents.put(`deleting.${conversation}`, { log }, 'durable');
-  return finishRemoval(parts, conversation, log);
+  return { store: await openWith(storage), ...parts };
 }
 
 /** `log`: the sequence of its last append. */
-async function finishRemoval(
+async function remove(
   { broker, names, documents }: StreamParts,
   conversation: string,
   log: number,
@@ -138,12 +124,12 @@ async function finishRemoval(
   const records = await purgeSubject(broker, names.auditStream, names.audit(conversation));
   const outputs = (await documents.keys(`output.${conversation}.`)).length;
   for (const kind of ['output', 'record']) await documents.removeAll(`${kind}.${conversation}.`);
-  for (const kind of ['row', 'state', 'open', 'deleting']) await documents.remove(`${kind}.${conversation}`);
+  for (const kind of ['row', 'state', 'open']) await documents.remove(`${kind}.${conversation}`);
   return { records, outputs };
 }
 
 /** Owners and outstanding work of conversations, from the last message of each subject. */
-function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'newest' | 'origin' | 'all'> {
+function newestAppends(broker: Broker, names: StoreNames): NonNullable<Storage['shared']> {
   const stream = names.logStream;
   return {
     async newest(conversation) {
@@ -166,6 +152,19 @@ function newestAppends(broker: Broker, names: StoreNames): Pick<SharedLogs, 'new
     async origin(conversation) {
       requireConversationId(conversation);
       return (await firstAfter(broker, stream, names.log(conversation), 0))?.sequence ?? null;
+    },
+    async extent(conversation) {
+      const subject = names.log(conversation);
+      const last = (await lastMessage(broker, stream, subject))?.sequence ?? 0;
+      for (let after = 0; ; ) {
+        const found = await firstAfter(broker, stream, subject, after);
+        if (found === null) return { last, first: null };
+        const { headers, body, sequence } = found;
+        const append = appendOf(headers);
+        const [entry] = (append && decodeBody(body, 0, append.length)) ?? [];
+        if (append !== null) return { last, first: entry ? { id: entry.id, sequence } : null };
+        after = sequence;
+      }
     },
     async all() {
       const found = new Map<string, NewestAppend>();
@@ -216,7 +215,7 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
     documents,
     audit: createStreamAudit(broker, names, documents),
     async conversations() {
-      const gone = new Set(await unfinishedRemovals(documents));
+      const gone = new Set(await documents.keys('deleting.'));
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
     async log(conversation) {

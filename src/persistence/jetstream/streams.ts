@@ -22,10 +22,12 @@ import { apiErrorCode, STREAM_NOT_FOUND, storeError } from './broker.ts';
 export interface StoreNames {
   readonly logStream: string;
   readonly auditStream: string;
+  readonly blobStream: string;
   readonly stateBucket: string;
   readonly outputBucket: string;
   log(conversation: string): string;
   audit(conversation: string): string;
+  blob(content: string): string;
 }
 
 /** Matches every conversation in a subject. */
@@ -38,6 +40,7 @@ export async function ensureStreams(manager: JetStreamManager, names: StoreNames
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
     { name: names.auditStream, subject: names.audit(ANY) },
+    { name: names.blobStream, subject: names.blob(ANY) },
   ]) {
     await ensureStream(manager, binding(name, subject));
   }

@@ -105,6 +105,16 @@ export class FileDocuments implements Documents {
     });
   }
 
+  removeIf(key: string, when: (known: unknown) => boolean): Promise<void> {
+    return this.#work(key, async () => {
+      const place = placeOf(this.#paths, key);
+      const known = await readPlace(place);
+      if (known === null || !when(known)) return;
+      await rm(place.path);
+      await this.#sync(dirname(place.path));
+    });
+  }
+
   removeAll(start: string): Promise<void> {
     return this.#work(start, async () => {
       const folder = dirname(placeOf(this.#paths, `${start}any`).path);
@@ -231,7 +241,13 @@ interface Place {
 const RESTORE = 'restore the file from a backup, with the owner and the permissions of the data directory';
 const LET_READ = 'let this user read the file; without it the directory counts as a store that is no backup';
 const withoutJson = (file: string) => (file.endsWith('.json') ? basename(file, '.json') : null);
+const folderWithoutJson = (file: string) => idOf(withoutJson(file) ?? '');
 const none = () => null;
+
+function ofBlobs(path: string, decode: Place['decode']): Place {
+  const unreadable = { code: 'BLOB_RECORD_UNREADABLE', hint: RESTORE };
+  return { path, form: 'pretty', decode, unreadable, mayCreate: true };
+}
 
 function placeOf(paths: StorePaths, key: string): Place {
   const [kind, name = '', id = ''] = key.split('.');
@@ -247,6 +263,12 @@ function placeOf(paths: StorePaths, key: string): Place {
       const unreadable = { code: 'DEFINITION_UNREADABLE', hint: RESTORE };
       return { path: join(paths.definitions, name), form: 'text', decode, unreadable, mayCreate: true };
     }
+    case 'blob':
+      return ofBlobs(join(paths.blobRecords, `${name}.json`), withoutJson);
+    case 'files':
+      return ofBlobs(join(paths.blobsOf, `${folderOf(name)}.json`), folderWithoutJson);
+    case 'deleting':
+      return ofBlobs(join(paths.deleting, `${folderOf(name)}.json`), folderWithoutJson);
     case 'open':
       return { path: join(paths.marks, folderOf(name)), form: 'flag', decode: idOf, mayCreate: true };
     case 'marks':
@@ -274,6 +296,8 @@ async function readPlace({ path, form, unreadable }: Place): Promise<unknown> {
     return JSON.parse(text);
   } catch (error) {
     if (form === 'mark') return text;
+    if (unreadable)
+      throw new ParleyError(unreadable.code, `${path} is damaged: ${messageOf(error)}`, unreadable);
     throw error;
   }
 }

@@ -3,12 +3,13 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, openPrivate, orNullIfMissing, syncDirectory } from '../../kernel/index.ts';
 import type { ConversationStore, IngressPosts, Removed } from '../port.ts';
-import type { Storage } from '../storage.ts';
-import { auditTrailOf, createStore } from '../store.ts';
+import type { ReachStorePoint, Storage } from '../storage.ts';
+import { auditTrailOf, openStore } from '../store.ts';
 import { requirePosts } from './collections.ts';
 import { identityOf, writeFormat } from './directory/format.ts';
 import { takeDirectory } from './directory/lock.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
+import { createBlobFiles } from './file-blobs.ts';
 import { createAuditFiles, FileDocuments, readAuditLines, refuseUnfinished } from './file-documents.ts';
 import { fileTimestamp, type LogFiles, nodeLogFiles, type StoreEvent, type StoreLog } from './log/durable.ts';
 import { openFileLog } from './log/file-log.ts';
@@ -26,6 +27,8 @@ export interface FileStoreOptions {
   readonly log?: StoreLog;
   /** The file operations of the logs; a test makes them fail. */
   readonly files?: LogFiles;
+  /** Steps after which tests end the process. */
+  readonly reach?: ReachStorePoint | undefined;
   /** True for a migration; other callers are refused while one is unfinished. */
   readonly isMigrating?: boolean;
 }
@@ -39,7 +42,7 @@ export async function openFileStore(
 
 export async function openOwned(
   directory: string,
-  { log = () => undefined, files = nodeLogFiles, isMigrating = false }: FileStoreOptions,
+  { log = () => undefined, files = nodeLogFiles, isMigrating = false, reach }: FileStoreOptions,
 ): Promise<{ readonly store: ConversationStore; readonly documents: FileDocuments }> {
   const paths = storePaths(directory);
   const lock = await takeDirectory(paths);
@@ -60,6 +63,8 @@ export async function openOwned(
         isFeed: false,
         shared: null,
         audit: createAuditFiles(paths),
+        blobs: createBlobFiles(paths),
+        reach,
         lastDecision: note.left,
       },
       ...logsIn(paths, files, reportingOnce(log)),
@@ -79,7 +84,7 @@ export async function openOwned(
         }
       },
     };
-    return { store: createStore(storage), documents };
+    return { store: await openStore(storage), documents };
   } catch (error) {
     lock.release();
     throw error;

@@ -6,6 +6,7 @@
  *                    commit), durable (file operations)
  *   directory/       the data directory: lock (ownership), paths (names), format (its version and id), inspect (reading
  *                    without the lock), migration
+ *   file-blobs       the content of blobs
  *   file-documents   the documents, of which those that share a file are saved later, by lazy-document; records of tool calls
  *
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.

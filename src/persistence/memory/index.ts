@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
 import type { ConversationLog, ConversationStore, IngressPosts } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
-import type { Documents, Storage } from '../storage.ts';
+import type { BlobContents, Documents, Storage } from '../storage.ts';
 import { createStore } from '../store.ts';
 
 /**
@@ -16,6 +16,8 @@ export interface MemoryDisk {
   readonly audits: Map<string, string[]>;
   /** By key. */
   readonly documents: Map<string, unknown>;
+  /** By SHA-256. */
+  readonly blobs: Map<string, { readonly pieces: readonly Uint8Array[]; readonly storedAt: string }>;
   deciding: IngressPosts | null;
   /** True while a store uses it. */
   inUse: boolean;
@@ -27,6 +29,7 @@ export function createMemoryDisk(): MemoryDisk {
     logs: new Map(),
     audits: new Map(),
     documents: new Map(),
+    blobs: new Map(),
     deciding: null,
     inUse: false,
   };
@@ -44,6 +47,7 @@ function storageOn(disk: MemoryDisk): Storage {
   const documents = documentsOn(disk.documents);
   return {
     ...{ id, documents, isFeed: false, shared: null, lastDecision: disk.deciding },
+    blobs: contentsOn(disk.blobs),
     async openLog(conversation, onClosed) {
       const log = openLog(conversation, logs, onClosed);
       return { log, entries: await log.read(0), tornTail: null };
@@ -90,6 +94,9 @@ function documentsOn(stored: Map<string, unknown>): Documents {
     async remove(key) {
       stored.delete(key);
     },
+    async removeIf(key, when) {
+      if (stored.has(key) && when(get(key))) stored.delete(key);
+    },
     async removeAll(start) {
       for (const rest of rests(start)) stored.delete(start + rest);
     },
@@ -97,6 +104,30 @@ function documentsOn(stored: Map<string, unknown>): Documents {
     entries: async (start) => new Map(rests(start).map((rest) => [rest, get(start + rest)])),
     flush: async () => undefined,
   };
+}
+
+function contentsOn(stored: MemoryDisk['blobs']): BlobContents {
+  return {
+    async put(sha256, content) {
+      const pieces: Uint8Array[] = [];
+      for await (const piece of content) pieces.push(Uint8Array.from(piece));
+      stored.set(sha256, { pieces, storedAt: new Date().toISOString() });
+      return sha256;
+    },
+    async read(name) {
+      const found = stored.get(name);
+      return found === undefined ? null : piecesOf(found.pieces);
+    },
+    async remove(name) {
+      stored.delete(name);
+    },
+    list: async () => [...stored.keys()],
+    storedAt: async (name) => stored.get(name)?.storedAt ?? null,
+  };
+}
+
+async function* piecesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) yield Uint8Array.from(piece);
 }
 
 function openLog(conversation: string, logs: Map<string, string[]>, onClosed: () => void): ConversationLog {

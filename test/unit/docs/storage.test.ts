@@ -93,11 +93,28 @@ describe('docs/spec/storage.md', () => {
   it('docs/spec/storage.md names every path of a data directory', () => {
     const paths = storePaths('', () => '<folder>');
     const functions = [paths.log, paths.audit, paths.state].map((path) => path(''));
-    const { root: _, conversations: __, marks, definitions, lock, ...rest } = paths;
+    const {
+      root: _,
+      conversations: __,
+      marks,
+      definitions,
+      lock,
+      blobs,
+      blobRecords,
+      blobsOf,
+      deleting,
+      ...rest
+    } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
     const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
+    const ofBlobs = [
+      `${blobs}/<2 digits>/<hash>`,
+      `${blobRecords}/<hash>.json`,
+      `${blobsOf}/<folder>.json`,
+      `${deleting}/<folder>.json`,
+    ];
     const marked = [`${marks}/<folder>`, `${marks}/.complete`, `${definitions}/<hash>`];
-    expect(firstColumn('Files').sort()).toEqual([...expected, ...marked].sort());
+    expect(firstColumn('Files').sort()).toEqual([...expected, ...marked, ...ofBlobs].sort());
   });
 
   it('docs/spec/storage.md has the headers of an append', () => {

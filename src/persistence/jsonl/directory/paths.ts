@@ -18,6 +18,14 @@ export interface StorePaths {
   readonly marks: string;
   /** The texts of definitions, each in a file named by its hash. */
   readonly definitions: string;
+  /** Content of files, each named by its hash below the first two digits of it. */
+  blob(sha256: string): string;
+  readonly blobs: string;
+  readonly blobRecords: string;
+  /** By conversation, which blobs its log may name. */
+  readonly blobsOf: string;
+  /** Deletions that are not finished. */
+  readonly deleting: string;
   /** Exists while the directory is a backup on which no daemon has started. */
   readonly backup: string;
   /** Exists while a migration or a backup into the directory is unfinished. */
@@ -47,6 +55,11 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
     definitions: join(root, 'definitions'),
+    blob: (sha256) => join(root, 'blobs', sha256.slice(0, 2), sha256),
+    blobs: join(root, 'blobs'),
+    blobRecords: join(root, 'blobs', 'records'),
+    blobsOf: join(root, 'blobs', 'of'),
+    deleting: join(root, 'deleting'),
     backup: join(root, 'backup.json'),
     migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, folder(id)),
