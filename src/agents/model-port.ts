@@ -1,4 +1,4 @@
-import type { Block, FilePart, Usage } from '../conversation/index.ts';
+import type { Block, FilePart, ReportedCall, Usage } from '../conversation/index.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
 
@@ -49,6 +49,8 @@ export interface ModelRequest {
   readonly hash: string;
   /** The dialect and model that what is opaque in the answer belongs to. Absent: it is not kept. */
   readonly boundTo?: string;
+  /** With the session of an agent in another process: places in `messages` that it has not been told. */
+  readonly missed?: readonly number[];
   /** Additional headers, such as the session. */
   readonly headers: Readonly<Record<string, HeaderValue>>;
   /** When the log requested this call, before a restart of the daemon: milliseconds since the epoch. Absent: just now. */
@@ -106,6 +108,8 @@ export interface ModelAnswer {
   readonly finishReason?: string;
   /** The session to send with the next request. */
   readonly sessionId?: string;
+  /** Calls that an agent in another process made by itself. */
+  readonly reported?: readonly ReportedCall[];
   /** Set if something of it is for this model only: the order of its texts and calls, with what is opaque in them. */
   readonly blocks?: readonly Block[];
 }

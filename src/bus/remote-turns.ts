@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { type LiveChunk, reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
+import {
+  type LiveChunk,
+  reportedCallSchema,
+  reportedUsageSchema,
+  type ViewMessage,
+} from '../conversation/index.ts';
 import { fieldFault, isRecord, type JsonRecord, parseJson } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
@@ -34,6 +39,8 @@ export interface OfferBody {
   readonly heartbeatMs: number;
   /** The agent's own session in this conversation, if one is known. */
   readonly sessionId?: string;
+  /** With `sessionId`: places in `messages` that this session has not been told. */
+  readonly missed?: readonly number[];
 }
 
 interface OfferSubjects {
@@ -75,6 +82,8 @@ const callSchema = z.object({
     .transform((given) => (typeof given === 'string' ? given : JSON.stringify(given))),
 });
 
+const MOST_REPORTED = 256;
+
 const agentMessageSchema = z.discriminatedUnion('type', [
   z.object({ ...loose, type: z.literal('heartbeat') }),
   z.object({
@@ -92,6 +101,8 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     content: text.nullish(),
     reasoning: text.optional(),
     sessionId: sessionShape.optional(),
+    /** Calls that the agent made by itself. */
+    reported: z.array(reportedCallSchema).max(MOST_REPORTED).optional(),
     model: text.optional(),
     /** Why the agent's model ended the answer: a record, like usage. */
     finishReason: text.optional().catch(undefined),
@@ -140,6 +151,7 @@ const offerSchema = z.looseObject({
   control: text,
   heartbeatMs: z.number().positive(),
   sessionId: text.optional(),
+  missed: z.array(z.int().nonnegative()).optional(),
 });
 
 export function decodeOffer(

@@ -19,6 +19,7 @@ import {
 import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
+import { addJoin } from './commands/daemon/join.ts';
 import { addAgents, addReload, addStatus, addToken } from './commands/daemon/status.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addCompletion } from './commands/offline/completion.ts';
@@ -112,7 +113,7 @@ const COMMANDS = {
   Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail],
   Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
-  'Run a daemon': [addUp, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
+  'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
   'Without a daemon': [addBackup, addFsck, addExport, addImport, addMigrate, addNatsConfig],
   'Set up': [addInit, addCompletion],
 };

@@ -9,7 +9,7 @@ import {
   type TurnOffer,
 } from '../bus/index.ts';
 import { type NatsConnection, newInbox } from '../bus/nats/index.ts';
-import type { Usage } from '../conversation/index.ts';
+import type { ReportedCall, Usage } from '../conversation/index.ts';
 import { createIdSource, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 
 /**
@@ -51,6 +51,8 @@ export interface AgentAnswer {
   readonly reasoning?: string;
   /** Given with every later turn of this agent in this conversation. */
   readonly sessionId?: string;
+  /** Calls that the agent made by itself, for the record: nothing runs or repeats them. */
+  readonly reported?: readonly ReportedCall[];
   readonly usage?: Usage;
   /** The model that answered, for the record. */
   readonly model?: string;
@@ -349,8 +351,8 @@ class OfferedTurn {
 
 /** The known fields of an answer: a handler may return others. */
 function onlyAnswer(answer: AgentAnswer): AgentAnswer {
-  const { content, reasoning, sessionId, usage, model, finishReason } = answer;
-  return { content, reasoning, sessionId, usage, model, finishReason };
+  const { content, reasoning, sessionId, reported, usage, model, finishReason } = answer;
+  return { content, reasoning, sessionId, reported, usage, model, finishReason };
 }
 
 function notUnderstood(prefix: string): ParleyError {

@@ -93,6 +93,7 @@ export {
   parseArguments,
   toolError,
 } from './tools/conversation-tools.ts';
+export { PERMIT, PERMITTED } from './tools/permit.ts';
 export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
 export * from './view/view.ts';

@@ -27,6 +27,9 @@ const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-
 /** I1: the encoders of dialects are pure; `explain` makes requests without a network. */
 const DIALECTS = String.raw`models/dialects\.ts$`;
 
+/** I2: coding agents are child processes like MCP servers. */
+const CHILD_PROCESS = String.raw`tools/mcp/index\.ts$`;
+
 /** I2: the gateway follows conversations as clients do. */
 const FOLLOWER = String.raw`bus/follower\.ts$`;
 
@@ -73,7 +76,8 @@ const MODULES: Readonly<Record<string, Module>> = {
     ],
   },
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`, CONTRACT] },
-  cli: { modules: ['kernel', 'config', 'daemon', 'client'] },
+  cli: { modules: ['kernel', 'config', 'daemon', 'client', 'acp'] },
+  acp: { modules: ['kernel', 'conversation'], files: [CHILD_PROCESS] },
 };
 
 /** I8: room of `src/daemon` → the rooms that it may import. */
@@ -119,10 +123,11 @@ const ANYWHERE_PURE = [
 ];
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@a2a-js/sdk': ['gateway/a2a'],
+  '@agentclientprotocol/sdk': ['acp'],
   '@ag-ui/core': ['gateway/ag-ui'],
   '@ag-ui/encoder': ['gateway/ag-ui'],
   '@hono/node-server': ['gateway'],
-  '@modelcontextprotocol/sdk': ['tools/mcp', 'gateway/mcp'],
+  '@modelcontextprotocol/sdk': ['tools/mcp', 'gateway/mcp', 'acp/agents'],
   '@opentelemetry/api': ['traces'],
   '@opentelemetry/exporter-trace-otlp-proto': ['traces'],
   '@preact/signals': ['console'],

@@ -113,6 +113,7 @@ function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | un
     model: answer.model,
     finishReason: finishReasonOf(answer.finishReason),
     sessionId: answer.sessionId,
+    reported: answer.reported,
     blocks: boundTo === undefined || !answer.blocks ? undefined : { boundTo, list: [...answer.blocks] },
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,

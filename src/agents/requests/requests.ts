@@ -23,6 +23,7 @@ import type { WireTool } from '../model-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
 import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
+import { missedBy } from './missed.ts';
 import { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
 import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
 
@@ -240,7 +241,10 @@ function requestOf(
     session: (turn ?? agentState(state, slug)).session,
   };
   const view = agentView.build();
-  const assembled = assembler.assemble(requestParts(sources, setup, view, call));
+  const session = sessionFor(setup, call);
+  const made = assembler.assemble(requestParts(sources, setup, view, call));
+  const missed = setup.profile.session?.by === 'agent' && missedBy(session, slug, entries, made.parts);
+  const assembled = missed ? { ...made, request: { ...made.request, missed } } : made;
   const { profile: window, historyLimits: limits } = setup;
   const reducible: Reducible = {
     entries,
@@ -252,7 +256,7 @@ function requestOf(
     limits,
     form: window.form,
   };
-  return { assembled, session: sessionFor(setup, call), setting, reducible };
+  return { assembled, session, setting, reducible };
 }
 
 interface Making {

@@ -7,6 +7,7 @@ import type {
   DeliveryMode,
   Entry,
   Mode,
+  ReportedCall,
   TeamChange,
   ToolCall,
   Usage,
@@ -55,6 +56,7 @@ export interface Answer {
   /** The session that the agent wants in its next requests. */
   readonly sessionId?: string;
   readonly blocks?: Blocks;
+  readonly reported?: readonly ReportedCall[];
   /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */
   readonly id?: string;
   readonly fullOutputPath?: string;

@@ -1,6 +1,7 @@
 import {
   type Entry,
   type EntryOf,
+  type ReportedCall,
   type Risk,
   SYSTEM_AUTHOR,
   type ToolCall,
@@ -33,6 +34,7 @@ interface AnswerFields {
   readonly model?: string;
   readonly finishReason?: string;
   readonly sessionId?: string;
+  readonly reported?: ReportedCall[] | undefined;
   /** Set if a file with this id in its name was written before. */
   readonly id?: string;
   readonly fullOutputPath?: string;

@@ -32,6 +32,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     model: answer.model,
     finishReason: answer.finishReason,
     ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
+    reported: answer.reported && [...answer.reported],
     partType: failure ? 'error' : 'text',
     ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });

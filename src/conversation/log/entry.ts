@@ -69,6 +69,19 @@ const blocksSchema = z.object({
 });
 export type Blocks = z.infer<typeof blocksSchema>;
 
+/** A call that an agent in another process made by itself and reported: nothing here runs or repeats it. */
+export const reportedCallSchema = z.object({
+  title: z.string(),
+  /** As the agent classifies it: `read`, `edit`, `execute` … */
+  kind: z.string(),
+  status: z.string(),
+  /** JSON text. */
+  arguments: z.string().optional(),
+  /** Text, or the difference of a file. */
+  result: z.string().optional(),
+});
+export type ReportedCall = Readonly<z.infer<typeof reportedCallSchema>>;
+
 /** A safe tool may run twice; a risky one may not run again without a person's approval. */
 const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;
@@ -209,6 +222,7 @@ const fields = {
     reasoning: z.string().optional(),
     /** Absent: one block of reasoning, one of text, then the calls. */
     blocks: blocksSchema.optional(),
+    reported: z.array(reportedCallSchema).optional(),
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),

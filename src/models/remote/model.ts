@@ -160,14 +160,14 @@ class OfferedTurns implements RemoteModel {
   async #offer(request: ModelRequest, lowest: number, signal: AbortSignal): Promise<Offered> {
     const epoch = Math.max(this.#lastEpoch + 1, lowest);
     this.#lastEpoch = epoch;
-    const { conversation, turnId, messages, tools, headers } = request;
+    const { conversation, turnId, messages, tools, headers, missed } = request;
     const { heartbeatMs, silenceMs } = this.#options;
     const { [SESSION_HEADER]: sessionId, traceparent } = headers;
     const channel = this.#options.openChannel(request.agent);
     const session = new RemoteSession(channel, epoch);
     const body = { conversation, turnId, epoch, messages, tools, heartbeatMs };
     const offering = channel.offer(
-      typeof sessionId === 'string' ? { ...body, sessionId } : body,
+      typeof sessionId === 'string' ? { ...body, sessionId, ...(missed && { missed }) } : body,
       Math.min(ACCEPT_MS, silenceMs),
       (event) => session.receive(event),
       ...(typeof traceparent === 'string' ? [traceparent] : []),
@@ -275,11 +275,14 @@ function final(
   { message }: Extract<SessionEvent, { type: 'final' }>,
   request: Pick<ModelRequest, 'body'>,
 ): ModelOutcome {
-  const { content, reasoning, sessionId, model, finishReason = 'stop' } = message;
+  const { content, reasoning, sessionId, reported, model, finishReason = 'stop' } = message;
   const usage = bounded(message.usage, request, [content, reasoning]);
   return {
     kind: 'answered',
-    answer: { content: content ?? '', reasoning, sessionId, model, usage, toolCalls: [], finishReason },
+    answer: {
+      ...{ content: content ?? '', reasoning, sessionId, reported, model, usage, finishReason },
+      toolCalls: [],
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Usage } from '../../conversation/index.ts';
+import type { ReportedCall, Usage } from '../../conversation/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -187,6 +187,7 @@ export type RemoteMessage =
       readonly content?: string | null;
       readonly reasoning?: string;
       readonly sessionId?: string;
+      readonly reported?: readonly ReportedCall[];
       readonly model?: string;
       readonly finishReason?: string;
       readonly usage?: Usage;
@@ -227,6 +228,7 @@ export interface RemoteOffer {
   }[];
   readonly heartbeatMs: number;
   readonly sessionId?: string;
+  readonly missed?: readonly number[];
 }
 
 /** The channel of one offer. No method rejects. */

@@ -9,6 +9,7 @@ import { readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { listTool, searchTool } from './files/search.ts';
 import { editTool, writeTool } from './files/write.ts';
+import { permitTools } from './permit.ts';
 import { recallTool } from './recall.ts';
 import { SHELL_TIMEOUT_MS, shellTool } from './shell.ts';
 import {
@@ -42,7 +43,7 @@ export interface BuiltInOptions {
 
 const ABORTED: ToolOutcome = { kind: 'aborted' };
 
-const TOOLS = [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool];
+const TOOLS = [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool, ...permitTools];
 
 /** Additional time for a command to be ended and report. */
 const ENDING_MS = 10_000;

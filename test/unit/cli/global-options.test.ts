@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   hire: ['c', 'scout', '--persona-file', 'p.md'],
   dismiss: ['c', 'scout'],
   reload: [],
+  join: ['dev', '--command', 'x'],
   'what-if': ['c', '--list'],
   phase: ['c', 'plan'],
   mode: ['c', 'agent'],

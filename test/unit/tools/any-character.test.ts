@@ -34,6 +34,9 @@ const argumentsOf: Readonly<Record<string, (text: string) => Record<string, unkn
     { path: '@project/all', find: text, replace: text, all: true },
     { path: `@project/${text}`, find: 'a', replace: text },
   ],
+  permit_edit: (text) => [{ path: text, title: text, input: text, shown: text }],
+  permit_execute: (text) => [{ command: text, title: text }],
+  permit_other: (text) => [{ kind: text, title: text }],
   shell: (text) => [{ command: `: ${text}` }, { command: ':', cwd: `@project/${text}` }],
 };
 

@@ -14,6 +14,9 @@ describe('the built-in tools', () => {
       ['fs_write', 'risky', ['path', 'content']],
       ['fs_edit', 'risky', ['path', 'find', 'replace']],
       ['shell', 'risky', ['command']],
+      ['permit_edit', 'risky', ['path', 'title']],
+      ['permit_execute', 'risky', ['command', 'title']],
+      ['permit_other', 'risky', ['kind', 'title']],
     ]);
     for (const [name, { name: own, description, parameters }] of definitions) {
       expect(name).toBe(own);

@@ -1,0 +1,267 @@
+import {
+  methods,
+  type NewSessionRequest,
+  type RequestPermissionRequest,
+  type SessionUpdate,
+  type StopReason,
+} from '@agentclientprotocol/sdk';
+import { PERMITTED } from '../../conversation/index.ts';
+import { abortable, type LinkedAbort, linkedAbort, ParleyError } from '../../kernel/index.ts';
+import { type AgentCommand, AgentConnection } from './connection.ts';
+import { permission, permitCall } from './permission.ts';
+import { promptOf } from './prompt.ts';
+import type { AcpAnswer, OfferedTurn, ToolRequest } from './turn.ts';
+import { TurnTools } from './turn-tools.ts';
+import { Updates } from './updates.ts';
+
+/**
+ * One coding agent: a handler of the turns that are offered to it.
+ *
+ * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
+ * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
+ * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `CANCEL_MS` is ended.
+ * CODING-AGENT-4 A turn without any update for `idleSeconds` fails, and the process is ended. Waiting for a person does not count.
+ * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
+ */
+
+export interface CodingAgentSettings extends AgentCommand {
+  readonly idleSeconds: number;
+}
+
+const CANCEL_MS = 5_000;
+
+/** A turn that runs in a session. */
+interface Running {
+  readonly turn: OfferedTurn;
+  readonly updates: Updates;
+  readonly silence: Silence;
+}
+
+interface Session {
+  readonly id: string;
+  /** It was told nothing yet. */
+  readonly isNew: boolean;
+}
+
+export class CodingAgent {
+  readonly #settings: CodingAgentSettings;
+  readonly #tools = new TurnTools();
+  #opening: Promise<AgentConnection> | null = null;
+  /** By conversation: the sessions of this process. */
+  readonly #sessions = new Map<string, string>();
+  /** By session. */
+  readonly #running = new Map<string, Running>();
+
+  constructor(settings: CodingAgentSettings) {
+    this.#settings = settings;
+  }
+
+  /** Rejects with what a person can do (`ACP_…`). */
+  async handle(turn: OfferedTurn): Promise<AcpAnswer> {
+    const connection = await this.#connection();
+    const running = {
+      turn,
+      updates: new Updates(turn),
+      silence: new Silence(this.#settings.idleSeconds, turn.signal),
+    };
+    this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
+    try {
+      const session = await this.#sessionFor(turn, connection);
+      return await this.#prompt(running, session, connection);
+    } catch (error) {
+      turn.signal.throwIfAborted();
+      throw connection.failure(error);
+    } finally {
+      running.silence.end();
+      this.#tools.end(turn.conversation);
+    }
+  }
+
+  async close(): Promise<void> {
+    const connection = await this.#opening?.catch(() => null);
+    await connection?.close();
+    await this.#tools.close();
+  }
+
+  /** CODING-AGENT-1 */
+  #connection(): Promise<AgentConnection> {
+    if (this.#opening) return this.#opening;
+    const opening = AgentConnection.open(this.#settings, {
+      update: (session, update) => this.#take(session, update),
+      permission: (request) => this.#permit(request),
+    });
+    this.#opening = opening;
+    const forget = () => {
+      if (this.#opening !== opening) return;
+      this.#opening = null;
+      this.#sessions.clear();
+    };
+    opening.then(({ ended }) => ended.addEventListener('abort', forget, { once: true }), forget);
+    return opening;
+  }
+
+  /** CODING-AGENT-2 */
+  async #sessionFor(turn: OfferedTurn, { agent, about }: AgentConnection): Promise<Session> {
+    const { conversation, sessionId } = turn;
+    if (sessionId !== undefined && this.#sessions.get(conversation) === sessionId)
+      return { id: sessionId, isNew: false };
+    const { agentCapabilities: can } = about;
+    const where: NewSessionRequest = {
+      cwd: this.#settings.directory,
+      mcpServers: await this.#tools.serversFor(conversation, can?.mcpCapabilities),
+    };
+    const again = can?.sessionCapabilities?.resume ? 'resume' : can?.loadSession ? 'load' : null;
+    if (sessionId !== undefined && again !== null) {
+      const loading = agent.request(methods.agent.session[again], { sessionId, ...where });
+      const isThere = await loading.then(
+        () => true,
+        () => false, // the agent lost it
+      );
+      if (isThere) return this.#keep(conversation, sessionId, false);
+    }
+    const made = await agent.request(methods.agent.session.new, where);
+    return this.#keep(conversation, made.sessionId, true);
+  }
+
+  #keep(conversation: string, id: string, isNew: boolean): Session {
+    this.#sessions.set(conversation, id);
+    return { id, isNew };
+  }
+
+  async #prompt(running: Running, { id, isNew }: Session, connection: AgentConnection): Promise<AcpAnswer> {
+    const { turn, updates, silence } = running;
+    this.#running.set(id, running);
+    try {
+      let stopReason: StopReason = 'end_turn';
+      for (let told = -1; told < turn.news.length; ) {
+        const prompt =
+          told < 0 ? promptOf(turn, isNew) : promptOf({ messages: turn.news.slice(told) }, false);
+        told = turn.news.length; // CODING-AGENT-5
+        const prompting = connection.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
+        const cancel = () => this.#cancel(id, prompting, connection);
+        ({ stopReason } = await this.#until(prompting, silence.signal, cancel));
+      }
+      const { text: content, thoughts, calls } = updates.reported;
+      return {
+        ...{ content, sessionId: id, finishReason: FINISH[stopReason] },
+        ...(thoughts !== '' && { reasoning: thoughts }),
+        ...(calls.length > 0 && { reported: calls }),
+      };
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  /** The outcome of the work, unless the turn is stopped first: then it is cancelled, and what it still answers does not count. */
+  async #until<T>(work: Promise<T>, stopped: AbortSignal, cancel: () => Promise<void>): Promise<T> {
+    const outcome = await abortable(work, stopped).catch((error: unknown) => {
+      if (!stopped.aborted) throw error;
+      return null;
+    });
+    if (!stopped.aborted && outcome !== null) return outcome;
+    await cancel();
+    throw stopped.reason;
+  }
+
+  /** CODING-AGENT-3 */
+  async #cancel(sessionId: string, prompting: Promise<unknown>, connection: AgentConnection): Promise<void> {
+    await connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), CANCEL_MS);
+    });
+    const ended = prompting.then(
+      () => 'ended' as const,
+      () => 'ended' as const,
+    );
+    const outcome = await Promise.race([ended, late]);
+    clearTimeout(timer);
+    if (outcome === 'late') await connection.close();
+  }
+
+  /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */
+  #take(session: string, update: SessionUpdate): void {
+    const running = this.#running.get(session);
+    if (running === undefined || running.turn.signal.aborted) return;
+    running.silence.heard();
+    running.updates.take(update);
+  }
+
+  async #permit(request: RequestPermissionRequest) {
+    const running = this.#running.get(request.sessionId);
+    if (!running) return permission(request.options, false);
+    try {
+      return permission(request.options, (await this.#call(running, permitCall(request))) === PERMITTED);
+    } catch {
+      return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
+    }
+  }
+
+  /** What was said before the call belongs to it. */
+  #call({ turn, updates, silence }: Running, call: ToolRequest): Promise<string> {
+    return silence.during(async () => {
+      const [result] = await turn.callTools([call], updates.takeText() || undefined);
+      return result?.content ?? '';
+    });
+  }
+}
+
+const FINISH: Readonly<Record<StopReason, string>> = {
+  end_turn: 'stop',
+  max_tokens: 'length',
+  max_turn_requests: 'length',
+  refusal: 'content_filter',
+  cancelled: 'stop',
+};
+
+/** CODING-AGENT-4 */
+class Silence {
+  readonly #over: LinkedAbort;
+  readonly #seconds: number;
+  #timer: NodeJS.Timeout | undefined;
+  #waits = 0;
+
+  constructor(seconds: number, turn: AbortSignal) {
+    this.#seconds = seconds;
+    this.#over = linkedAbort(turn);
+    this.#start();
+  }
+
+  /** Aborts when the turn is stopped, or after silence. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** The agent gave a sign. */
+  heard(): void {
+    if (this.#waits === 0) this.#start();
+  }
+
+  /** Waits for a person or a tool. */
+  async during<T>(wait: () => Promise<T>): Promise<T> {
+    this.#waits += 1;
+    clearTimeout(this.#timer);
+    try {
+      return await wait();
+    } finally {
+      this.#waits -= 1;
+      this.heard();
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#over.unlink();
+  }
+
+  #start(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#over.abort(
+        new ParleyError('ACP_SILENT', `the agent reported nothing for ${this.#seconds} s, and was ended`, {
+          hint: 'raise idleSeconds if it works that long without a sign; post again to continue',
+        }),
+      );
+    }, this.#seconds * 1_000);
+  }
+}

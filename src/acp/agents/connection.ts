@@ -1,0 +1,190 @@
+import {
+  type AnyMessage,
+  type ClientConnection,
+  client,
+  type InitializeResponse,
+  methods,
+  PROTOCOL_VERSION,
+  RequestError,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionUpdate,
+} from '@agentclientprotocol/sdk';
+import { cut, messageOf, ParleyError, VERSION } from '../../kernel/index.ts';
+import { ChildTransport } from '../../tools/mcp/index.ts';
+
+/**
+ * One process of a coding agent, and the connection over its standard streams.
+ *
+ * ACP-CONNECTION-1 The process and its descendants end together, also after `kill -9` of this process (CHILD-TRANSPORT).
+ * ACP-CONNECTION-2 Lines that are not messages are skipped and kept for the error: many programs print a greeting.
+ * ACP-CONNECTION-3 The agent gets no file system and no terminal of this side: it works with its own.
+ */
+
+export interface AgentCommand {
+  readonly command: readonly string[];
+  /** Absolute. */
+  readonly directory: string;
+  /** The whole environment of the process. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface SessionEvents {
+  update(session: string, update: SessionUpdate): void;
+  permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
+}
+
+const START_MS = 30_000;
+const END_MS = 2_000;
+
+export class AgentConnection {
+  readonly about: InitializeResponse;
+  readonly #transport: ChildTransport;
+  readonly #connection: ClientConnection;
+  readonly #command: AgentCommand;
+
+  static async open(command: AgentCommand, events: SessionEvents): Promise<AgentConnection> {
+    const [program = '', ...args] = command.command;
+    const { env, directory } = command;
+    const transport = new ChildTransport({ command: program, args, env, directory, endMs: END_MS });
+    const { stream, noise } = streamOver(transport);
+    const connection = client({ name: 'parley' })
+      .onRequest(methods.client.session.requestPermission, ({ params }) => events.permission(params))
+      .onNotification(methods.client.session.update, ({ params }) =>
+        events.update(params.sessionId, params.update),
+      )
+      .connect(stream);
+    try {
+      await transport.start();
+      const about = await within(
+        START_MS,
+        connection.agent.request(methods.agent.initialize, {
+          protocolVersion: PROTOCOL_VERSION,
+          clientCapabilities: {}, // ACP-CONNECTION-3
+          clientInfo: { name: 'parley', version: VERSION },
+        }),
+      );
+      if (about.protocolVersion !== PROTOCOL_VERSION) throw otherVersion(about.protocolVersion);
+      return new AgentConnection(about, transport, connection, command);
+    } catch (error) {
+      await transport.close();
+      throw startFailure(command, error, [...noise(), transport.lastWords()]);
+    }
+  }
+
+  private constructor(
+    about: InitializeResponse,
+    transport: ChildTransport,
+    connection: ClientConnection,
+    command: AgentCommand,
+  ) {
+    this.about = about;
+    this.#transport = transport;
+    this.#connection = connection;
+    this.#command = command;
+  }
+
+  get agent(): ClientConnection['agent'] {
+    return this.#connection.agent;
+  }
+
+  /** Aborts when the process has ended. */
+  get ended(): AbortSignal {
+    return this.#connection.signal;
+  }
+
+  /** What a request that failed says to a person. */
+  failure(error: unknown): ParleyError {
+    if (error instanceof ParleyError) return error;
+    const name = this.#command.command.join(' ');
+    if (error instanceof RequestError && error.code === AUTH_REQUIRED) {
+      const ways = this.about.authMethods?.map((method) => method.name).join(', ');
+      return new ParleyError('ACP_NOT_AUTHENTICATED', `${name} is not signed in`, {
+        hint: `sign in once as the user of this process${ways ? `: ${ways}` : ''}`,
+        cause: error,
+      });
+    }
+    if (this.ended.aborted) {
+      const last = cut(this.#transport.lastWords(), 500);
+      return new ParleyError(
+        'ACP_AGENT_ENDED',
+        `${name} ended in the middle of a turn${last && `: ${last}`}`,
+        {
+          hint: 'post again: it is started anew and its session continues; `parley doctor` starts it by itself',
+          cause: error,
+        },
+      );
+    }
+    return new ParleyError('ACP_AGENT_FAILED', `${name} reports: ${cut(messageOf(error), 500)}`, {
+      hint: 'its own log has more; post again to continue',
+      cause: error,
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#connection.close();
+    await this.#transport.close();
+  }
+}
+
+const AUTH_REQUIRED = -32_000;
+const MOST_NOISE = 5;
+
+/** The SDK's stream over a child process (ACP-CONNECTION-2). */
+function streamOver(transport: ChildTransport) {
+  const noise: string[] = [];
+  const readable = new ReadableStream<AnyMessage>({
+    start(controller) {
+      transport.onmessage = (message) => controller.enqueue(message as AnyMessage);
+      transport.onerror = (error) => void (noise.length < MOST_NOISE && noise.push(error.message));
+      transport.onclose = () => {
+        try {
+          controller.close();
+        } catch {
+          // the connection was closed before
+        }
+      };
+    },
+  });
+  const writable = new WritableStream<AnyMessage>({
+    write: (message) => transport.send(message as Parameters<ChildTransport['send']>[0]),
+  });
+  return { stream: { readable, writable }, noise: () => noise };
+}
+
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`it did not answer within ${milliseconds / 1_000} s`)),
+      milliseconds,
+    );
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function otherVersion(version: unknown): Error {
+  return new Error(`it speaks version ${version} of the protocol, and Parley speaks ${PROTOCOL_VERSION}`);
+}
+
+function startFailure(
+  { command, directory }: AgentCommand,
+  error: unknown,
+  said: readonly string[],
+): ParleyError {
+  const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  const why = isMissing ? `there is no program ${command[0]}, or no folder ${directory}` : messageOf(error);
+  const words = said.filter((line) => line !== '').join('; ');
+  return new ParleyError(
+    'ACP_NOT_STARTED',
+    `${command.join(' ')} is no running agent: ${why}${words && ` (it says: ${cut(words, 500)})`}`,
+    {
+      hint: 'run the command by hand: it must speak the Agent Client Protocol on its standard streams, and print nothing else on standard output',
+      cause: error,
+    },
+  );
+}

@@ -1,0 +1,55 @@
+import { resolve } from 'node:path';
+import type {
+  PermissionOption,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+} from '@agentclientprotocol/sdk';
+import { PERMIT } from '../../conversation/index.ts';
+import type { ToolRequest } from './turn.ts';
+import { contentText } from './updates.ts';
+
+/**
+ * A permission that an agent asks for, as a call of a tool of Parley: the policy decides first, then a person, durably.
+ *
+ * ACP-PERMISSION-1 The tool has the kind of the call in its name, so that the rules of `tools.policy` for paths and commands hold.
+ * ACP-PERMISSION-2 An approval allows this call once. `allow_always` is never chosen: a later call asks again.
+ * ACP-PERMISSION-3 A denial, and a turn that ends, reject it.
+ */
+export function permitCall({ toolCall }: RequestPermissionRequest): ToolRequest {
+  const { title, kind, rawInput, locations, content } = toolCall;
+  const input =
+    rawInput !== null && typeof rawInput === 'object' ? (rawInput as Record<string, unknown>) : {};
+  const path = locations?.[0]?.path ?? textIn(input, 'filePath', 'file_path', 'path');
+  const command = textIn(input, 'command', 'cmd');
+  const shown = content?.map(contentText).join('\n');
+  const common = {
+    title: title ?? toolCall.toolCallId,
+    ...(rawInput !== undefined && { input: rawInput }),
+    ...(shown && { shown }),
+  };
+  if (kind === 'execute' && command !== undefined)
+    return { name: PERMIT.execute, arguments: { command, ...common } };
+  const changes = kind === 'edit' || kind === 'delete' || kind === 'move';
+  if (changes && path !== undefined)
+    return { name: PERMIT.edit, arguments: { path: resolve(path), ...common } };
+  return { name: PERMIT.other, arguments: { kind: kind ?? 'other', ...common } };
+}
+
+function textIn(input: Readonly<Record<string, unknown>>, ...names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = input[name];
+    if (typeof value === 'string') return value;
+    if (Array.isArray(value)) return value.join(' ');
+  }
+  return undefined;
+}
+
+/** ACP-PERMISSION-2, ACP-PERMISSION-3 */
+export function permission(
+  options: readonly PermissionOption[],
+  isAllowed: boolean,
+): RequestPermissionResponse {
+  const wanted = isAllowed ? ['allow_once'] : ['reject_once', 'reject_always'];
+  const option = wanted.flatMap((kind) => options.find((one) => one.kind === kind) ?? [])[0];
+  return { outcome: option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' } };
+}

@@ -1,0 +1,121 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { McpCapabilities, McpServer } from '@agentclientprotocol/sdk';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { PERMIT } from '../../conversation/index.ts';
+import { messageOf, VERSION } from '../../kernel/index.ts';
+import type { ToolRequest, TurnTool } from './turn.ts';
+
+/**
+ * Parley's tools for a coding agent: an MCP server on the loopback address.
+ *
+ * TURN-TOOLS-1 A token belongs to one conversation. Its tools are those of the turn that runs there; without a turn there is none.
+ *                They are known before the session begins, since agents list them then.
+ * TURN-TOOLS-2 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
+ */
+
+interface Turn {
+  readonly tools: readonly TurnTool[];
+  call(request: ToolRequest): Promise<string>;
+}
+
+const HIDDEN: ReadonlySet<string> = new Set(Object.values(PERMIT));
+
+export class TurnTools {
+  #server: Promise<HttpServer> | null = null;
+  /** By conversation. */
+  readonly #tokens = new Map<string, string>();
+  readonly #turns = new Map<string, Turn>();
+
+  /** Empty: the agent takes no server over HTTP. */
+  async serversFor(conversation: string, can: McpCapabilities | undefined): Promise<McpServer[]> {
+    if (!can?.http) return [];
+    this.#server ??= this.#listen();
+    const { port } = (await this.#server).address() as AddressInfo;
+    const token = this.#tokens.get(conversation) ?? randomBytes(24).toString('base64url');
+    this.#tokens.set(conversation, token);
+    const headers = [{ name: 'Authorization', value: `Bearer ${token}` }];
+    return [{ type: 'http', name: 'parley', url: `http://127.0.0.1:${port}/mcp`, headers }];
+  }
+
+  begin(conversation: string, tools: readonly TurnTool[], call: Turn['call']): void {
+    this.#turns.set(conversation, {
+      tools: tools.filter(({ function: { name } }) => !HIDDEN.has(name)),
+      call,
+    });
+  }
+
+  end(conversation: string): void {
+    this.#turns.delete(conversation);
+  }
+
+  async close(): Promise<void> {
+    const server = await this.#server;
+    server?.closeAllConnections();
+    await new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
+  }
+
+  async #listen(): Promise<HttpServer> {
+    const server = createServer((request, response) => void this.#answer(request, response));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    server.unref();
+    return server;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const conversation = this.#conversationOf(request.headers.authorization ?? '');
+    if (conversation === null) return void response.writeHead(401).end();
+    const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
+    const server = this.#mcpServer(conversation);
+    response.once('close', () => void server.close());
+    await server.connect(transport as Parameters<Server['connect']>[0]);
+    await transport.handleRequest(request, response);
+  }
+
+  #conversationOf(authorization: string): string | null {
+    const given = Buffer.from(authorization);
+    for (const [conversation, token] of this.#tokens) {
+      const expected = Buffer.from(`Bearer ${token}`);
+      if (given.length === expected.length && timingSafeEqual(given, expected)) return conversation;
+    }
+    return null;
+  }
+
+  #mcpServer(conversation: string): Server {
+    const server = new Server({ name: 'parley', version: VERSION }, { capabilities: { tools: {} } });
+    server.setRequestHandler(ListToolsRequestSchema, () => ({
+      tools: (this.#turns.get(conversation)?.tools ?? []).map(
+        ({ function: { name, description, parameters } }) => ({
+          ...{ name, description, inputSchema: { type: 'object' as const, ...parameters } },
+        }),
+      ),
+    }));
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+      const turn = this.#turns.get(conversation);
+      const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);
+      if (!turn || !isOffered) return failed(`${params.name} is not offered in this turn`);
+      try {
+        const text = await turn.call({ name: params.name, arguments: params.arguments ?? {} });
+        return { content: [{ type: 'text' as const, text }] };
+      } catch (error) {
+        return failed(messageOf(error));
+      }
+    });
+    return server;
+  }
+}
+
+function failed(text: string) {
+  return { content: [{ type: 'text' as const, text }], isError: true };
+}

@@ -1,0 +1,59 @@
+/** What a coding agent needs of the turn that it is offered: a part of `AgentTurn` of the client library. */
+export interface OfferedTurn {
+  readonly conversation: string;
+  readonly turnId: string;
+  readonly messages: readonly TurnMessage[];
+  readonly tools: readonly TurnTool[];
+  /** The agent's session in this conversation. */
+  readonly sessionId?: string;
+  /** Places in `messages` that this session has not been told. */
+  readonly missed?: readonly number[];
+  /** Messages that arrived while tools ran; grows. */
+  readonly news: readonly TurnMessage[];
+  readonly signal: AbortSignal;
+  write(delta: string): void;
+  think(delta: string): void;
+  callTools(
+    calls: readonly ToolRequest[],
+    content?: string,
+  ): Promise<readonly { readonly content: string }[]>;
+}
+
+export interface TurnMessage {
+  readonly role: string;
+  readonly content: string | null;
+  readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[];
+  readonly tool_call_id?: string;
+}
+
+export interface TurnTool {
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    readonly parameters: Readonly<Record<string, unknown>>;
+  };
+}
+
+export interface ToolRequest {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** A call that the agent made by itself and reported: nothing here runs it. */
+export interface ReportedCall {
+  readonly title: string;
+  readonly kind: string;
+  readonly status: string;
+  /** JSON text. */
+  readonly arguments?: string;
+  /** Text, or a difference of a file. */
+  readonly result?: string;
+}
+
+export interface AcpAnswer {
+  readonly content: string;
+  readonly reasoning?: string;
+  readonly sessionId: string;
+  readonly reported?: readonly ReportedCall[];
+  readonly finishReason?: string;
+}

@@ -1,0 +1,119 @@
+import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
+import { cut } from '../../kernel/index.ts';
+import type { ReportedCall } from './turn.ts';
+
+/**
+ * Folds what a session reports during one turn.
+ *
+ * ACP-UPDATES-1 A call is known by its id; a later update replaces the fields that it has. An update of an unknown call begins it.
+ * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is cut, and the calls after the last one are counted.
+ */
+
+/** UTF-16 units of one text, and calls of one turn. */
+const LONGEST_TEXT = 8_000;
+const MOST_CALLS = 200;
+
+export interface Reported {
+  readonly text: string;
+  readonly thoughts: string;
+  readonly calls: readonly ReportedCall[];
+}
+
+export class Updates {
+  readonly #write: (delta: string) => void;
+  readonly #think: (delta: string) => void;
+  readonly #calls = new Map<string, ToolCallUpdate>();
+  #uncounted = 0;
+  #text = '';
+  #thoughts = '';
+
+  constructor(live: { write(delta: string): void; think(delta: string): void }) {
+    this.#write = (delta) => live.write(delta);
+    this.#think = (delta) => live.think(delta);
+  }
+
+  take(update: SessionUpdate): void {
+    switch (update.sessionUpdate) {
+      case 'agent_message_chunk': {
+        const text = shown(update.content);
+        this.#text += text;
+        this.#write(text);
+        return;
+      }
+      case 'agent_thought_chunk': {
+        const text = shown(update.content);
+        this.#thoughts += text;
+        this.#think(text);
+        return;
+      }
+      case 'tool_call':
+      case 'tool_call_update':
+        this.#takeCall(update);
+    }
+  }
+
+  #takeCall(update: ToolCall | ToolCallUpdate): void {
+    const known = this.#calls.get(update.toolCallId);
+    if (!known && this.#calls.size >= MOST_CALLS) {
+      this.#uncounted += 1;
+      return;
+    }
+    const given = Object.entries(update).filter(([, value]) => value !== null && value !== undefined);
+    this.#calls.set(update.toolCallId, { ...known, ...Object.fromEntries(given) } as ToolCallUpdate);
+  }
+
+  /** The text since the last call, which begins anew. */
+  takeText(): string {
+    const text = this.#text;
+    this.#text = '';
+    return text;
+  }
+
+  get reported(): Reported {
+    const calls = [...this.#calls.values()].map(reportOf);
+    if (this.#uncounted > 0)
+      calls.push({ title: `${this.#uncounted} more calls`, kind: 'other', status: 'unknown' });
+    return { text: this.#text, thoughts: this.#thoughts, calls };
+  }
+}
+
+function reportOf(call: ToolCallUpdate): ReportedCall {
+  const result = call.content?.map(contentText).join('\n') || outputText(call.rawOutput);
+  return {
+    title: cut(call.title ?? call.toolCallId, 200),
+    kind: call.kind ?? 'other',
+    status: call.status ?? 'pending',
+    ...(call.rawInput !== undefined && { arguments: cut(JSON.stringify(call.rawInput), LONGEST_TEXT) }),
+    ...(result && { result: cut(result, LONGEST_TEXT) }),
+  };
+}
+
+/** What a person reads of a call before it is allowed, and of its result. */
+export function contentText(content: ToolCallContent): string {
+  if (content.type === 'diff') {
+    const { path, oldText, newText } = content;
+    return [`--- ${path}`, ...(oldText ? [oldText] : []), `+++ ${path}`, newText].join('\n');
+  }
+  return content.type === 'content' ? shown(content.content) : `[terminal ${content.terminalId}]`;
+}
+
+function outputText(output: unknown): string {
+  if (output === undefined || output === null) return '';
+  return typeof output === 'string' ? output : JSON.stringify(output);
+}
+
+type Block = Extract<ToolCallContent, { type: 'content' }>['content'];
+
+/** What is not text is named (ACP-UPDATES-1). */
+function shown(block: Block): string {
+  switch (block.type) {
+    case 'text':
+      return block.text;
+    case 'resource_link':
+      return `[link to ${block.name} (${block.uri})]`;
+    case 'resource':
+      return 'text' in block.resource ? block.resource.text : `[${block.resource.uri}: not kept]`;
+    default:
+      return `[${block.type}, ${block.mimeType}: not kept]`;
+  }
+}

@@ -1,0 +1,62 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { CodingAgent } from '../../../acp/index.ts';
+import { SLUG_PATTERN } from '../../../client/index.ts';
+import type { Act, Context } from '../../context.ts';
+import { withDaemon } from '../../find-daemon.ts';
+import { matching, parser } from '../../options/options.ts';
+
+/** Runs a coding agent here, as a participant. */
+
+interface JoinOptions {
+  readonly command: string;
+  readonly cwd?: string;
+  readonly idleSeconds: number;
+}
+
+export function addJoin(program: Command, act: Act): void {
+  program
+    .command('join')
+    .description('run a coding agent here, next to its files, as an agent of a team')
+    .argument(
+      '<agent>',
+      'the slug of an agent with runtime: bus',
+      matching(SLUG_PATTERN, 'expected the slug of an agent'),
+    )
+    .requiredOption(
+      '--command <command>',
+      'starts it; it speaks the Agent Client Protocol on its standard streams',
+    )
+    .option('--cwd <folder>', 'where it works (default: here)')
+    .option('--idle-seconds <seconds>', 'a turn without any sign of it for so long fails', seconds, 600)
+    .action(act((context, name: string, options: JoinOptions) => join(context, name, options)));
+}
+
+const seconds = parser((text) => (Number(text) > 0 ? Number(text) : null), 'expected a number of seconds');
+
+async function join(
+  context: Context,
+  name: string,
+  { command, cwd, idleSeconds }: JoinOptions,
+): Promise<number> {
+  const { io } = context;
+  return withDaemon(context, async (client) => {
+    const env = Object.fromEntries(Object.entries(io.env).filter(([key]) => !key.startsWith('PARLEY_')));
+    const directory = resolve(io.workingDirectory, cwd ?? '.');
+    const agent = new CodingAgent({
+      ...{ command: ['/bin/sh', '-c', `exec ${command}`], directory, idleSeconds },
+      env: env as Record<string, string>,
+    });
+    const running = await client.agent(name, (turn) => agent.handle(turn));
+    io.stdout.write(`${name} runs \`${command}\` in ${directory}; Ctrl+C ends it\n`);
+    await new Promise<void>((done) => {
+      const off = io.onSignal(() => {
+        off();
+        done();
+      });
+    });
+    await agent.close();
+    await running.stop();
+    return 0;
+  });
+}

@@ -1,0 +1,223 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CodingAgent } from '../../src/acp/index.ts';
+import { newFolder } from '../support/lifetime.ts';
+
+/** A coding agent as a real process, driven by turns as the daemon offers them. */
+
+const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
+const open = new Set<CodingAgent>();
+afterEach(async () => {
+  for (const agent of open) await agent.close();
+  open.clear();
+});
+
+async function agentWith(flags: readonly string[] = [], idleSeconds = 20, state = '') {
+  const folder = state || (await newFolder());
+  const agent = new CodingAgent({
+    command: [process.execPath, PROGRAM, ...flags],
+    directory: folder,
+    env: { PATH: process.env.PATH ?? '', ACP_STATE: join(folder, 'state') },
+    idleSeconds,
+  });
+  open.add(agent);
+  return { agent, folder };
+}
+
+type Turn = Parameters<CodingAgent['handle']>[0];
+
+function turnOf(content: string, more: Partial<Turn> = {}) {
+  const calls: unknown[] = [];
+  const written: string[] = [];
+  const abort = new AbortController();
+  const turn: Turn = {
+    ...{ conversation: 'c1', turnId: 't1', tools: [], news: [], signal: abort.signal },
+    messages: [
+      { role: 'system', content: 'You are Dev.' },
+      { role: 'user', content },
+    ],
+    write: (delta) => void written.push(delta),
+    think: () => undefined,
+    async callTools(given) {
+      calls.push(...given);
+      return given.map(() => ({ content: 'permitted' }));
+    },
+    ...more,
+  };
+  return { turn, calls, written, abort };
+}
+
+async function toldTo(folder: string): Promise<string[][]> {
+  const text = await readFile(join(folder, 'state/told.jsonl'), 'utf8');
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { texts: string[] }).texts);
+}
+
+describe('a coding agent', () => {
+  it('a new session is told the whole view, and its text is streamed', async () => {
+    const { agent, folder } = await agentWith();
+    const { turn, written } = turnOf('hello');
+    const answer = await agent.handle(turn);
+    expect(answer).toMatchObject({ content: 'I was told 2 blocks.', finishReason: 'stop' });
+    expect(written.join('')).toBe('I was told 2 blocks.');
+    expect(await toldTo(folder)).toEqual([['You are Dev.', 'hello']]);
+  });
+
+  it.each([
+    ['load', []],
+    ['resume', ['--resume']],
+  ])('a session is told what it missed, also in a new process that can %s it', async (_, flags) => {
+    const { agent, folder } = await agentWith(flags);
+    const { sessionId } = await agent.handle(turnOf('one').turn);
+    const again = { sessionId, missed: [2, 3] };
+    const messages = [...turnOf('one').turn.messages, { role: 'system', content: '[PM]: meanwhile' }];
+    const next = (text: string) => ({ ...again, messages: [...messages, { role: 'user', content: text }] });
+    await agent.handle(turnOf('', next('two')).turn);
+    await agent.close();
+    const { agent: second } = await agentWith(flags, 20, folder);
+    const { written, turn } = turnOf('', next('three'));
+    expect((await second.handle(turn)).sessionId).toBe(sessionId);
+    expect(written.join('')).toBe('I was told 2 blocks.');
+    expect((await toldTo(folder)).slice(1)).toEqual([
+      ['[PM]: meanwhile', 'two'],
+      ['[PM]: meanwhile', 'three'],
+    ]);
+  });
+
+  it('a session that the agent lost is replaced by a new one, which is told everything', async () => {
+    const { agent, folder } = await agentWith();
+    const messages = [
+      { role: 'system', content: 'You are Dev.' },
+      { role: 'assistant', content: 'I did it' },
+      { role: 'user', content: 'and now?' },
+    ];
+    const { turn } = turnOf('', { sessionId: 'gone', missed: [2], messages });
+    expect((await agent.handle(turn)).sessionId).not.toBe('gone');
+    expect(await toldTo(folder)).toEqual([['You are Dev.', '[You, earlier]: I did it', 'and now?']]);
+  });
+
+  it('a permission is a call of a tool of Parley, and the edit happens once after it', async () => {
+    const { agent, folder } = await agentWith();
+    const { turn, calls } = turnOf('edit a.txt new text');
+    const answer = await agent.handle(turn);
+    expect(calls).toEqual([
+      {
+        name: 'permit_edit',
+        arguments: expect.objectContaining({ path: join(folder, 'a.txt'), title: 'Edit a.txt' }),
+      },
+    ]);
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('new text');
+    expect(answer.content).toBe('Done.');
+    expect(answer.reported).toEqual([
+      expect.objectContaining({ title: 'Edit a.txt', kind: 'edit', status: 'completed' }),
+    ]);
+    expect(answer.reported?.[0]?.result).toContain('+++');
+  });
+
+  it('a message that arrives during a turn is its next prompt', async () => {
+    const { agent, folder } = await agentWith();
+    const news: { role: string; content: string }[] = [];
+    const callTools = async () => {
+      news.push({ role: 'user', content: 'and hurry' });
+      return [{ content: 'permitted' }];
+    };
+    const { turn } = turnOf('run date', { news, callTools });
+    expect((await agent.handle(turn)).content).toBe('I ran it.I was told 1 blocks.');
+    expect((await toldTo(folder))[1]).toEqual(['and hurry']);
+  });
+
+  it('a permission that is denied rejects the call', async () => {
+    const { agent, folder } = await agentWith();
+    const { turn } = turnOf('edit a.txt new text', { callTools: async () => [{ content: '{"error":{}}' }] });
+    expect(await agent.handle(turn)).toMatchObject({
+      content: 'Not done.',
+      reported: [{ status: 'failed' }],
+    });
+    expect(existsSync(join(folder, 'a.txt'))).toBe(false);
+  });
+
+  it('the tools of the turn are offered by MCP, and a call is made by the daemon', async () => {
+    const { agent } = await agentWith();
+    const tool = { function: { name: 'recall', description: 'reads', parameters: { type: 'object' } } };
+    const { turn, calls } = turnOf('use recall {"index":3}', { tools: [tool] });
+    expect((await agent.handle(turn)).content).toBe('the tool says: permitted');
+    expect(calls).toEqual([{ name: 'recall', arguments: { index: 3 } }]);
+    const other = turnOf('use shell {}', { turnId: 't2' });
+    expect((await agent.handle(other.turn)).content).toMatch(/shell is not offered in this turn/);
+    expect(other.calls).toEqual([]);
+  });
+
+  it('a turn that a person stops is cancelled, and what comes later is not shown', async () => {
+    const { agent } = await agentWith();
+    const { turn, abort, written } = turnOf('late');
+    const handling = agent.handle(turn);
+    setTimeout(() => abort.abort(new Error('stopped')), 300);
+    await expect(handling).rejects.toThrow('stopped');
+    expect(written).toEqual([]);
+    const { sessionId } = await agent.handle(turnOf('hello', { turnId: 't2' }).turn);
+    expect(sessionId).toMatch(/^s-/);
+  });
+
+  it.each([
+    ['crash', /ended in the middle of a turn/],
+    ['fork-and-leave', /ended in the middle of a turn/],
+  ])(
+    'after %s the turn fails with a next step, and the next one starts the agent anew',
+    async (habit, why) => {
+      const { agent } = await agentWith();
+      await expect(agent.handle(turnOf(habit).turn)).rejects.toThrow(why);
+      expect((await agent.handle(turnOf('hello', { turnId: 't2' }).turn)).content).toMatch(/I was told/);
+    },
+  );
+
+  it('an agent that reports nothing is ended', async () => {
+    const { agent } = await agentWith([], 1);
+    await expect(agent.handle(turnOf('hang').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
+  }, 20_000);
+
+  it.each([
+    ['noise', 'noise is over'],
+    ['bad-json', 'said after the broken line'],
+  ])('%s on standard output is skipped', async (habit, content) => {
+    const { agent } = await agentWith(['--banner']);
+    expect((await agent.handle(turnOf(habit).turn)).content).toBe(content);
+  });
+
+  it('a flood of updates is one text', async () => {
+    const { agent } = await agentWith();
+    expect((await agent.handle(turnOf('flood').turn)).content).toMatch(/^0 1 2 .* 19999 $/);
+  });
+
+  it('the same permission that is asked twice is two calls', async () => {
+    const { agent } = await agentWith();
+    const { turn, calls } = turnOf('ask-twice');
+    expect((await agent.handle(turn)).content).toBe('answers: true true');
+    expect(calls.map((call) => (call as { name: string }).name)).toEqual([
+      'permit_execute',
+      'permit_execute',
+    ]);
+  });
+
+  it.each([
+    [['--version', '7'], 'ACP_NOT_STARTED', /version 7/],
+    [['--no-auth'], 'ACP_NOT_AUTHENTICATED', /not signed in/],
+  ])('an agent with %j fails with %s', async (flags, code, message) => {
+    const { agent } = await agentWith(flags);
+    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it('a command that is missing is named', async () => {
+    const agent = new CodingAgent({ command: ['no-such-agent'], directory: '/tmp', env: {}, idleSeconds: 5 });
+    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
+      code: 'ACP_NOT_STARTED',
+      message: expect.stringMatching(/there is no program no-such-agent/),
+    });
+  });
+});

@@ -1,0 +1,198 @@
+#!/usr/bin/env node
+/**
+ * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
+ *
+ * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
+ * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`.
+ * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
+ * `--resume`, `--no-http`, `--banner`. ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
+ */
+import { spawn } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const flag = (name) => process.argv.includes(`--${name}`);
+const state = process.env.ACP_STATE ?? '.';
+mkdirSync(state, { recursive: true });
+const sessions = new Map();
+const cancelled = new Set();
+const waiting = new Map();
+let ids = 0;
+
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const ask = (method, params) =>
+  new Promise((done) => {
+    ids += 1;
+    waiting.set(ids, done);
+    send({ id: ids, method, params });
+  });
+const update = (sessionId, content) =>
+  send({ method: 'session/update', params: { sessionId, update: content } });
+const say = (id, text) =>
+  update(id, { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+const fail = (id, code, message) => send({ id, error: { code, message } });
+const pathOf = (id) => join(state, `${id}.json`);
+
+if (flag('banner')) process.stdout.write('Welcome to the agent!\n');
+
+const OPTIONS = [
+  { optionId: 'yes', name: 'Allow', kind: 'allow_once' },
+  { optionId: 'always', name: 'Always allow', kind: 'allow_always' },
+  { optionId: 'no', name: 'Reject', kind: 'reject_once' },
+];
+
+async function permitted(sessionId, toolCall) {
+  const { result } = await ask('session/request_permission', { sessionId, toolCall, options: OPTIONS });
+  return result?.outcome?.optionId === 'yes';
+}
+
+async function guarded(sessionId, call, work) {
+  const toolCall = { toolCallId: `call-${ids + 1}-${process.pid}`, status: 'pending', ...call };
+  update(sessionId, { sessionUpdate: 'tool_call', ...toolCall });
+  const isAllowed = await permitted(sessionId, toolCall);
+  const text = isAllowed ? await work() : 'rejected';
+  const content = [...(call.content ?? []), { type: 'content', content: { type: 'text', text } }];
+  const status = isAllowed ? 'completed' : 'failed';
+  update(sessionId, { sessionUpdate: 'tool_call_update', toolCallId: toolCall.toolCallId, status, content });
+  return isAllowed;
+}
+
+async function use(session, name, given) {
+  const [server] = session.servers;
+  if (!server) return 'no MCP server';
+  const headers = Object.fromEntries(server.headers.map(({ name: key, value }) => [key, value]));
+  const body = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name, arguments: JSON.parse(given || '{}') },
+  };
+  const accept = 'application/json, text/event-stream';
+  const answer = await fetch(server.url, {
+    method: 'POST',
+    headers: { ...headers, accept, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const { result, error } = await answer.json();
+  return error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('');
+}
+
+const HABITS = {
+  crash: () => process.exit(3),
+  hang: () => new Promise(() => {}),
+  async flood(id) {
+    for (let n = 0; n < 20_000; n += 1) say(id, `${n} `);
+  },
+  noise(id) {
+    process.stdout.write('DEBUG this is not a message\n');
+    say(id, 'noise is over');
+  },
+  'bad-json'(id) {
+    process.stdout.write('{"jsonrpc":"2.0","method":\n');
+    say(id, 'said after the broken line');
+  },
+  'fork-and-leave'() {
+    spawn('sleep', ['300'], { detached: false, stdio: 'ignore' });
+    process.exit(0);
+  },
+  async 'ask-twice'(id) {
+    const call = { title: 'run date', kind: 'execute', toolCallId: 'same', rawInput: { command: 'date' } };
+    const answers = [await permitted(id, call), await permitted(id, call)];
+    say(id, `answers: ${answers.join(' ')}`);
+  },
+  async late(id) {
+    while (!cancelled.has(id)) await new Promise((done) => setTimeout(done, 20));
+    say(id, 'this comes after the cancel');
+  },
+};
+
+async function prompt(session, blocks) {
+  const { id } = session;
+  const texts = blocks.map(({ text = '' }) => text);
+  appendFileSync(join(state, 'told.jsonl'), `${JSON.stringify({ session: id, texts })}\n`);
+  const last = texts.join('\n').trimEnd().split('\n').at(-1) ?? '';
+  const [word = '', first = '', ...rest] = last.split(' ');
+  if (HABITS[word]) return HABITS[word](id);
+  if (word === 'think')
+    return update(id, { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: last } });
+  if (word === 'use') return say(id, `the tool says: ${await use(session, first, rest.join(' '))}`);
+  if (word === 'run') {
+    const command = [first, ...rest].join(' ');
+    const call = { title: command, kind: 'execute', rawInput: { command } };
+    const done = await guarded(id, call, () => 'exit code 0');
+    return say(id, done ? 'I ran it.' : 'I did not run it.');
+  }
+  if (word === 'edit') {
+    const path = resolve(session.cwd, first);
+    const oldText = existsSync(path) ? readFileSync(path, 'utf8') : null;
+    const newText = rest.join(' ');
+    const call = {
+      ...{
+        title: `Edit ${first}`,
+        kind: 'edit',
+        rawInput: { filePath: path, newText },
+        locations: [{ path }],
+      },
+      content: [{ type: 'diff', path, oldText, newText }],
+    };
+    say(id, 'I edit. ');
+    const done = await guarded(id, call, () => {
+      appendFileSync(join(state, 'edits.log'), `${first}\n`);
+      writeFileSync(path, newText);
+      return 'written';
+    });
+    return say(id, done ? 'Done.' : 'Not done.');
+  }
+  return say(id, `I was told ${texts.length} blocks.`);
+}
+
+const METHODS = {
+  initialize: () => ({
+    protocolVersion: Number(process.argv[process.argv.indexOf('--version') + 1]) || 1,
+    agentInfo: { name: 'test-agent', version: '1.2.3' },
+    authMethods: [{ id: 'login', name: 'Sign in with the browser' }],
+    agentCapabilities: {
+      loadSession: !flag('no-load') && !flag('resume'),
+      mcpCapabilities: { http: !flag('no-http'), sse: false },
+      promptCapabilities: {},
+      ...(flag('resume') && { sessionCapabilities: { resume: {} } }),
+    },
+  }),
+  'session/new'({ cwd, mcpServers }) {
+    if (flag('no-auth')) throw Object.assign(new Error('Authentication required'), { code: -32_000 });
+    const session = { id: `s-${process.pid}-${sessions.size}`, cwd, servers: mcpServers };
+    sessions.set(session.id, session);
+    writeFileSync(pathOf(session.id), '[]');
+    return { sessionId: session.id };
+  },
+  'session/load'({ sessionId, cwd, mcpServers }) {
+    if (!existsSync(pathOf(sessionId))) throw Object.assign(new Error('no such session'), { code: -32_002 });
+    sessions.set(sessionId, { id: sessionId, cwd, servers: mcpServers });
+    say(sessionId, 'a replayed message');
+    return {};
+  },
+  async 'session/prompt'({ sessionId, prompt: blocks }) {
+    cancelled.delete(sessionId);
+    await prompt(sessions.get(sessionId), blocks);
+    return { stopReason: cancelled.has(sessionId) ? 'cancelled' : 'end_turn' };
+  },
+};
+METHODS['session/resume'] = METHODS['session/load'];
+
+createInterface({ input: process.stdin })
+  .on('line', async (line) => {
+    const { id, method, params, result, error } = JSON.parse(line);
+    if (method === 'session/cancel') return cancelled.add(params.sessionId);
+    if (method === undefined) {
+      waiting.get(id)?.({ result, error });
+      return waiting.delete(id);
+    }
+    try {
+      if (!METHODS[method]) throw Object.assign(new Error(`no method ${method}`), { code: -32_601 });
+      send({ id, result: await METHODS[method](params) });
+    } catch (problem) {
+      fail(id, problem.code ?? -32_603, problem.message);
+    }
+  })
+  .on('close', () => process.exit(0));
