@@ -146,6 +146,7 @@ export function startRetention(
   const retention = new Retention({
     ...{ config, now, log, eraser: bus.eraser },
     rows: () => workers.rows(),
+    blobs: runtime.store.blobs,
     handle: (request) => api.handle(request),
     firstAfterMs: membership ? 2 * sharing.silenceMs : 0,
     isOurs: membership ? membership.isOurs : async () => true,

@@ -142,8 +142,17 @@ export class StoredBlobs implements Blobs {
         if (known === null) throw missing(sha256);
         return known.in.includes(holder) ? null : { ...known, in: [...known.in, holder] };
       });
+      this.#reach('blob-claimed', conversation);
     }
-    this.#reach('blobs-claimed', conversation);
+    if (isBeginning && (await this.#isBeingDeleted(conversation, life))) throw logClosed(conversation);
+  }
+
+  /** A deleted log is imported again, with its ids: a deletion of the earlier one releases the claims of both (BLOBS-4). */
+  async #isBeingDeleted(conversation: string, life: string): Promise<boolean> {
+    const noted = await this.#storage.documents.get(`deleting.${conversation}`);
+    const { lives = [] } = (noted ?? {}) as { readonly lives?: readonly string[] };
+    const claims = (await this.#lives(conversation))[life];
+    return lives.includes(life) || claims === undefined || claims.released === true;
   }
 
   /** The lives whose claims a deletion of the log up to `newest` releases (BLOBS-4). */

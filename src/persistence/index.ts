@@ -17,3 +17,4 @@
  */
 export * from './port.ts';
 export { isBeyond, isCovered } from './rules.ts';
+export { type ReachStorePoint, STORE_POINTS, type StorePoint } from './storage.ts';

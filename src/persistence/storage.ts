@@ -33,7 +33,15 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-export type StorePoint = 'blob-stored' | 'blobs-claimed' | 'log-removed' | 'blob-erasing' | 'blob-erased';
+export const STORE_POINTS = [
+  'blob-stored',
+  'blob-claimed',
+  'deletion-noted',
+  'log-removed',
+  'blob-erasing',
+  'blob-erased',
+] as const;
+export type StorePoint = (typeof STORE_POINTS)[number];
 export type ReachStorePoint = (point: StorePoint, conversation?: string) => void;
 
 interface SharedExtent {

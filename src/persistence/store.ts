@@ -160,6 +160,7 @@ class Store implements ConversationStore {
       note = { log: Math.max(log, known.log), lives: [...new Set([...known.lives, ...lives])] };
       return note;
     });
+    this.#storage.reach?.('deletion-noted', conversation);
     return this.#finish(conversation, note);
   }
 

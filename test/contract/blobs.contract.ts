@@ -7,7 +7,7 @@ import { entry } from './samples.ts';
 const LATER = '9999-01-01T00:00:00.000Z';
 
 /** Text as the content of a blob, in pieces of three bytes. */
-function blobOf(text: string): {
+export function blobOf(text: string): {
   readonly facts: BlobFacts;
   readonly part: FilePart;
   content(): AsyncGenerator<Uint8Array>;
@@ -25,11 +25,11 @@ function blobOf(text: string): {
 }
 
 /** An entry that names these files. */
-function entryWith(index: number, ...parts: FilePart[]) {
+export function entryWith(index: number, ...parts: FilePart[]) {
   return { ...entry(index), parts };
 }
 
-async function textOf(store: ConversationStore, sha256: string): Promise<string | null> {
+export async function textOf(store: ConversationStore, sha256: string): Promise<string | null> {
   const content = await store.blobs.read(sha256);
   if (content === null) return null;
   const pieces: Uint8Array[] = [];
@@ -37,7 +37,7 @@ async function textOf(store: ConversationStore, sha256: string): Promise<string 
   return Buffer.concat(pieces).toString();
 }
 
-async function putBlob(store: ConversationStore, text: string) {
+export async function putBlob(store: ConversationStore, text: string) {
   const blob = blobOf(text);
   await store.blobs.put(blob.facts, blob.content);
   return blob;

@@ -2,6 +2,7 @@ import type { ApiAnswer, ApiRequest, Eraser } from '../../bus/index.ts';
 import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
 import { isOverdue, type Log, messageOf } from '../../kernel/index.ts';
+import type { Blobs } from '../../persistence/index.ts';
 import type { IngressProgress, KeepCheck } from '../conversations/deletion.ts';
 import type { ListedRow } from '../conversations/projections.ts';
 
@@ -15,11 +16,14 @@ import type { ListedRow } from '../conversations/projections.ts';
  * RETENTION-3  Once an hour, and at the start; at most MOST_AT_ONCE at a time, the next ones a minute later.
  * RETENTION-4  A clock that was set forward makes everything due. A daemon that runs deletes within the hour what becomes
  *              due, so the newest that is due is seldom a week beyond its age (`isOverdue`). If it is, nothing is deleted.
+ * RETENTION-5  At the same times, uploads that no message named for a day are erased, and interrupted deletions finished
+ *              (`Blobs.sweep`).
  */
 
 const HOURLY_MS = 3_600_000;
 const SOON_MS = 60_000;
 const MOST_AT_ONCE = 200;
+const UNNAMED_MS = 24 * HOURLY_MS;
 const DOUBT =
   'retention: nothing is deleted, since the clock may be wrong: nothing became due in the last week, and something did before. Check the clock; `parley rm --older-than` deletes what is due';
 
@@ -28,6 +32,8 @@ export interface RetentionParts {
   readonly eraser: Pick<Eraser, 'expireDeadLetters'>;
   readonly rows: () => Promise<readonly ListedRow[]>;
   readonly handle: (request: ApiRequest) => Promise<ApiAnswer>;
+  /** RETENTION-5 */
+  readonly blobs: Pick<Blobs, 'sweep'>;
   /** RETENTION-2 */
   readonly isOurs: (conversation: string) => Promise<boolean>;
   /** Until it is known which other daemons are there. */
@@ -47,8 +53,7 @@ export class Retention {
   }
 
   start(): void {
-    const { conversations, deadLetters } = this.#parts.config;
-    if (conversations !== null || deadLetters !== null) this.#next(this.#parts.firstAfterMs);
+    this.#next(this.#parts.firstAfterMs);
   }
 
   async stop(): Promise<void> {
@@ -60,14 +65,31 @@ export class Retention {
   #next(afterMs: number): void {
     if (this.#isStopped) return;
     this.#timer = setTimeout(() => {
-      this.#running = this.tick().then((isWhole) => this.#next(isWhole ? HOURLY_MS : SOON_MS));
+      this.#running = this.tick().then(async (isWhole) => {
+        if (isWhole) await this.sweep();
+        this.#next(isWhole ? HOURLY_MS : SOON_MS);
+      });
     }, afterMs);
     this.#timer.unref();
   }
 
+  async sweep(): Promise<void> {
+    const { blobs, log, now } = this.#parts;
+    try {
+      const files = await blobs.sweep(new Date(now() - UNNAMED_MS).toISOString());
+      if (files > 0) log.info({ files }, 'retention: erased files that no message names');
+    } catch (error) {
+      log.warn(
+        { error: messageOf(error) },
+        'retention: files that no message names were not all erased; trying again in an hour',
+      );
+    }
+  }
+
   /** False: there is more to delete. */
   async tick(): Promise<boolean> {
-    const { log } = this.#parts;
+    const { log, config } = this.#parts;
+    if (config.conversations === null && config.deadLetters === null) return true;
     try {
       const rows = await this.#parts.rows();
       const due = this.#dueOf(rows);

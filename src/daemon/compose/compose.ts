@@ -107,7 +107,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   if (config.daemon.store === 'file') {
     const files = faults.logFiles?.(nodeLogFiles) ?? nodeLogFiles;
-    return openFileStore(config.daemon.data, { log: report, files });
+    return openFileStore(config.daemon.data, { log: report, files, reach: faults.reach });
   }
   const { releasers, shutdown } = composition;
   const directory = await holdDirectory(config.daemon.data); // before its managed server, which another daemon may be using
@@ -121,6 +121,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
     watch: watchConnection(connection, log, () => undefined),
     names: createSubjects(config.subjectPrefix),
     isFenced: faults.isFenced ?? true,
+    reach: faults.reach,
     log: report,
     signal: shutdown,
   };

@@ -8,8 +8,9 @@ import {
   variable,
 } from '../../config/index.ts';
 import { nearest } from '../../kernel/index.ts';
+import { STORE_POINTS } from '../../persistence/index.ts';
 import type { LogFile, LogFiles } from '../../persistence/jsonl/index.ts';
-import { CRASH_POINTS, type ReachCrashPoint } from '../observe/crash-points.ts';
+import { CRASH_POINTS, type CrashPoint, type ReachCrashPoint } from '../observe/crash-points.ts';
 /** What a test may change in a daemon: `parley up --allow-crash-points` reads it from the environment, here alone. */
 
 /** Absent in production. */
@@ -21,6 +22,8 @@ export interface Faults {
   /** False: an append to a shared log names no expected sequence. Default: true. */
   readonly isFenced?: boolean;
 }
+
+const POINTS: readonly CrashPoint[] = [...CRASH_POINTS, ...STORE_POINTS];
 
 /** By `point` or `point@conversation`: the pass at which it fires. */
 type ArmedPoints = ReadonlyMap<string, number>;
@@ -46,14 +49,14 @@ function armedPoints(text: string): ArmedPoints {
   for (const item of text.split(',')) {
     const [name = '', nth = '1'] = item.trim().split(':');
     const [place = '', ...conversation] = name.split('@');
-    const point = CRASH_POINTS.find((known) => known === place);
+    const point = POINTS.find((known) => known === place);
     if (point !== undefined && conversation.length < 2 && /^[1-9]\d{0,8}$/.test(nth)) {
       armed.set(name, Number(nth));
       continue;
     }
     const where = { source: `environment ${FAULT_VARIABLES.crashPoints}`, key: '', seen: show(item) };
-    const expected = `NAME:N or NAME@CONVERSATION:N with a name of ${CRASH_POINTS.join(', ')} and N from 1`;
-    problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(place, CRASH_POINTS)) });
+    const expected = `NAME:N or NAME@CONVERSATION:N with a name of ${POINTS.join(', ')} and N from 1`;
+    problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(place, POINTS)) });
   }
   problems.throwIfAny();
   return armed;

@@ -1,4 +1,6 @@
-/** Places that work passes, in the order of their use. */
+import type { StorePoint } from '../../persistence/index.ts';
+
+/** Places that work passes, in the order of their use; the store has its own (`STORE_POINTS`). */
 export const CRASH_POINTS = [
   'post-received',
   'before-decision',
@@ -17,6 +19,6 @@ export const CRASH_POINTS = [
   'before-answer',
   'conversation-removed',
 ] as const;
-export type CrashPoint = (typeof CRASH_POINTS)[number];
+export type CrashPoint = (typeof CRASH_POINTS)[number] | StorePoint;
 
 export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RetentionConfig } from '../../../src/config/index.ts';
 import { Retention } from '../../../src/daemon/api/retention.ts';
+import { putBlob } from '../../contract/blobs.contract.ts';
 import { createWorld, type World } from './world.ts';
 
 const DAY = 86_400_000;
@@ -27,8 +29,10 @@ describe('retention', () => {
     world.runtime.progress.settledUpTo(delivery.position);
   }
   const tick = (isOurs = true, deadLetters: number | null = null, conversations: number | null = 90 * DAY) =>
+    retention(isOurs, { conversations, deadLetters }).tick();
+  const retention = (isOurs = true, config: RetentionConfig = { conversations: null, deadLetters: null }) =>
     new Retention({
-      config: { conversations, deadLetters },
+      config,
       eraser: {
         async expireDeadLetters() {
           lettersExpired += 1;
@@ -40,9 +44,30 @@ describe('retention', () => {
       isOurs: async () => isOurs,
       firstAfterMs: 0,
       now: () => now,
+      blobs: world.runtime.store.blobs,
       log: world.runtime.log,
-    }).tick();
+    });
   const left = async () => (await world.workers.rows()).map(({ id }) => id);
+
+  it('files that no message named for a day are erased at the start, without any retention', async () => {
+    const { blobs } = world.runtime.store;
+    const { facts } = await putBlob(world.runtime.store, 'unnamed');
+    now = Date.now() + DAY - 1_000;
+    await retention().sweep();
+    expect(await blobs.facts(facts.sha256)).toEqual(facts);
+    now += 2_000;
+    const started = retention();
+    started.start();
+    await expect.poll(() => blobs.facts(facts.sha256)).toBeNull();
+    await started.stop();
+    expect(world.lines.filter((line) => line.includes('"files":1')).length).toBe(1);
+  });
+
+  it('a sweep that fails is reported and does not end the daemon', async () => {
+    await world.runtime.store.close();
+    await retention().sweep();
+    expect(world.lines.filter((line) => line.includes('were not all erased')).length).toBe(1);
+  });
 
   it('retention deletes a conversation whose newest entry is too old, and no other', async () => {
     await converse('old');
