@@ -1,4 +1,10 @@
-import { guard, type NextRequest, type PlannedReduction, reductionEntry } from '../src/agents/index.ts';
+import {
+  guard,
+  type NextRequest,
+  type PlannedReduction,
+  reductionEntry,
+  sealed,
+} from '../src/agents/index.ts';
 import { median, report, rounded } from './support/report.ts';
 import { type ModelCall, TeamAtWork } from './support/team.ts';
 
@@ -44,9 +50,10 @@ class Watched {
   private prepare({ agent, turnId }: ModelCall): boolean {
     const { conversation, requests } = this.team;
     const started = performance.now();
-    const prepared = requests.next(conversation, agent, turnId);
+    const next = requests.draft(conversation, agent, turnId);
+    if (!next) return false;
+    const prepared = { ...sealed(next.draft, new Map()), reduction: next.reduction };
     const planned = performance.now();
-    if (!prepared) return false;
     const upTo = conversation.state.agents[agent]?.turn?.upTo ?? conversation.entries.length;
     if (prepared.reduction) {
       const reduction = extracted(prepared.reduction);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ModelRequest, type NextRequest, Requests } from '../src/agents/index.ts';
+import { type ModelRequest, Requests, sealed } from '../src/agents/index.ts';
 import { assembleOnce } from '../src/agents/requests/requests.ts';
 import { Conversation, type Entry } from '../src/conversation/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
@@ -59,9 +59,9 @@ function turnOf(conversation: Conversation): string {
   return turn.turnId;
 }
 
-function sendable(prepared: NextRequest | null): ModelRequest {
-  if (!prepared || prepared.fault || prepared.reduction) throw new Error('no request that may be sent');
-  return prepared.request;
+function sendable(next: ReturnType<Requests['draft']>): ModelRequest {
+  if (!next || next.draft.fault || next.reduction) throw new Error('no request that may be sent');
+  return sealed(next.draft, new Map()).request;
 }
 
 /** What any program does. */
@@ -89,12 +89,14 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   // What came from a disk has its strings in other places of the memory than what was just made.
   const conversation = new Conversation(rules, JSON.parse(JSON.stringify(made.entries)) as Entry[]);
   const requests = new Requests(kind, () => sources);
-  const first = sendable(requests.next(conversation, AGENT, turnOf(conversation)));
+  const first = sendable(requests.draft(conversation, AGENT, turnOf(conversation)));
   const body = Buffer.concat(first.body);
   const parsed = JSON.parse(body.toString('utf8')) as object;
   if (!Buffer.from(plainBody(parsed)).equals(body)) throw new Error('the sides make different bytes');
-  const rebuild = () =>
-    assembleOnce(sources, setup, conversation.entries, conversation.state, kind).assembled.request;
+  const rebuild = () => {
+    const { draft } = assembleOnce(sources, setup, conversation.entries, conversation.state, kind);
+    return sealed(draft, new Map()).request;
+  };
   if (rebuild().hash !== first.hash) throw new Error('rebuilt, it has other bytes');
 
   const cold = async () => {
@@ -102,7 +104,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
     const started = performance.now();
     const { log, entries } = await store.open(kind);
     const again = new Conversation(rules, entries);
-    const request = sendable(new Requests(kind, () => sources).next(again, AGENT, turnOf(again)));
+    const request = sendable(new Requests(kind, () => sources).draft(again, AGENT, turnOf(again)));
     const took = performance.now() - started;
     if (request.hash !== first.hash) throw new Error('from the disk, it has other bytes');
     await log.close();
@@ -112,7 +114,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   const warm = async () => {
     answer(conversation, turnOf(conversation), words.answer(posts));
     conversation.apply({ type: 'post', post: examplePost(++posts * 10, words) }, Date.now());
-    return elapsed(() => sendable(requests.next(conversation, AGENT, turnOf(conversation))));
+    return elapsed(() => sendable(requests.draft(conversation, AGENT, turnOf(conversation))));
   };
   const measured = await interleave(
     {

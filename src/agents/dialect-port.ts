@@ -1,4 +1,4 @@
-import { estimateTokens, type ViewMessage, type ViewPart } from '../conversation/index.ts';
+import { estimateTokens, type FilePart, type ViewMessage, type ViewPart } from '../conversation/index.ts';
 import type { WireMessage, WireTool } from './model-port.ts';
 
 /**
@@ -14,9 +14,36 @@ import type { WireMessage, WireTool } from './model-port.ts';
  * DIALECT-5 What only one model understands returns verbatim, and to that model only (`WireForm.boundTo`).
  * DIALECT-6 The list of blocks may be forged: by a log that was imported, or a provider. What is opaque is never a message, a call
  *    or a result of the protocol, sets no cache point, and is left out if a reader could refuse it (DIALECT-4).
+ * DIALECT-7 The files of a message that `take` is given are of the kinds and sizes in `files`. The text has `contentMark` in place of
+ *    their base64.
  */
 
 export type DialectName = 'chat' | 'anthropic' | 'responses';
+
+export type FileKind = 'image' | 'pdf' | 'audio';
+
+/** The files of one kind that a provider takes. */
+export interface FileRule {
+  readonly types: readonly string[];
+  /** Bytes of one file. */
+  readonly maxBytes: number;
+  /** Pixels of a side; absent: any. */
+  readonly maxSide?: number;
+  /** Estimated tokens. */
+  tokens(file: FilePart): number;
+}
+
+export interface FileRules {
+  readonly kinds: Readonly<Partial<Record<FileKind, FileRule>>>;
+  /** Of all files of a request: how many, and their bytes. */
+  readonly most: number;
+  readonly maxBytes: number;
+}
+
+/** Stands in a text for the base64 of a file. No JSON text contains the control character. */
+export function contentMark({ sha256 }: Pick<FilePart, 'sha256'>): string {
+  return `\u0001${sha256}\u0001`;
+}
 
 /** How the messages of a view are encoded for one model. */
 export interface WireForm {
@@ -27,6 +54,8 @@ export interface WireForm {
   readonly cacheTtl?: '5m' | '1h';
   /** The role for `system` messages of the view. This and what follows: of the dialect `chat`. */
   readonly instructionsAs: 'system' | 'developer';
+  /** Files that the model is shown; `references`: it gets them by its own requests. Absent: none. */
+  readonly accepts?: readonly FileKind[] | 'references';
   /** Merge adjacent messages of the same role. */
   readonly mergeMessages: boolean;
   /** `with-calls`: on answers that call tools, and on those that follow a result. */
@@ -101,6 +130,8 @@ export interface Step<State> {
 
 /** `State`: what the fold keeps between messages; immutable. */
 export interface Dialect<State = unknown> {
+  /** DIALECT-7 */
+  readonly files: FileRules;
   /** The static fields of a body, in order. */
   fields(settings: RequestSettings): Readonly<Record<string, unknown>>;
   /** The body up to its first message, and what is complete of the system prompt. */
@@ -131,6 +162,7 @@ export function messageTokens(message: WireMessage): number {
     tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
     tokens += opaqueTokens(call, CALL_FIELDS) + opaqueTokens(call.function, CALL_FIELDS);
   }
+  for (const file of message.files ?? []) tokens += file.tokens ?? 0;
   return tokens + opaqueTokens(message, MESSAGE_FIELDS);
 }
 
@@ -149,6 +181,7 @@ export function viewTokens({ blocks, reasoning, ...message }: ViewMessage, form:
 export const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
   'role',
   'content',
+  'files',
   'reasoning_content',
   'tool_calls',
   'tool_call_id',

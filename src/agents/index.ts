@@ -6,7 +6,7 @@
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
  * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
  * requests/             requests.ts begins: the next request of a turn; the assembler (its bytes and their hash), the guard (L13),
- *                       reduction, prompt prefix, cost
+ *                       reduction, prompt prefix, files, cost
  * calls/                one call with retries and live text, who is asked when it fails, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
@@ -28,6 +28,7 @@ export * from './explain/explain.ts';
 export * from './model-port.ts';
 export * from './requests/assemble.ts';
 export * from './requests/cost.ts';
+export * from './requests/files.ts';
 export * from './requests/guard.ts';
 export * from './requests/prompt.ts';
 export * from './requests/reduce.ts';

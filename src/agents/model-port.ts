@@ -13,10 +13,18 @@ interface WireToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
+/** A file that a request contains. */
+export interface WireFile extends FilePart {
+  /** Estimate. Absent: the model is given the reference only. */
+  readonly tokens?: number;
+}
+
 /** One message of a request, in the chat-completions form: what is sent in the dialect `chat`, and what people read in every dialect. */
 export interface WireMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
+  /** Each has its line in `content`. */
+  readonly files?: readonly WireFile[];
   /** Reasoning before the answer, for providers that require it back. */
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly WireToolCall[];

@@ -1,5 +1,11 @@
-import type { WireForm } from '../agents/dialect-port.ts';
-import { type AnswerBlock, blocksOf, type ViewMessage } from '../conversation/index.ts';
+import type { FileRule, WireForm } from '../agents/dialect-port.ts';
+import {
+  type AnswerBlock,
+  blocksOf,
+  type FilePart,
+  shownName,
+  type ViewMessage,
+} from '../conversation/index.ts';
 import { isReadable, readArguments, wellFormed } from '../kernel/index.ts';
 
 /** What the encoders of all dialects make of an answer that is sent back, so that the strictest reader accepts it (DIALECT-4). */
@@ -35,4 +41,33 @@ const ESCAPE = /\\(?:ud[89ab]..\\ud[c-f]..|u(d[89a-f]..)|.)/gi;
 
 function wholeEscape(given: string, half: string | undefined): string {
   return half === undefined ? given : '\\ufffd';
+}
+
+/** What the encoders of all dialects make of files. `docs/guides/model-providers.md` gives the sources of the limits. */
+
+export const IMAGE_TYPES: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+
+const MIB = 1024 * 1024;
+
+/** As base64 within 32 MB, the least of the limits. */
+export const FILES_OF_REQUEST = { most: 20, maxBytes: 20 * MIB } as const;
+
+/** A page has about 50 kB, 1,000 tokens of text, and a picture of it; providers take 100 pages or more. */
+export const PDF: FileRule = {
+  types: ['application/pdf'],
+  maxBytes: FILES_OF_REQUEST.maxBytes,
+  tokens: ({ size }) => Math.min(150_000, 1_500 + size / 30),
+};
+
+/** As OpenAI counts: squares of 512 pixels, after the shorter side is reduced to 768 and the longer one to 2,048. */
+export function tilesOf({ width = 2_048, height = 768 }: FilePart): number {
+  const within = Math.min(1, 2_048 / Math.max(width, height));
+  const scale = within * Math.min(1, 768 / (within * Math.min(width, height)));
+  return 85 + 170 * Math.ceil((scale * width) / 512) * Math.ceil((scale * height) / 512);
+}
+
+/** Providers want the ending of a name. */
+export function documentName(file: FilePart): string {
+  const name = shownName(file).replaceAll('/', '_');
+  return /\.pdf$/i.test(name) ? name : `${name}.pdf`;
 }

@@ -8,6 +8,7 @@ import {
   type ExplainedRequest,
   evolve,
   expand,
+  type FilePart,
   type LeftOut,
   type NextReduction,
   NOTHING_USED,
@@ -30,7 +31,8 @@ import {
   sourcesOf as storedSources,
 } from '../definition/definition.ts';
 import type { ModelRequest, WireMessage } from '../model-port.ts';
-import { type Assembled, type ModelProfile, shownParameters } from '../requests/assemble.ts';
+import { type Assembled, type ModelProfile, sealed, shownParameters } from '../requests/assemble.ts';
+import { type FileCache, type LoadedFiles, NO_FILES } from '../requests/files.ts';
 import {
   needsReduction,
   nextReductionOf,
@@ -42,6 +44,8 @@ import { type AgentSetup, assembleOnce, type RequestSources } from '../requests/
 
 /** The exact request that led to an agent's answer, and a report on it (`parley explain`, endpoint `view`). */
 export interface Explanation {
+  /** The files in `body`. */
+  readonly files: readonly FilePart[];
   readonly messages: readonly WireMessage[];
   readonly report: ViewReport;
   /** The exact bytes that are sent to the model, in the form of its dialect. */
@@ -71,9 +75,14 @@ export async function explainStored(
   live: RequestSources,
   read: (hash: string) => Promise<Definition>,
   texts: readonly string[] = [],
+  cache?: FileCache,
 ): Promise<Explained> {
   const hash = definitionAt(entries, agent, at);
-  return explain(entries, conversation, agent, at, live, hash === null ? null : await read(hash), texts);
+  const recorded = hash === null ? null : await read(hash);
+  const given = [entries, conversation, agent, at, live, recorded, texts] as const;
+  const draft = explain(...given);
+  if (!draft.ok || draft.explanation.files.length === 0 || !cache) return draft;
+  return explain(...given, await cache.load(draft.explanation.files));
 }
 
 /** The definition in the newest `turn-started` of the turn that the request belongs to; null: none is recorded. */
@@ -96,7 +105,8 @@ function lengthAt(entries: readonly Entry[], agent: string, at: number | undefin
 /**
  * The request that entry `at` answers, if that is an answer of this agent; else the request that the agent would make
  * if `at` were the last entry (default: the log as it is). `recorded`: the definition of its turn; null: `live`.
- * `texts`: the parts of the definition whose texts the report contains.
+ * `texts`: the parts of the definition whose texts the report contains. `contents`: of all files that the request contains; without
+ * them it has no body and no hash.
  */
 export function explain(
   entries: readonly Entry[],
@@ -106,6 +116,7 @@ export function explain(
   live: RequestSources,
   recorded: Definition | null = null,
   texts: readonly string[] = [],
+  contents: LoadedFiles = NO_FILES,
 ): Explained {
   const sources = recorded ? storedSources(recorded) : live;
   const setup = sources.agents.get(agent);
@@ -126,7 +137,7 @@ export function explain(
     const text = `conversation ${conversation} has no message that ${agent} could answer`;
     return refused('NOTHING_TO_EXPLAIN', text, 'post a message first');
   }
-  const target = { conversation, length, answer, recorded, texts };
+  const target = { conversation, length, answer, recorded, texts, contents };
   return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
 }
 
@@ -145,6 +156,7 @@ interface Target {
   readonly recorded: Definition | null;
   /** Parts of the definition. */
   readonly texts: readonly string[];
+  readonly contents: LoadedFiles;
 }
 
 function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
@@ -176,6 +188,8 @@ interface BuiltRequest extends ReturnType<typeof assembleOnce> {
   readonly state: ConversationState;
 }
 
+type SealedRequest = BuiltRequest & { readonly assembled: Assembled };
+
 /** A request that was not sent before is first reduced where due, as the daemon would, but with the extract as summary. */
 export function buildRequest(
   prepared: readonly Entry[],
@@ -202,15 +216,18 @@ function explanationOf(
   own: AgentSetup,
   sources: RequestSources,
 ): Explanation {
-  const { conversation, answer } = target;
-  const made = buildRequest(prepared, { conversation, mayReduce: answer === null }, own, sources);
-  const { entries, state, setup, assembled, tools, reducible } = made;
+  const { conversation, answer, contents } = target;
+  const built = buildRequest(prepared, { conversation, mayReduce: answer === null }, own, sources);
+  const assembled = sealed(built.draft, contents);
+  const made = { ...built, assembled };
+  const { entries, state, setup, tools, reducible } = made;
   const { profile, card } = setup;
   const { request } = assembled;
   const holdings = holdingsOf(reducible, target.length);
   const weighed = weigh(assembled, reducible.tokenRatio);
   const note = noteOn(made, prepared.length, target.answer);
   return {
+    files: built.draft.files,
     messages: request.messages,
     body: request.body,
     report: {
@@ -263,7 +280,7 @@ function reportedDefinition(
  * `turn-started` of the turn asks again. Once that request has its answer, no entry names the next one.
  */
 function wasSent(
-  { entries, state, assembled }: BuiltRequest,
+  { entries, state, assembled }: SealedRequest,
   answer: Entry | null,
   agent: string,
 ): boolean | 'unknown' {

@@ -4,14 +4,16 @@ import { isRecord, type Refusal } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import {
   type CachePoints,
+  contentMark,
   type Dialect,
   messageTokens,
   toolTokens,
   type WireForm,
   type WirePart,
 } from '../dialect-port.ts';
-import type { HeaderValue, ModelRequest, WireMessage, WireTool } from '../model-port.ts';
+import type { HeaderValue, ModelRequest, WireFile, WireMessage, WireTool } from '../model-port.ts';
 import type { Price } from './cost.ts';
+import { type FileContents, type LoadedFiles, NO_FILES, withShownFiles } from './files.ts';
 import { type FixedPart, guard, type Window } from './guard.ts';
 
 /**
@@ -19,7 +21,7 @@ import { type FixedPart, guard, type Window } from './guard.ts';
  *
  * ASSEMBLE-1 Every request to a model is made here and has passed the guard (L13).
  * ASSEMBLE-2 The same view, prefix and profile give the same bytes (L6).
- * ASSEMBLE-3 Bytes of the history are cached and extended: a request costs only its new messages.
+ * ASSEMBLE-3 Bytes of the history are cached and extended: a request costs only its new messages, and the base64 of its files.
  */
 
 /** The part of a model's configuration that is sent. */
@@ -80,6 +82,26 @@ export interface Assembled {
   readonly parts: readonly WirePart[];
 }
 
+/** A request without the bytes of its files, so that none is read for a request that is not sent. */
+export interface Draft extends Omit<Assembled, 'request'> {
+  readonly request: Omit<ModelRequest, 'body' | 'hash'>;
+  /** The files that its body contains. */
+  readonly files: readonly WireFile[];
+  /** With the content of each. Before the next draft of its assembler. */
+  seal(contents: FileContents): Pick<ModelRequest, 'body' | 'hash'>;
+}
+
+const UNSENT = { body: [], hash: '' };
+
+/** With files that are not loaded it has no body, and an empty hash: it is not sent. */
+export function sealed(draft: Draft, contents: LoadedFiles): Assembled {
+  const { request, files, seal, ...made } = draft;
+  const isRefused = 'code' in contents;
+  const isLoaded = !isRefused && files.every(({ sha256 }) => contents.has(sha256));
+  const fault = made.fault ?? (isRefused ? contents : null);
+  return { ...made, fault, request: { ...request, ...(isLoaded ? seal(contents) : UNSENT) } };
+}
+
 /** Caches the bytes of one agent's history in one conversation. */
 export class RequestAssembler {
   /** What the cached bytes begin with. */
@@ -92,10 +114,16 @@ export class RequestAssembler {
   /** The parts in `body`, without their texts, and their messages; append-only. */
   #closed: WirePart[] = [];
   #messages: WireMessage[] = [];
+  #files: WireFile[] = [];
   #body = new RequestBody('');
   #tokens = 0;
 
+  /** A request without files. */
   assemble(parts: RequestParts): Assembled {
+    return sealed(this.draft(parts), NO_FILES);
+  }
+
+  draft(parts: RequestParts): Draft {
     const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
     this.#extend(parts, tools);
     const { rest, end } = this.#restOf(parts);
@@ -104,18 +132,21 @@ export class RequestAssembler {
     const estimatedTokens = this.#tokens + sum(rest.map((part) => part.tokens));
     const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
     const { form } = parts.profile;
-    const request: ModelRequest = {
+    const request = {
       conversation: parts.conversation,
       agent: parts.agent,
       turnId: parts.turnId,
       messages,
       tools,
-      ...this.#body.with(rest, end, this.#dialect.cachePoints?.(all, this.#closed.length, form)),
       ...(form.boundTo === undefined ? {} : { boundTo: form.boundTo }),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile, fixedPart(parts, tools));
-    return { request, tokens, estimatedTokens, fault, parts: all };
+    const made = { tokens, estimatedTokens, fault, parts: all };
+    const points = this.#dialect.cachePoints?.(all, this.#closed.length, form);
+    const seal = (contents: FileContents) => this.#body.with(rest, end, contents, points);
+    const files = [...this.#files, ...rest.flatMap(({ message }) => contained(message))];
+    return { ...made, request, files, seal };
   }
 
   /** ASSEMBLE-3: the cache is valid while everything before it is unchanged. */
@@ -125,7 +156,7 @@ export class RequestAssembler {
     const isSameView = historyVersion === this.#version && history === this.#history;
     if (!isSameView || historyLength < this.#taken || !isSame(beginning, this.#begun))
       this.#begin(beginning, parts, tools);
-    this.#take(history.slice(this.#taken, historyLength), parts.profile.form);
+    this.#take(history.slice(this.#taken, historyLength), parts);
     this.#taken = historyLength;
   }
 
@@ -137,6 +168,7 @@ export class RequestAssembler {
     this.#taken = 0;
     this.#closed = [];
     this.#messages = [];
+    this.#files = [];
     this.#dialect = DIALECTS[profile.form.dialect];
     const fields = {
       ...profile.fields,
@@ -149,25 +181,29 @@ export class RequestAssembler {
     this.#tokens = sum(tools.map(toolTokens));
     for (const part of begun.parts) this.#close(part);
     const context = runContext.map((message): ViewPart => ({ kind: 'run-context', entries: [], message }));
-    this.#take(context, profile.form);
+    this.#take(context, parts);
   }
 
-  #take(inputs: readonly ViewPart[], form: WireForm): void {
-    this.#state = this.#fold(inputs, form, (part) => this.#close(part));
+  #take(inputs: readonly ViewPart[], parts: RequestParts): void {
+    this.#state = this.#fold(inputs, parts, (part) => this.#close(part));
   }
 
   #close(part: WirePart): void {
     this.#body.add(part);
     this.#closed.push({ ...part, text: '' });
     this.#messages.push(part.message);
+    this.#files.push(...contained(part.message));
     this.#tokens += part.tokens;
   }
 
   /** Continues the history, without changing it. Part by part: the texts of a long history are not kept. */
-  #fold(inputs: readonly ViewPart[], form: WireForm, give: (part: WirePart) => void): unknown {
+  #fold(inputs: readonly ViewPart[], parts: RequestParts, give: (part: WirePart) => void): unknown {
+    const { form } = parts.profile;
+    const view = { form, tools: parts.tools };
     let state = this.#state;
     for (const input of inputs) {
-      const step = this.#dialect.take(state, input, form);
+      const message = withShownFiles(input.message, view);
+      const step = this.#dialect.take(state, { ...input, message }, form);
       step.parts.forEach(give);
       state = step.state;
     }
@@ -175,11 +211,16 @@ export class RequestAssembler {
   }
 
   /** What the history still holds open, and the tail: built for each request. */
-  #restOf({ view, profile }: RequestParts) {
+  #restOf(parts: RequestParts) {
     const rest: WirePart[] = [];
-    const last = this.#dialect.end(this.#fold(view.tail, profile.form, (part) => rest.push(part)));
+    const last = this.#dialect.end(this.#fold(parts.view.tail, parts, (part) => rest.push(part)));
     return { rest: [...rest, ...last.parts], end: last.text };
   }
+}
+
+/** The files of a message that the body contains, not only their references. */
+function contained({ files = [] }: WireMessage): readonly WireFile[] {
+  return files.filter((file) => file.tokens !== undefined);
 }
 
 /** A request outside turns, with one text as its only message. */
@@ -266,12 +307,22 @@ function isStrict(schema: unknown): boolean {
 /** A full buffer grows by this factor. While a history grows, each of its bytes is copied twice on average. */
 const GROWTH = 1.5;
 
+/** An insertion into the bytes of the history. */
+interface Insertion {
+  readonly at: number;
+  readonly bytes: Uint8Array;
+}
+
+/** Splits a text at the marks of files: every second piece is a SHA-256. */
+const MARK = new RegExp(contentMark({ sha256: '([0-9a-f]{64})' }));
+
 /**
  * The bytes of a request body, built part by part, and their hash.
  *
  * ASSEMBLE-B-1 The pieces, concatenated, are one JSON text.
  * ASSEMBLE-B-2 Each part is encoded and hashed once, unless the body has cache points, which move: then all of it is hashed. The
  *    bytes of the history are shared by all bodies: bytes that were returned are never written again.
+ * ASSEMBLE-B-3 The history has the place of each file, and never its bytes.
  */
 class RequestBody {
   /** Begins with the encoded parts; the rest is free. */
@@ -279,16 +330,24 @@ class RequestBody {
   #length = 0;
   /** Where each part ends. */
   readonly #ends: number[] = [];
+  /** Where the content of each file belongs. */
+  readonly #files: { readonly at: number; readonly sha256: string }[] = [];
+  /** Of the beginning of the history: so many bytes and files. */
   readonly #hash: Hash = createHash('sha256');
+  #hashed = 0;
+  #hashedFiles = 0;
 
   /** `start`: everything before the first part. */
   constructor(start: string) {
-    this.#append(Buffer.from(start));
+    this.#append(start);
   }
 
   /** Appends a part permanently. */
   add({ text }: WirePart): void {
-    this.#append(Buffer.from(text));
+    for (const [place, piece] of text.split(MARK).entries()) {
+      if (place % 2 === 0) this.#append(piece);
+      else this.#files.push({ at: this.#length, sha256: piece });
+    }
     this.#ends.push(this.#length);
   }
 
@@ -296,33 +355,51 @@ class RequestBody {
   with(
     rest: readonly WirePart[],
     end: string,
+    contents: FileContents,
     points?: CachePoints,
-  ): { readonly body: readonly Buffer[]; readonly hash: string } {
+  ): { readonly body: readonly Uint8Array[]; readonly hash: string } {
     const settled = this.#ends.length;
     const tail = rest.map(({ text }, place) => {
       if (!points?.at.includes(settled + place)) return text;
       return text.slice(0, -1) + points.text + text.slice(-1);
     });
-    const last = Buffer.from(`${tail.join('')}${end}`);
+    const last = `${tail.join('')}${end}`.split(MARK).map((piece, place) => {
+      return place % 2 === 0 ? Buffer.from(piece) : contentOf(piece, contents);
+    });
     const inHistory = points?.at.filter((at) => at < settled) ?? [];
-    if (points === undefined || inHistory.length === 0) {
-      const body = [this.#history.subarray(0, this.#length), last];
-      return { body, hash: this.#hash.copy().update(last).digest('hex') };
-    }
-    const body: Buffer[] = [];
-    let from = 0;
-    for (const at of inHistory) {
-      const to = (this.#ends[at] ?? 0) - 1;
-      body.push(this.#history.subarray(from, to), Buffer.from(points.text));
-      from = to;
-    }
-    body.push(this.#history.subarray(from, this.#length), last);
-    const hash = createHash('sha256');
-    for (const piece of body) hash.update(piece);
-    return { body, hash: hash.digest('hex') };
+    const files = this.#files.map(({ at, sha256 }) => ({ at, bytes: contentOf(sha256, contents) }));
+    const marks = inHistory.map((at) => ({
+      at: (this.#ends[at] ?? 0) - 1,
+      bytes: Buffer.from(points?.text ?? ''),
+    }));
+    const body = [
+      ...this.#between(
+        0,
+        [...files, ...marks].sort((one, other) => one.at - other.at),
+      ),
+      ...last,
+    ];
+    if (inHistory.length > 0) return { body, hash: hashed(createHash('sha256'), body) };
+    const added = this.#between(this.#hashed, files.slice(this.#hashedFiles));
+    for (const piece of added) this.#hash.update(piece);
+    this.#hashed = this.#length;
+    this.#hashedFiles = files.length;
+    return { body, hash: hashed(this.#hash.copy(), last) };
   }
 
-  #append(added: Buffer): void {
+  /** The history from a place on, with these insertions, ascending. */
+  #between(start: number, insertions: readonly Insertion[]): Uint8Array[] {
+    let from = start;
+    const pieces: Uint8Array[] = [];
+    for (const { at, bytes } of insertions) {
+      pieces.push(this.#history.subarray(from, at), bytes);
+      from = at;
+    }
+    return [...pieces, this.#history.subarray(from, this.#length)];
+  }
+
+  #append(text: string): void {
+    const added = Buffer.from(text);
     const length = this.#length + added.length;
     if (length > this.#history.length) {
       const larger = Buffer.allocUnsafeSlow(Math.ceil(length * GROWTH));
@@ -331,6 +408,16 @@ class RequestBody {
     }
     added.copy(this.#history, this.#length);
     this.#length = length;
-    this.#hash.update(added);
   }
+}
+
+function contentOf(sha256: string, contents: FileContents): Uint8Array {
+  const found = contents.get(sha256);
+  if (!found) throw new Error(`the content of the file ${sha256} was not loaded`);
+  return found;
+}
+
+function hashed(hash: Hash, pieces: readonly Uint8Array[]): string {
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest('hex');
 }

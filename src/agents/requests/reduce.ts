@@ -17,7 +17,8 @@ import {
 } from '../../conversation/index.ts';
 import { viewTokens, type WireForm } from '../dialect-port.ts';
 import type { ModelRequest } from '../model-port.ts';
-import { type Assembled, type ModelProfile, singleRequest } from './assemble.ts';
+import { type Assembled, type Draft, type ModelProfile, singleRequest } from './assemble.ts';
+import { withShownFiles } from './files.ts';
 import type { Window } from './guard.ts';
 
 /**
@@ -36,7 +37,7 @@ export interface Reducible {
   readonly entries: readonly Entry[];
   readonly agentView: AgentView;
   readonly view: View;
-  readonly assembled: Assembled;
+  readonly assembled: Draft;
   readonly tokenRatio: number;
   readonly window: Window;
   readonly form: WireForm;
@@ -91,7 +92,9 @@ export function needsReduction({ view, assembled, window, limits }: Reducible): 
 
 function inputOf(reducible: Reducible): ReductionInput {
   const { entries, view, agentView, assembled, tokenRatio, form } = reducible;
-  const tokensOf: ReductionInput['tokensOf'] = (message) => viewTokens(message, form) * tokenRatio;
+  const shown = { form, tools: assembled.request.tools };
+  const tokensOf: ReductionInput['tokensOf'] = (message) =>
+    viewTokens(withShownFiles(message, shown), form) * tokenRatio;
   const history = view.history.slice(0, view.historyLength);
   const fixed = assembled.tokens - sizeOf([...history, ...view.tail], tokensOf).tokens;
   const { knowledge } = agentView;

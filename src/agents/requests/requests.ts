@@ -22,7 +22,15 @@ import {
 import type { WireTool } from '../model-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
-import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
+import {
+  type Assembled,
+  type Draft,
+  type ModelProfile,
+  RequestAssembler,
+  type RequestParts,
+  sealed,
+} from './assemble.ts';
+import { FileCache, NO_FILES } from './files.ts';
 import { missedBy } from './missed.ts';
 import { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
 import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
@@ -61,9 +69,13 @@ export function setupFor<Setup extends Choosing<Setup>>(
   return setup.fallbacks?.find(({ profile }) => profile.name === model) ?? setup;
 }
 
-/** A request, and the reduction that must be made before it is sent; null: none. */
+/** A request, and the reduction that must be made before it is sent; null: none. The content of files is not read for a reduction. */
 export interface NextRequest extends Assembled {
   readonly reduction: PlannedReduction | null;
+}
+
+interface NextDraft extends Pick<NextRequest, 'reduction'> {
+  readonly draft: Draft;
 }
 
 /** The inputs of a request besides the log; the same for all conversations. */
@@ -81,22 +93,30 @@ export interface RequestSources {
 /** The sources of the requests of one agent's turn: those of the definition that the turn started with. */
 export type SourcesOfTurn = (log: Conversation, turn: Turn) => RequestSources;
 
-/** Makes the requests of one conversation. Reuses each agent's bytes from one request to the next. */
+/** Makes the requests of one conversation, one after the other. Reuses each agent's bytes from one request to the next. */
 export class Requests {
   readonly #sourcesOf: SourcesOfTurn;
+  readonly #files: FileCache;
   readonly #conversation: string;
   readonly #assemblers = new Map<string, RequestAssembler>();
 
-  constructor(conversation: string, sourcesOf: SourcesOfTurn) {
+  constructor(conversation: string, sourcesOf: SourcesOfTurn, files: FileCache = NO_STORE) {
     this.#conversation = conversation;
     this.#sourcesOf = sourcesOf;
+    this.#files = files;
   }
 
-  /**
-   The next request of an agent's running turn. The same log gives the same request (L6).
-   `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise.
-   */
-  next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): NextRequest | null {
+  /** The next request of an agent's running turn. The same log gives the same request (L6). */
+  async next(log: Conversation, agent: string, turnId: string): Promise<NextRequest | null> {
+    const next = this.draft(log, agent, turnId);
+    if (next === null) return null;
+    const { draft, reduction } = next;
+    const contents = reduction ? NO_FILES : await this.#files.load(draft.files);
+    return { ...sealed(draft, contents), reduction };
+  }
+
+  /** The same without its files. `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise. */
+  draft(log: Conversation, agent: string, turnId: string, tokenRatio?: number): NextDraft | null {
     const turn = log.state.agents[agent]?.turn;
     if (turn?.turnId !== turnId) return null;
     const sources = this.#sourcesOf(log, turn);
@@ -107,9 +127,12 @@ export class Requests {
     this.#assemblers.set(agent, assembler);
     const agentView = log.view(agent, setup.viewPolicy);
     const made = requestOf(log, this.#conversation, { sources, setup, agentView, assembler, tokenRatio });
-    return { ...made.assembled, reduction: reductionFor(made.reducible) };
+    return { draft: made.draft, reduction: reductionFor(made.reducible) };
   }
 }
+
+/** Without a store every file is missing. */
+const NO_STORE = new FileCache(async () => null);
 
 /** The conversation in which a request was made, if entry `at` is a copy (FORK-1). */
 function originOf(entries: readonly Entry[], at: number): string | undefined {
@@ -242,21 +265,21 @@ function requestOf(
   };
   const view = agentView.build();
   const session = sessionFor(setup, call);
-  const made = assembler.assemble(requestParts(sources, setup, view, call));
+  const made = assembler.draft(requestParts(sources, setup, view, call));
   const missed = setup.profile.session?.by === 'agent' && missedBy(session, slug, entries, made.parts);
-  const assembled = missed ? { ...made, request: { ...made.request, missed } } : made;
+  const draft = missed ? { ...made, request: { ...made.request, missed } } : made;
   const { profile: window, historyLimits: limits } = setup;
   const reducible: Reducible = {
     entries,
     agentView,
     view,
-    assembled,
+    assembled: draft,
     tokenRatio,
     window,
     limits,
     form: window.form,
   };
-  return { assembled, session, setting, reducible };
+  return { draft, session, setting, reducible };
 }
 
 interface Making {

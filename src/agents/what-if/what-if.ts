@@ -12,7 +12,8 @@ import {
 } from '../../conversation/index.ts';
 import { parseJson } from '../../kernel/index.ts';
 import { buildRequest } from '../explain/explain.ts';
-import type { Assembled, ModelProfile } from '../requests/assemble.ts';
+import { type Assembled, type ModelProfile, sealed } from '../requests/assemble.ts';
+import { type FileCache, NO_FILES } from '../requests/files.ts';
 import { type AgentSetup, type ModelChoice, type RequestSources, withModel } from '../requests/requests.ts';
 
 /**
@@ -81,6 +82,8 @@ export interface RecordedLog {
   readonly conversation: string;
   readonly agent: string;
   readonly entries: readonly Entry[];
+  /** The content of the files that it names. Absent: all are missing. */
+  readonly files?: FileCache | undefined;
 }
 
 /** Repeats the turn each time it is called; its first request is built once. */
@@ -162,12 +165,13 @@ interface Replacement {
 }
 
 async function build(
-  { conversation, agent, entries }: RecordedLog,
+  log: RecordedLog,
   { steps }: RecordedTurn,
   at: number,
   answers: readonly Replacement[],
   variant: Variant,
 ): Promise<Built> {
+  const { conversation, agent, entries } = log;
   const { index, definition } = steps[at] ?? steps[0];
   const sources = await variant.sources(definition ?? '');
   const setup = sources.agents.get(agent);
@@ -175,8 +179,9 @@ async function build(
   const prepared = entries.slice(0, index);
   for (const { index: step, answer } of answers) prepared[step] = replaced(prepared[step], answer);
   const target = { conversation, mayReduce: variant.mayReduce };
-  const made = buildRequest(prepared, target, setup, sources);
-  return { assembled: made.assembled, profile: made.setup.profile };
+  const { draft, setup: asked } = buildRequest(prepared, target, setup, sources);
+  const contents = (await log.files?.load(draft.files)) ?? NO_FILES;
+  return { assembled: sealed(draft, contents), profile: asked.profile };
 }
 
 function replaced(entry: Entry | undefined, { content, reasoning, blocks, toolCalls }: Answer): Entry {

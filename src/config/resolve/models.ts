@@ -170,6 +170,7 @@ function common(model: ModelFile, name: string, baseURL: string | null, settings
     model: model.model ?? name,
     contextTokens,
     maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
+    accepts: model.accepts ?? catalog?.accepts ?? [],
     ...(price === undefined ? {} : { price: resolvedPrice(price) }),
     parameters: resolveParameters(model),
     session: sessionOf(model.session),
@@ -181,12 +182,13 @@ function common(model: ModelFile, name: string, baseURL: string | null, settings
 /** What the catalog says of a model at its provider's own host: prices of another host are its own. */
 function knownModel(model: string, baseURL: string | null): KnownModel | undefined {
   const host = baseURL !== null && URL.canParse(baseURL) ? new URL(baseURL).host : '';
-  const hosts: Readonly<Record<string, Readonly<Record<string, KnownModel>>>> = known.hosts;
+  const hosts = known.hosts as Readonly<Record<string, Readonly<Record<string, KnownModel>>>>;
   return Object.hasOwn(hosts, host) ? hosts[host]?.[model] : undefined;
 }
 
 interface KnownModel {
   readonly contextTokens: number;
+  readonly accepts?: ModelConfig['accepts'];
   readonly price?: FilePrice & { readonly above?: readonly (FilePrice & { readonly inputTokens: number })[] };
 }
 

@@ -1,7 +1,7 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
 import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
-import type { PROVIDERS } from './model-file.ts';
+import type { ModelFile, PROVIDERS } from './model-file.ts';
 import type { AgentParameterKeys, ParameterKeys } from './parameters.ts';
 import type { ModelProfileConfig } from './profiles.ts';
 import type { ConfigFile, ContextConfig, RemoteAgentsConfig } from './schema.ts';
@@ -43,6 +43,8 @@ interface AnyModelConfig {
   /** The name at the provider. */
   readonly model: string;
   readonly contextTokens: number;
+  /** Kinds of files that it takes. */
+  readonly accepts: NonNullable<ModelFile['accepts']>;
   readonly maxOutputTokens: number;
   readonly parameters: RequestParameters;
   /** Settings for its provider. */

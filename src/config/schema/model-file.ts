@@ -9,6 +9,9 @@ export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_FIRST_TOKEN_SECONDS = 300;
 export const DEFAULT_IDLE_SECONDS = 120;
 
+/** Kinds of files that a model may take. */
+const FILE_KINDS = ['image', 'pdf', 'audio'] as const;
+
 /**
  * The protocols of models behind HTTP, by the value of `provider`. `has`: keys of `openai` that it has too. `lacks`: parameters that
  * it does not have. `keyHeader`: a header that only its requests use, as in `src/models/protocols.ts`.
@@ -230,6 +233,13 @@ export const modelFileSchema = z
       .optional()
       .describe(
         `Part of the window that is reserved for the answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a smaller window)`,
+      ),
+    accepts: z
+      .array(z.enum(FILE_KINDS))
+      .refine((kinds) => new Set(kinds).size === kinds.length, 'each kind once')
+      .optional()
+      .describe(
+        "Files that the model is shown; other files, and those that its provider refuses, it gets as a line that names them (default: what a known model at its provider's host takes, else none)",
       ),
     firstTokenSeconds: z
       .number()

@@ -1,4 +1,5 @@
 import { plainName } from '../text/look-alikes.ts';
+import { escapeTokens } from '../text/text.ts';
 import type { FilePart, Part } from './part-schema.ts';
 
 export type { FilePart, Part } from './part-schema.ts';
@@ -43,10 +44,20 @@ export function shownName({ name, mediaType }: FilePart): string {
   return plainName(name ?? '') || mediaType;
 }
 
-/** A file in one line, for agents and for displays without pictures: `[file plan.png: image/png, 120 kB, @blob/3fa98c01be22]`. */
+/** A file in one line, for agents and for displays without pictures: `[file plan.png: image/png, 120 kB, @blob/3fa98c01be22]` (L17). */
 export function fileLine(file: FilePart): string {
-  const name = file.name === undefined ? '' : ` ${plainName(file.name)}`;
-  return `[file${name}: ${file.mediaType}, ${showBytes(file.size)}, ${blobPath(file)}]`;
+  return lineOf(file, '');
+}
+
+/** The line of a file whose content is not there to see, and why. */
+export function unseenFileLine(file: FilePart, why: string): string {
+  return lineOf(file, `; ${why}`);
+}
+
+function lineOf(file: FilePart, note: string): string {
+  const [name, type] = [file.name ?? '', file.mediaType].map((text) => escapeTokens(plainName(text)));
+  const facts = `${type}, ${showBytes(file.size)}, ${blobPath(file)}`;
+  return `[file${name && ` ${name}`}: ${facts}${note}]`;
 }
 
 /** The text of a message and its files, each in one line. */

@@ -34,6 +34,8 @@ const HEADING = new RegExp(
   `${START}(?:${spelled('===')}${BLANK}|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})(?!\\w)|${spelled('STEP')}${BLANK}*${spelled('(from')}(?!\\w))`,
   'v',
 );
+/** `[file plan.png: …]`, in any case: the line of a file (`fileLine`). */
+const FILE_LINE = new RegExp(`${START}\\[${UNSEEN}${spelled('file')}(?!\\w)`, 'iv');
 const BRACKET = new RegExp(`${START}\\[`, 'v');
 const GAP = new RegExp(`[${BLANK}\\p{M}]`, 'v');
 const ENDING = new RegExp(`\\][${BLANK}\\p{M}]*:`, 'v');
@@ -86,7 +88,11 @@ export function escapeTokens(text: string): string {
  * (MARKER-1, MARKER-3).
  */
 export function escapeMarkers(text: string): string {
-  return escapeTokens(escapeLines(text, (shape) => HEADING.test(shape) || beginsLikeAttribution(shape)));
+  return escapeTokens(escapeLines(text, isForged));
+}
+
+function isForged(shape: string): boolean {
+  return HEADING.test(shape) || FILE_LINE.test(shape) || beginsLikeAttribution(shape);
 }
 
 /** Each line begins with `> `, so that no line can pass for one outside the quotation. */
@@ -124,14 +130,14 @@ function mayBegin(character: string): boolean {
 const isAscii = (text: string) => /^[ -~]*$/.test(text);
 const withSquareBrackets = (text: string) => text.replaceAll('{', '[').replaceAll('}', ']');
 
-function escapeLines(text: string, isForged: (shape: string) => boolean): string {
+function escapeLines(text: string, isOurs: (shape: string) => boolean): string {
   return text.replace(DOUBTFUL_LINE, (whole: string, before: string, line: string) => {
     const found = MAY_BE_FORGED.exec(line);
     if (!found) return whole;
     const [, letter, other] = found;
     if (other !== undefined && !mayBegin(other)) return whole;
     const shape = letter === undefined && isAscii(line) ? withSquareBrackets(line) : markerShapeOf(line);
-    return isForged(shape) ? `${before}\\${line}` : whole;
+    return isOurs(shape) ? `${before}\\${line}` : whole;
   });
 }
 

@@ -29,6 +29,11 @@ interface ViewToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
+export interface ViewFile extends FilePart {
+  /** A reduction took it out: only its line remains (V17). */
+  readonly isDropped?: true;
+}
+
 /** One message of a request, in the chat-completions form. */
 export interface ViewMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
@@ -36,7 +41,7 @@ export interface ViewMessage {
   /** The reasoning of an own message, if the policy includes it. */
   readonly reasoning?: string;
   /** Of a message with the role `user`, which `content` does not mention (V19). */
-  readonly files?: readonly FilePart[];
+  readonly files?: readonly ViewFile[];
   /** Of an own message. */
   readonly blocks?: Blocks;
   readonly tool_calls?: readonly ViewToolCall[];

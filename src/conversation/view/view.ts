@@ -1,7 +1,7 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
-import { fileLine, filesOf, withFileLines } from '../log/parts.ts';
+import { fileLine, filesOf } from '../log/parts.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -181,7 +181,8 @@ export class AgentView {
   #resultText(result: MessageEntry | undefined, tool: string): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.#policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
-    const text = wordsOf(result);
+    const text = result.content;
+    if (!text) return wordsOf(result);
     const length = this.knowledge.previewLength(result.index);
     const shown = length === undefined ? text : previewOf(text, result.index, length);
     return QUOTING_TOOLS.has(tool) ? escapeMarkers(shown) : shown;
@@ -275,7 +276,7 @@ export class AgentView {
       case 'handoff':
         return this.#notice(entry);
       case 'message':
-        return this.#attributed(entry, withFileLines(entry));
+        return this.#attributed(entry, entry.content ?? '') + linesAfter(entry);
       default:
         return entry satisfies never;
     }
@@ -288,6 +289,12 @@ function wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPa
   if (having.length === 0) return;
   const entries = having.map(({ index }) => index);
   into.push({ kind, entries, message: { role: 'user', content: '', files: having.flatMap(filesOf) } });
+}
+
+/** They are not escaped as the text is (L17). Without a text they follow the attribution. */
+function linesAfter(entry: MessageEntry): string {
+  const lines = filesOf(entry).map(fileLine);
+  return `${entry.content && lines.length > 0 ? '\n' : ''}${lines.join('\n')}`;
 }
 
 /** Providers refuse an answer or a result without any text. */

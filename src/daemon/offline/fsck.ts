@@ -1,4 +1,10 @@
-import { type RequestSources, Requests, readDefinition, sourcesOf } from '../../agents/index.ts';
+import {
+  type FileCache,
+  type RequestSources,
+  Requests,
+  readDefinition,
+  sourcesOf,
+} from '../../agents/index.ts';
 import {
   Conversation,
   checkAudit,
@@ -179,12 +185,14 @@ function withOutcome(before: readonly FsckReport[], after: readonly FsckReport[]
 class DefinitionChecks {
   readonly #get: (hash: string) => Promise<string | null>;
   readonly #withViews: boolean;
+  readonly #files: FileCache | undefined;
   /** By hash. Complete definitions only: what is missing may be there when it is read again. */
   readonly #known = new Map<string, RequestSources>();
 
-  constructor(get: (hash: string) => Promise<string | null>, withViews: boolean) {
+  constructor(get: (hash: string) => Promise<string | null>, withViews: boolean, files?: FileCache) {
     this.#get = get;
     this.#withViews = withViews;
+    this.#files = files;
   }
 
   async findings(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {
@@ -200,31 +208,35 @@ class DefinitionChecks {
         found.push(finding('definition', `entry ${entry.index}: ${messageOf(error)}`));
       }
     }
-    return this.#withViews ? [...found, ...this.#viewFindings(conversation, entries)] : found;
+    return this.#withViews ? [...found, ...(await this.#viewFindings(conversation, entries))] : found;
   }
 
   /** Every recorded hash of a request is compared with the request that the daemon would build at that place of the log. */
-  #viewFindings(conversation: string, entries: readonly Entry[]): Finding[] {
+  async #viewFindings(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {
     const log = new Conversation(noRules);
     const requests = new Requests(
       conversation,
       (_log, turn) => this.#sourcesAt(entries, turn.resumedAt) ?? NONE,
+      this.#files,
     );
-    return entries.flatMap((entry) => {
+    const findings: Finding[] = [];
+    for (const entry of entries) {
       // An answer is not part of the log that its request was built from; the entry that asks for a call is.
       const isAnswer = entry.type === 'message' || entry.type === 'attempt-failed';
       if (!isAnswer) log.append(entry);
-      const found = this.#viewFinding(log, requests, entry);
+      const found = await this.#viewFinding(log, requests, entry);
       if (isAnswer) log.append(entry);
-      return found ?? [];
-    });
+      if (found) findings.push(found);
+    }
+    return findings;
   }
 
-  #viewFinding(log: Conversation, requests: Requests, entry: Entry): Finding | null {
+  async #viewFinding(log: Conversation, requests: Requests, entry: Entry): Promise<Finding | null> {
     const agent = agentOf(entry);
     const turn = agent === null ? null : log.state.agents[agent]?.turn;
     if (agent === null || !turn || !this.#sourcesAt(log.entries, turn.resumedAt)) return null;
-    const request = requests.next(log, agent, turn.turnId)?.request;
+    const next = await requests.next(log, agent, turn.turnId);
+    const request = next?.request;
     if ('requestHash' in entry && request?.hash === entry.requestHash) return null;
     return finding(
       'view',

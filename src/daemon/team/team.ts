@@ -293,8 +293,10 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
   if (agent.runtime === 'local') return profile;
   // An agent on the bus gets the plain view: it knows its own provider.
   const session = { kind: 'header', name: SESSION_HEADER, by: 'agent' } as const;
-  return { ...profile, headers: {}, session, form: PLAIN_FORM, strictTools: false };
+  return { ...profile, headers: {}, session, form: BY_REFERENCE, strictTools: false };
 }
+
+const BY_REFERENCE: WireForm = { ...PLAIN_FORM, accepts: 'references' };
 
 /** The parts of a configured model that affect its requests. */
 export function modelProfile(
@@ -360,7 +362,8 @@ function formOf(model: ModelConfig): WireForm {
   const { afterResults, unsignedCalls } = model.profile;
   const given = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers };
   const { dialect } = model;
-  const form = { dialect, ...given, afterResults, unsignedCalls };
+  const accepts = model.accepts.length > 0 ? { accepts: model.accepts } : {};
+  const form = { dialect, ...given, afterResults, unsignedCalls, ...accepts };
   if (model.provider === 'scripted') return form;
   const { cacheTtl } = model;
   return {

@@ -1,5 +1,6 @@
 import {
   type CachePoints,
+  contentMark,
   type Dialect,
   messageTokens,
   type Opening,
@@ -7,7 +8,7 @@ import {
   type WireForm,
   type WirePart,
 } from '../../agents/dialect-port.ts';
-import type { WireMessage, WireTool } from '../../agents/model-port.ts';
+import type { WireFile, WireMessage, WireTool } from '../../agents/model-port.ts';
 import {
   type AnswerBlock,
   estimateTokens,
@@ -15,7 +16,15 @@ import {
   type ViewPart,
 } from '../../conversation/index.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
-import { ownBlocks, wireArguments, wireName } from '../sent.ts';
+import {
+  documentName,
+  FILES_OF_REQUEST,
+  IMAGE_TYPES,
+  ownBlocks,
+  PDF,
+  wireArguments,
+  wireName,
+} from '../sent.ts';
 
 /**
  * Encodes messages of the view for Anthropic's Messages API.
@@ -35,7 +44,25 @@ interface MessagesState {
   readonly thinking: unknown;
 }
 
+/** The API counts the base64 of a picture: 5 MiB. */
+const IMAGE_BYTES = (5 * 1024 * 1024 * 3) / 4;
+/** A larger picture is scaled down to this. */
+const IMAGE_TOKENS = 1_600;
+
 export const anthropic: Dialect<MessagesState> = {
+  files: {
+    ...FILES_OF_REQUEST,
+    kinds: {
+      image: {
+        types: IMAGE_TYPES,
+        maxBytes: IMAGE_BYTES,
+        maxSide: 8_000,
+        tokens: ({ width, height }) =>
+          width && height ? Math.min(IMAGE_TOKENS, (width * height) / 750) : IMAGE_TOKENS,
+      },
+      pdf: PDF,
+    },
+  },
   fields: fieldsOf,
   begin({ fields, tools, prefix }: Opening, form) {
     const point = cacheControl(form);
@@ -112,7 +139,7 @@ interface Said extends Pick<WirePart, 'kind' | 'entries' | 'message'> {
 }
 
 interface SaidBlock {
-  readonly type: 'text' | 'thinking' | 'tool_use' | 'tool_result' | 'opaque';
+  readonly type: 'text' | 'file' | 'thinking' | 'tool_use' | 'tool_result' | 'opaque';
   readonly json: string;
 }
 
@@ -123,7 +150,7 @@ function loopAfter({ loop }: MessagesState, { role, blocks }: Said): MessagesSta
   return first?.type === 'tool_result' ? loop : null;
 }
 
-const CACHEABLE: ReadonlySet<string> = new Set(['text', 'tool_use', 'tool_result']);
+const CACHEABLE: ReadonlySet<string> = new Set(['text', 'file', 'tool_use', 'tool_result']);
 /** They are in one turn only. */
 const PASSING: ReadonlySet<string> = new Set(['away-block', 'marker']);
 
@@ -150,7 +177,7 @@ function prefixPart(prefix: string): WirePart {
 const BLANK = '(blank)';
 
 /** What the agent is shown: of people, other agents and the system, and results of its calls. */
-function wordsOf({ kind, entries, message: { role, content, tool_call_id: id } }: ViewPart): Said {
+function wordsOf({ kind, entries, message: { role, content, files, tool_call_id: id } }: ViewPart): Said {
   const text = wellFormed(content ?? '');
   const common = { kind, entries, role: 'user', opaqueTokens: 0 } as const;
   if (role === 'tool' && id !== undefined) {
@@ -162,12 +189,25 @@ function wordsOf({ kind, entries, message: { role, content, tool_call_id: id } }
     const message: WireMessage = { role, content: text, tool_call_id: id };
     return { ...common, message, blocks: [{ type: 'tool_result', json }] };
   }
-  return wordsFrom(common, text.trim() === '' ? BLANK : text);
+  return wordsFrom(common, text.trim() === '' ? BLANK : text, files);
 }
 
-function wordsFrom(common: Omit<Said, 'message' | 'blocks'>, text: string): Said {
-  const message: WireMessage = { role: 'user', content: text };
-  return { ...common, message, blocks: [{ type: 'text', json: JSON.stringify({ type: 'text', text }) }] };
+function wordsFrom(
+  common: Omit<Said, 'message' | 'blocks'>,
+  text: string,
+  files?: readonly WireFile[],
+): Said {
+  const message: WireMessage = { role: 'user', content: text, ...(files && { files }) };
+  const words = { type: 'text', json: JSON.stringify({ type: 'text', text }) } as const;
+  return { ...common, message, blocks: [words, ...(files ?? []).map(fileBlock)] };
+}
+
+function fileBlock(file: WireFile): SaidBlock {
+  const source = `{"type":"base64","media_type":"${file.mediaType}","data":"${contentMark(file)}"}`;
+  const json = IMAGE_TYPES.includes(file.mediaType)
+    ? `{"type":"image","source":${source}}`
+    : `{"type":"document","source":${source},"title":${JSON.stringify(documentName(file))}}`;
+  return { type: 'file', json };
 }
 
 /** Before an answer that nothing precedes (MESSAGES-1). */

@@ -1,5 +1,6 @@
 import {
   CALL_FIELDS,
+  contentMark,
   type Dialect,
   MESSAGE_FIELDS,
   messageTokens,
@@ -9,10 +10,19 @@ import {
   type WireForm,
   type WirePart,
 } from '../../agents/dialect-port.ts';
-import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
+import type { OpaqueFields, WireFile, WireMessage } from '../../agents/model-port.ts';
 import type { ViewMessage, ViewPart } from '../../conversation/index.ts';
 import { isRecord, wellFormed } from '../../kernel/index.ts';
-import { ownBlocks, wireArguments, wireName } from '../sent.ts';
+import {
+  documentName,
+  FILES_OF_REQUEST,
+  IMAGE_TYPES,
+  ownBlocks,
+  PDF,
+  tilesOf,
+  wireArguments,
+  wireName,
+} from '../sent.ts';
 import { ANSWER_FIELDS } from './opaque-fields.ts';
 
 /**
@@ -31,9 +41,30 @@ interface ChatState {
 }
 
 /** A part without its text, which depends on its place. */
-type OpenPart = Pick<WirePart, 'kind' | 'entries' | 'message'>;
+interface OpenPart extends Pick<WirePart, 'kind' | 'entries' | 'message'> {
+  /** The places of the files of the message in its content. */
+  readonly places?: readonly number[];
+}
+
+const AUDIO_FORMATS: Readonly<Record<string, string>> = {
+  'audio/wav': 'wav',
+  'audio/x-wav': 'wav',
+  'audio/mpeg': 'mp3',
+};
 
 export const chat: Dialect<ChatState> = {
+  files: {
+    ...FILES_OF_REQUEST,
+    kinds: {
+      image: { types: IMAGE_TYPES, maxBytes: 10_000_000, tokens: tilesOf },
+      pdf: PDF,
+      audio: {
+        types: Object.keys(AUDIO_FORMATS),
+        maxBytes: FILES_OF_REQUEST.maxBytes,
+        tokens: ({ size, mediaType }) => size / (mediaType === 'audio/mpeg' ? 500 : 1_000),
+      },
+    },
+  },
   fields: fieldsOf,
   begin({ fields, tools, prefix }: Opening, form) {
     const start = JSON.stringify(tools.length > 0 ? { ...fields, tools } : fields).slice(0, -1);
@@ -54,10 +85,39 @@ export const chat: Dialect<ChatState> = {
 function closing(closed: readonly OpenPart[], open: OpenPart | null, isFirst: boolean): Step<ChatState> {
   const parts = closed.map((part, place) => ({
     ...part,
-    text: `${isFirst && place === 0 ? '' : ','}${JSON.stringify(part.message)}`,
+    text: `${isFirst && place === 0 ? '' : ','}${jsonOf(part)}`,
     tokens: messageTokens(part.message),
   }));
   return { parts, state: { open, isFirst: isFirst && closed.length === 0 } };
+}
+
+/** A model that is given references only gets the message as it is. */
+function jsonOf({ message, places = [] }: OpenPart): string {
+  const { role, content, files = [] } = message;
+  if (files.every(({ tokens }) => tokens === undefined)) return JSON.stringify(message);
+  const blocks: string[] = [];
+  let from = 0;
+  const textUpTo = (to: number) => {
+    const text = content?.slice(from, to) ?? '';
+    if (text !== '') blocks.push(JSON.stringify({ type: 'text', text }));
+    from = to;
+  };
+  for (const [at, file] of files.entries()) {
+    textUpTo(places[at] ?? 0);
+    blocks.push(fileBlock(file));
+  }
+  textUpTo(content?.length ?? 0);
+  return `{"role":${JSON.stringify(role)},"content":[${blocks.join(',')}]}`;
+}
+
+function fileBlock(file: WireFile): string {
+  const data = contentMark(file);
+  const format = AUDIO_FORMATS[file.mediaType];
+  if (format !== undefined)
+    return `{"type":"input_audio","input_audio":{"data":"${data}","format":"${format}"}}`;
+  const url = `"data:${file.mediaType};base64,${data}"`;
+  if (IMAGE_TYPES.includes(file.mediaType)) return `{"type":"image_url","image_url":{"url":${url}}}`;
+  return `{"type":"file","file":{"filename":${JSON.stringify(documentName(file))},"file_data":${url}}}`;
 }
 
 const PARAMETER_FIELDS = {
@@ -124,20 +184,21 @@ function isEmptyAnswer({ role, content, tool_calls: calls }: ViewMessage): boole
 }
 
 function wirePart({ kind, entries, message }: ViewPart, before: OpenPart | null, form: WireForm): OpenPart {
-  const { role, content, tool_calls: calls, tool_call_id: id } = message;
+  const { role, content, files, tool_calls: calls, tool_call_id: id } = message;
   const reasoning = reasoningOf(message, before, form);
   const opaque = opaqueOf(message, form);
   const wire: WireMessage = {
     ...outside(ANSWER_FIELDS, opaque.message),
     role: role === 'system' ? form.instructionsAs : role,
     content: content === null ? null : wellFormed(content),
+    ...(files === undefined ? {} : { files }),
     ...(reasoning === undefined ? {} : { reasoning_content: wellFormed(reasoning) }),
     ...(calls === undefined
       ? {}
       : { tool_calls: calls.map((call, at) => wireCall(call, at, form, opaque.calls[at])) }),
     ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
   };
-  return { kind, entries, message: wire };
+  return { kind, entries, message: wire, places: files?.map(() => content?.length ?? 0) };
 }
 
 /** The opaque fields of the message, and those of each call: most messages have none. */
@@ -204,6 +265,9 @@ function merged(open: OpenPart, next: OpenPart): OpenPart {
   const reasoning = [open.message.reasoning_content, next.message.reasoning_content]
     .filter((text) => text?.trim())
     .join('\n\n');
+  const content = joined(open.message, next.message);
+  const files = [...(open.message.files ?? []), ...(next.message.files ?? [])];
+  const moved = content.length - (next.message.content?.length ?? 0);
   const sent = reasoning || (next.message.reasoning_content ?? open.message.reasoning_content);
   return {
     kind: open.kind.split('+').includes(next.kind) ? open.kind : `${open.kind}+${next.kind}`,
@@ -214,10 +278,12 @@ function merged(open: OpenPart, next: OpenPart): OpenPart {
         outside(MESSAGE_FIELDS, { ...next.message }),
       ),
       role: open.message.role,
-      content: joined(open.message, next.message),
+      content,
+      ...(files.length > 0 && { files }),
       ...(sent === undefined ? {} : { reasoning_content: sent }),
       ...(next.message.tool_calls === undefined ? {} : { tool_calls: next.message.tool_calls }),
     },
+    places: [...(open.places ?? []), ...(next.places ?? []).map((place) => moved + place)],
   };
 }
 

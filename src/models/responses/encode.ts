@@ -1,11 +1,12 @@
 import {
+  contentMark,
   type Dialect,
   messageTokens,
   type Opening,
   type RequestSettings,
   type WireForm,
 } from '../../agents/dialect-port.ts';
-import type { OpaqueFields, WireMessage } from '../../agents/model-port.ts';
+import type { OpaqueFields, WireFile, WireMessage } from '../../agents/model-port.ts';
 import {
   type AnswerBlock,
   estimateTokens,
@@ -13,7 +14,16 @@ import {
   type ViewPart,
 } from '../../conversation/index.ts';
 import { wellFormed } from '../../kernel/index.ts';
-import { ownBlocks, wireArguments, wireName } from '../sent.ts';
+import {
+  documentName,
+  FILES_OF_REQUEST,
+  IMAGE_TYPES,
+  ownBlocks,
+  PDF,
+  tilesOf,
+  wireArguments,
+  wireName,
+} from '../sent.ts';
 
 /**
  * Encodes messages of the view as items of OpenAI's Responses API. The provider stores nothing: all that it needs is sent.
@@ -33,6 +43,13 @@ type Item = Readonly<Record<string, unknown>>;
 export type Piece = readonly [type: string, length: number];
 
 export const responses: Dialect<ResponsesState> = {
+  files: {
+    ...FILES_OF_REQUEST,
+    kinds: {
+      image: { types: IMAGE_TYPES, maxBytes: FILES_OF_REQUEST.maxBytes, tokens: tilesOf },
+      pdf: PDF,
+    },
+  },
   fields: fieldsOf,
   begin({ fields, tools, prefix }: Opening) {
     const start = JSON.stringify({
@@ -46,7 +63,7 @@ export const responses: Dialect<ResponsesState> = {
   },
   take({ isFirst }, input, form) {
     const { message, items, opaque } = itemsOf(input, form);
-    const text = items.map((item) => JSON.stringify(item)).join(',');
+    const text = items.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))).join(',');
     if (text === '') return { parts: [], state: { isFirst } };
     const part = {
       kind: input.kind,
@@ -87,7 +104,8 @@ type ToolFunction = Opening['tools'][number]['function'];
 
 interface Encoded {
   readonly message: WireMessage;
-  readonly items: readonly Item[];
+  /** A string: as its JSON. */
+  readonly items: readonly (Item | string)[];
   /** Estimated tokens of what `message` does not show. */
   readonly opaque: number;
 }
@@ -102,8 +120,18 @@ function itemsOf({ message }: ViewPart, form: WireForm): Encoded {
     return { message: { role, content, tool_call_id: id }, items, opaque: 0 };
   }
   const spoken = role === 'user' ? role : 'developer';
-  const item = { type: 'message', role: spoken, content: [{ type: 'input_text', text }] };
-  return { message: { role: spoken, content }, items: [item], opaque: 0 };
+  const { files } = message;
+  const words = JSON.stringify({ type: 'input_text', text });
+  const blocks = [words, ...(files ?? []).map(fileBlock)].join(',');
+  const item = `{"type":"message","role":"${spoken}","content":[${blocks}]}`;
+  return { message: { role: spoken, content, ...(files && { files }) }, items: [item], opaque: 0 };
+}
+
+function fileBlock(file: WireFile): string {
+  const url = `"data:${file.mediaType};base64,${contentMark(file)}"`;
+  if (IMAGE_TYPES.includes(file.mediaType))
+    return `{"type":"input_image","detail":"auto","image_url":${url}}`;
+  return `{"type":"input_file","filename":${JSON.stringify(documentName(file))},"file_data":${url}}`;
 }
 
 /** An answer of the agent itself. An empty one has no item. */

@@ -12,7 +12,7 @@ const toolsNamed = (...names: string[]): Tools => new Map(names.map((name) => [n
 
 function requestOf(sources: RequestSources, setup: AgentSetup, log: Log) {
   const state = log.entries.reduce(evolve, EMPTY_STATE);
-  const { request } = assembleOnce(sources, setup, log.entries, state, 'demo').assembled;
+  const { request } = assembleOnce(sources, setup, log.entries, state, 'demo').draft;
   return {
     system: request.messages[0]?.content,
     tools: request.tools.map((tool) => tool.function.name),

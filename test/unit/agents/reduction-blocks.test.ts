@@ -22,7 +22,7 @@ function coveredWith(profile: ModelProfile): readonly number[] {
   const policy = { ...DEFAULT_VIEW_POLICY, otherAgentsAs: 'user', includeReasoning: true } as const;
   const agentView = new AgentView(log.entries, 'pm', policy);
   const view = agentView.build();
-  const assembled = new RequestAssembler().assemble(partsOf(log.entries, { view, profile }));
+  const assembled = new RequestAssembler().draft(partsOf(log.entries, { view, profile }));
   const reduction = reductionFor({
     ...{
       entries: log.entries,

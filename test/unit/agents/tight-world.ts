@@ -9,6 +9,7 @@ import {
   type RequestSources,
   Requests,
   reductionEntry,
+  sealed,
   type WireMessage,
 } from '../../../src/agents/index.ts';
 import {
@@ -86,8 +87,9 @@ export class TightWorld extends World {
   /** As the daemon does for a model call: reduces, refuses or sends the request. */
   protected override ask(effect: CallModel): void {
     const { agent, turnId } = effect;
-    const prepared = this.requestsOf.next(this.conversation, agent, turnId);
-    if (!prepared) return;
+    const next = this.requestsOf.draft(this.conversation, agent, turnId);
+    if (!next) return;
+    const prepared = { ...sealed(next.draft, new Map()), reduction: next.reduction };
     const upTo = this.entries.length;
     if (prepared.reduction) {
       this.reductions.push(prepared.reduction);
@@ -229,7 +231,7 @@ export class TightWorld extends World {
     for (const agent of SLUGS) {
       const turn = this.conversation.state.agents[agent]?.turn;
       if (!turn) continue;
-      const prepared = this.requestsOf.next(this.conversation, agent, turn.turnId);
+      const prepared = this.requestsOf.draft(this.conversation, agent, turn.turnId);
       expect(prepared?.reduction ?? null).toBeNull();
     }
   }

@@ -116,7 +116,8 @@ describe('the definitions of a daemon', () => {
     expect(definitions.current('pm', team)?.parts.has('tool.look')).toBe(true);
     expect(before?.parts.has('tool.look')).toBe(false);
     const offered = () =>
-      definitions.requestsOf('demo', () => team).next(conversation, 'pm', turnId)?.request.tools.length;
+      definitions.requestsOf('demo', () => team).draft(conversation, 'pm', turnId)?.draft.request.tools
+        .length;
     expect(offered()).toBe(0); // DEFINITIONS-2
     definitions.name(log.entries, team);
     expect(offered()).toBe(1);

@@ -90,7 +90,7 @@ describe('the title of a conversation', () => {
       await worker.settled();
       expect(worker.state.title).toBe('my invoice from May is wrong');
       expect(asked).toHaveLength(1);
-      expect(worker.state.tokens).toBe(outcome === FAILED ? 0 : 10); // what was paid is recorded
+      await expect.poll(() => worker.state.tokens).toBe(outcome === FAILED ? 0 : 10); // what was paid is recorded
       const warned = world.lines.filter((line) => line.includes('title model'));
       expect(warned).toEqual(reason === undefined ? [] : [expect.stringContaining(reason)]);
     },

@@ -70,7 +70,7 @@ function told(config: Config, inRun = false) {
   }
   log.start('dev', log.person('go', ['dev']));
   const state = log.entries.reduce(evolve, EMPTY_STATE);
-  const { assembled, tools } = assembleOnce(sources, setup, log.entries, state, 'demo');
+  const { draft, tools } = assembleOnce(sources, setup, log.entries, state, 'demo');
   const setting = settingAt(state, state.length);
   const available = availableTools(setup.card, setting, sources.workflows);
   const rules = toolRules(config, toolbox);
@@ -79,8 +79,8 @@ function told(config: Config, inRun = false) {
     return judgement.kind === 'refuse' ? judgement.code : judgement.kind;
   };
   return {
-    prompt: assembled.request.messages[0]?.content ?? '',
-    offered: assembled.request.tools.map((tool) => tool.function.name),
+    prompt: draft.request.messages[0]?.content ?? '',
+    offered: draft.request.tools.map((tool) => tool.function.name),
     tools,
     judged,
   };

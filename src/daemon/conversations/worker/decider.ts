@@ -138,13 +138,13 @@ export class Decider {
   }
 
   /** Names the definition of each new turn, and builds the requests of the decided model calls. */
-  prepare(entries: readonly Entry[], effects: readonly Effect[]): Map<Effect, PreparedCall> {
+  async prepare(entries: readonly Entry[], effects: readonly Effect[]): Promise<Map<Effect, PreparedCall>> {
     const { daemon, ledger, reserved } = this.#parts;
     const { conversation } = ledger;
     try {
       daemon.definitions.name(entries, daemon.team.for(conversation.state));
       const context = { conversation, requests: this.#requests, daemon, times: this.#times, reserved };
-      return prepareCalls(effects, context);
+      return await prepareCalls(effects, context);
     } catch (error) {
       throw decisionFailure(error);
     } finally {

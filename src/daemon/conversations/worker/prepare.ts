@@ -104,10 +104,13 @@ export interface PrepareContext {
 }
 
 /** Runs before the append, so that the entry of a turn's start can contain the hash of its request. */
-export function prepareCalls(effects: readonly Effect[], context: PrepareContext): Map<Effect, PreparedCall> {
+export async function prepareCalls(
+  effects: readonly Effect[],
+  context: PrepareContext,
+): Promise<Map<Effect, PreparedCall>> {
   const prepared = new Map<Effect, PreparedCall>();
   for (const effect of effects) {
-    const found = effect.type === 'call-model' && prepareCall(effect, context);
+    const found = effect.type === 'call-model' && (await prepareCall(effect, context));
     if (!found) continue;
     prepared.set(effect, found);
     const asking = context.conversation.entries[effect.key];
@@ -119,9 +122,9 @@ export function prepareCalls(effects: readonly Effect[], context: PrepareContext
 }
 
 /** Null: a later command of the same batch ended the turn. */
-function prepareCall(effect: CallEffect, context: PrepareContext): PreparedCall | null {
+async function prepareCall(effect: CallEffect, context: PrepareContext): Promise<PreparedCall | null> {
   const { conversation, requests, daemon } = context;
-  const assembled = requests.next(conversation, effect.agent, effect.turnId);
+  const assembled = await requests.next(conversation, effect.agent, effect.turnId);
   const turn = conversation.state.agents[effect.agent]?.turn;
   const own = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
   if (!assembled || !turn || !own) return null;
@@ -253,7 +256,8 @@ function reduceFurther(preparing: Preparing, estimatedTokens: number): ReducingC
   const { effect, setup, context } = preparing;
   const { contextTokens, maxOutputTokens } = setup.profile;
   const tokenRatio = (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens);
-  const again = context.requests.next(context.conversation, effect.agent, effect.turnId, tokenRatio);
+  const { requests, conversation } = context;
+  const again = requests.draft(conversation, effect.agent, effect.turnId, tokenRatio);
   return again?.reduction ? reducing(preparing, again.reduction, tokenRatio) : null;
 }
 

@@ -269,7 +269,7 @@ export class ConversationWorker {
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
-      const prepared = this.#decider.prepare(entries, effects);
+      const prepared = await this.#decider.prepare(entries, effects);
       await this.#effects.announce(effects);
       await this.#append(before, entries);
       if (before === 0 && entries.length > 0) await this.#refuseDeleted();

@@ -1,0 +1,158 @@
+import {
+  type FilePart,
+  fileLine,
+  showBytes,
+  unseenFileLine,
+  type ViewMessage,
+} from '../../conversation/index.ts';
+import { errnoOf, type Refusal, refusal } from '../../kernel/index.ts';
+import { DIALECTS } from '../../models/dialects.ts';
+import type { FileKind, WireForm } from '../dialect-port.ts';
+import type { WireFile, WireTool } from '../model-port.ts';
+
+/**
+ * Files of messages in requests.
+ *
+ * REQUEST-FILES-1 Each file has its line in the text. If the model is not shown the file, the line says why, and which tool reads it. No
+ *    text of an author contains such a line (L17).
+ * REQUEST-FILES-2 What a message shows depends on it, the form and the tools only, so that its bytes never change (ASSEMBLE-3). No
+ *    message shows more than fits one request.
+ * REQUEST-FILES-3 The cached bytes of histories contain references. Base64 is kept in one bounded cache for all conversations.
+ */
+
+/** What decides how files are shown, besides the message. */
+export interface FileView {
+  readonly form: WireForm;
+  readonly tools: readonly WireTool[];
+}
+
+/** The tool that reads the files of a conversation. */
+const READER = 'fs_read';
+
+/** The message with the lines of its files, and with those files that the model is shown. */
+export function withShownFiles<M extends ViewMessage>(message: M, { form, tools }: FileView): M {
+  if (!message.files) return message;
+  const reader = tools.some((tool) => tool.function.name === READER) ? `; ${READER} reads it` : '';
+  const { most, maxBytes } = fileLimits(form);
+  let bytes = 0;
+  const shown: WireFile[] = [];
+  const lines = message.files.map(({ isDropped, ...file }) => {
+    const rule = ruleOf(file, form);
+    const isOver = shown.length >= most || bytes + file.size > maxBytes;
+    const why =
+      refused(file, rule, form) ??
+      (isDropped ? 'not shown any more' : isOver ? 'not shown: too much for one request' : null);
+    if (why !== null) return unseenFileLine(file, why + reader);
+    bytes += file.size;
+    shown.push(rule ? { ...file, tokens: Math.ceil(rule.tokens(file)) } : file);
+    return fileLine(file);
+  });
+  const { files: _, ...others } = message;
+  const content = [message.content ?? '', ...lines].filter((line) => line !== '').join('\n');
+  return { ...others, content, ...(shown.length > 0 && { files: shown }) } as M;
+}
+
+/** Of the files of a whole request. */
+function fileLimits(form: WireForm): { readonly most: number; readonly maxBytes: number } {
+  return form.accepts === 'references' ? NO_LIMITS : DIALECTS[form.dialect].files;
+}
+
+const NO_LIMITS = { most: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY };
+
+function ruleOf({ mediaType }: FilePart, { accepts = [], dialect }: WireForm) {
+  if (accepts === 'references') return undefined;
+  const { kinds } = DIALECTS[dialect].files;
+  const kind = accepts.find((one: FileKind) => kinds[one]?.types.includes(mediaType));
+  return kind && kinds[kind];
+}
+
+/** Null: the model takes the file. */
+function refused(
+  { size, width = 0, height = 0 }: FilePart,
+  rule: ReturnType<typeof ruleOf>,
+  { accepts }: WireForm,
+): string | null {
+  if (accepts === 'references') return null;
+  if (rule === undefined) return 'not shown: your model takes no such files';
+  if (size === 0) return 'not shown: it is empty';
+  if (size > rule.maxBytes) return `not shown: your model takes at most ${showBytes(rule.maxBytes)}`;
+  const { maxSide = Number.POSITIVE_INFINITY } = rule;
+  if (Math.max(width, height) > maxSide)
+    return `not shown: your model takes at most ${maxSide} pixels a side`;
+  return null;
+}
+
+/** The content of a stored file, verified (`BLOB_DAMAGED`); null: it is not stored. */
+export type ReadFile = (sha256: string) => Promise<AsyncIterable<Uint8Array> | null>;
+
+/** Base64, as bytes, by SHA-256. */
+export type FileContents = ReadonlyMap<string, Uint8Array>;
+
+/** A refusal: one of them is missing or damaged. */
+export type LoadedFiles = FileContents | Refusal;
+
+export const NO_FILES: FileContents = new Map();
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+/** REQUEST-FILES-3: the files that were used last. */
+export class FileCache {
+  readonly #read: ReadFile;
+  readonly #maxBytes: number;
+  readonly #known = new Map<string, Uint8Array>();
+  #bytes = 0;
+
+  constructor(read: ReadFile, maxBytes = CACHE_BYTES) {
+    this.#read = read;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Rejects if the store cannot be read. */
+  async load(files: readonly FilePart[]): Promise<LoadedFiles> {
+    const contents = new Map<string, Uint8Array>();
+    for (const file of files) {
+      if (contents.has(file.sha256)) continue;
+      const found = this.#take(file.sha256) ?? (await this.#readFile(file));
+      if ('code' in found) return found;
+      contents.set(file.sha256, found);
+      this.#keep(file.sha256, found);
+    }
+    return contents;
+  }
+
+  async #readFile(file: FilePart): Promise<Uint8Array | Refusal> {
+    try {
+      const pieces = await this.#read(file.sha256);
+      if (pieces === null) return unreadable('MISSING_BLOB', file, 'is not stored');
+      const bytes: Uint8Array[] = [];
+      for await (const piece of pieces) bytes.push(piece);
+      return Buffer.from(Buffer.concat(bytes).toString('base64'), 'latin1');
+    } catch (error) {
+      if (errnoOf(error) === 'BLOB_DAMAGED') return unreadable('BLOB_DAMAGED', file, 'is damaged');
+      throw error;
+    }
+  }
+
+  #take(sha256: string): Uint8Array | undefined {
+    const found = this.#known.get(sha256);
+    if (found && this.#known.delete(sha256)) this.#bytes -= found.length;
+    return found;
+  }
+
+  #keep(sha256: string, content: Uint8Array): void {
+    this.#known.set(sha256, content);
+    this.#bytes += content.length;
+    for (const [oldest] of this.#known) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#take(oldest);
+    }
+  }
+}
+
+function unreadable(code: string, file: FilePart, what: string): Refusal {
+  return refusal(
+    code,
+    `the request was not sent: ${fileLine(file)} ${what} (SHA-256 ${file.sha256})`,
+    'upload the same file again, or restore the blobs of the store from a backup; then continue the conversation',
+  );
+}
