@@ -1,4 +1,4 @@
-import { LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
+import { FileCache, LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
 import type { Bus, LiveChunk } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
@@ -51,7 +51,8 @@ export async function createRuntime(config: Config, acquired: Acquired) {
   const newId = createIdSource();
   const { now, elapsed, timers } = timeOf(given);
   let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
-  const definitions = new Definitions(store.definitions);
+  const files = new FileCache((sha256) => store.blobs.read(sha256));
+  const definitions = new Definitions(store.definitions, files);
   return {
     ...shared,
     ...feedOf(store, bus, watchers),

@@ -91,14 +91,8 @@ export class StoredBlobs implements Blobs {
     return { sha256, ...facts };
   }
 
-  async read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
-    requireBlobHash(sha256);
-    const known = await this.#record(sha256);
-    if (known === null) return null;
-    const content = await this.#storage.blobs.read(known.content);
-    if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
-    if ((await this.#record(sha256))?.content === known.content) throw damaged(sha256);
-    return null; // it was erased meanwhile
+  read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+    return readBlob(this.#storage, sha256);
   }
 
   async of(conversation: string): Promise<readonly BlobFacts[]> {
@@ -268,8 +262,8 @@ export class StoredBlobs implements Blobs {
     return livesIn(await this.#storage.documents.get(`files.${conversation}`));
   }
 
-  async #record(sha256: string): Promise<BlobRecord | null> {
-    return alive(await this.#storage.documents.get(`blob.${sha256}`));
+  #record(sha256: string): Promise<BlobRecord | null> {
+    return recordOf(this.#storage, sha256);
   }
 
   async #isWhole(sha256: string, known: BlobRecord): Promise<boolean> {
@@ -287,6 +281,26 @@ export class StoredBlobs implements Blobs {
   #reach(point: Parameters<NonNullable<Storage['reach']>>[0], conversation?: string): void {
     this.#storage.reach?.(point, conversation);
   }
+}
+
+type BlobSource = Pick<Storage, 'documents' | 'blobs'>;
+
+async function recordOf({ documents }: BlobSource, sha256: string): Promise<BlobRecord | null> {
+  return alive(await documents.get(`blob.${sha256}`));
+}
+
+/** As `Blobs.read`, also without a store. */
+export async function readBlob(
+  storage: BlobSource,
+  sha256: string,
+): Promise<AsyncIterable<Uint8Array> | null> {
+  requireBlobHash(sha256);
+  const known = await recordOf(storage, sha256);
+  if (known === null) return null;
+  const content = await storage.blobs.read(known.content);
+  if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
+  if ((await recordOf(storage, sha256))?.content === known.content) throw damaged(sha256);
+  return null; // it was erased meanwhile
 }
 
 function alive(stored: unknown): BlobRecord | null {

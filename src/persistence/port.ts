@@ -365,6 +365,8 @@ export interface StoreInspector {
   inspect(conversation: string): Promise<Inspection>;
   /** The text of a definition or of a part of it; null: not stored. */
   definition(hash: string): Promise<string | null>;
+  /** As `Blobs.read`. */
+  blob(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
 /** Everything a store contains, for a migration or a backup. Reading changes nothing. */

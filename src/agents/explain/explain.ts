@@ -240,6 +240,7 @@ function explanationOf(
       left_out: holdings.leftOut.flatMap(({ indexes }) => indexes),
       left_out_as: holdings.leftOut.map(({ indexes: _, ...fate }) => fate),
       shortened: holdings.shortened,
+      without_files: holdings.withoutFiles,
       waiting: holdings.waiting,
       tokens_by_group: weighed.groups,
       next_reduction: nextReduction(reducible, profile, holdings),
@@ -307,6 +308,7 @@ interface Holdings {
   readonly included: readonly number[];
   readonly leftOut: readonly LeftOutRange[];
   readonly shortened: readonly number[];
+  readonly withoutFiles: readonly number[];
   readonly waiting: readonly number[];
 }
 
@@ -327,6 +329,7 @@ function holdingsOf(reducible: Reducible, length: number): Holdings {
     included,
     leftOut: leftOutRanges(known, isLeftOut, reducible, shownEntries),
     shortened: included.filter((index) => knowledge.previewLength(index) !== undefined),
+    withoutFiles: included.filter((index) => knowledge.isWithoutFiles(index)),
     waiting,
   };
 }
@@ -376,11 +379,13 @@ function leftOutRanges(
   return rows;
 }
 
-function statusOf(reducible: Reducible, { shortened }: Holdings): ReductionStatus {
+function statusOf(reducible: Reducible, { shortened, withoutFiles }: Holdings): ReductionStatus {
   const { assembled } = reducible;
   if (assembled.fault?.code === 'CONTEXT_STILL_TOO_LARGE') return 'failed';
   if (needsReduction(reducible) && nextReductionOf(reducible) === null) return 'no_effect';
-  const isReduced = shortened.length > 0 || assembled.parts.some((part) => kindsOf(part).includes('summary'));
+  const isReduced =
+    shortened.length + withoutFiles.length > 0 ||
+    assembled.parts.some((part) => kindsOf(part).includes('summary'));
   return isReduced ? 'reduced' : 'not_needed';
 }
 
@@ -420,6 +425,7 @@ function nextReduction(reducible: Reducible, profile: ModelProfile, { included }
     limits: { messages: reducible.limits.maxMessages, chars: reducible.limits.maxChars },
     due: needsReduction(reducible),
     would: plan && {
+      drop_files: includedOf(plan.withoutFiles),
       shorten: includedOf(plan.shortened),
       sum_up: includedOf(expand(plan.covered)),
       leave_out: includedOf(expand(plan.leftOut)),

@@ -53,7 +53,7 @@ export function withShownFiles<M extends ViewMessage>(message: M, { form, tools 
 }
 
 /** Of the files of a whole request. */
-function fileLimits(form: WireForm): { readonly most: number; readonly maxBytes: number } {
+export function fileLimits(form: WireForm): { readonly most: number; readonly maxBytes: number } {
   return form.accepts === 'references' ? NO_LIMITS : DIALECTS[form.dialect].files;
 }
 

@@ -1,6 +1,7 @@
 import {
   type AgentView,
   type Entry,
+  type FilePart,
   hardLimit,
   planNextReduction,
   planReduction,
@@ -13,12 +14,13 @@ import {
   transcript,
   type View,
   type ViewLimits,
+  type ViewMessage,
   windowLimit,
 } from '../../conversation/index.ts';
 import { viewTokens, type WireForm } from '../dialect-port.ts';
 import type { ModelRequest } from '../model-port.ts';
 import { type Assembled, type Draft, type ModelProfile, singleRequest } from './assemble.ts';
-import { withShownFiles } from './files.ts';
+import { fileLimits, withShownFiles } from './files.ts';
 import type { Window } from './guard.ts';
 
 /**
@@ -65,8 +67,8 @@ export function reductionEntry(
   { plan, tokensBefore }: PlannedReduction,
   written: Pick<Reduction, 'content' | 'writtenBy' | 'usage' | 'model' | 'tokenRatio'>,
 ): Reduction {
-  const { covered, leftOut, shortened, previewLength } = plan;
-  return { covered, leftOut, shortened, previewLength, tokensBefore, ...written };
+  const { covered, leftOut, shortened, previewLength, withoutFiles } = plan;
+  return { covered, leftOut, shortened, previewLength, withoutFiles, tokensBefore, ...written };
 }
 
 /** Null: no reduction is needed or possible. */
@@ -81,10 +83,12 @@ export function nextReductionOf(reducible: Reducible): ReductionPlan | null {
 }
 
 /** Whether a limit is exceeded. Cheap for views far below all limits. */
-export function needsReduction({ view, assembled, window, limits }: Reducible): boolean {
+export function needsReduction({ view, assembled, window, limits, form }: Reducible): boolean {
   const messages = view.historyLength + view.tail.length;
   const { maxMessages, maxChars } = limits;
   if (assembled.tokens > windowLimit(availableTokens(window), 0).max) return true;
+  const { most, maxBytes } = fileLimits(form);
+  if (assembled.files.length > most || bytesOf(assembled.files) > maxBytes) return true;
   if (maxMessages !== null && messages > maxMessages) return true;
   if (maxChars === null) return false;
   return sizeOf([...view.history, ...view.tail], () => 0).chars > maxChars;
@@ -95,6 +99,7 @@ function inputOf(reducible: Reducible): ReductionInput {
   const shown = { form, tools: assembled.request.tools };
   const tokensOf: ReductionInput['tokensOf'] = (message) =>
     viewTokens(withShownFiles(message, shown), form) * tokenRatio;
+  const filesIn = (message: ViewMessage) => withShownFiles(message, shown).files ?? [];
   const history = view.history.slice(0, view.historyLength);
   const fixed = assembled.tokens - sizeOf([...history, ...view.tail], tokensOf).tokens;
   const { knowledge } = agentView;
@@ -106,17 +111,25 @@ function inputOf(reducible: Reducible): ReductionInput {
     mayContain: (entry) => knowledge.mayContain(entry),
     limits: limitsOf(reducible, fixed),
     tokensOf,
+    filesIn,
     write: (plan) => summaryText(summaryInput(reducible, plan)),
   };
 }
 
-function limitsOf({ window, limits }: Reducible, fixed: number): ViewLimits {
+function bytesOf(files: readonly FilePart[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+function limitsOf({ window, limits, form }: Reducible, fixed: number): ViewLimits {
   const available = availableTokens(window);
+  const { most, maxBytes } = fileLimits(form);
   return {
     tokens: windowLimit(available, fixed),
     windowTokens: available - fixed,
     messages: hardLimit(limits.maxMessages),
     chars: hardLimit(limits.maxChars),
+    files: { max: most, target: most / 2 },
+    fileBytes: { max: maxBytes, target: maxBytes / 2 },
   };
 }
 

@@ -90,6 +90,7 @@ function facts(report: ViewReport): string[] {
     ['holds', entries(report.included) ?? 'no entry'],
     ...report.left_out_as.map((left): [string, string] => ['not in it', gone(left)]),
     ['previews', entries(report.shortened)],
+    ['files only named', entries(report.without_files)],
     ['later', report.waiting.length > 0 ? `${entriesNamed(report.waiting)}: for a later call` : null],
     ['reduced', reducedWhen(report)],
     ['sent', SENT[`${report.sent}`]],
@@ -153,6 +154,7 @@ function reducedWhen({ next_reduction: { above, target, limits, due, would } }: 
   const of = (what: string, entries: readonly number[] = []) =>
     entries.length > 0 ? [`${what} ${entriesNamed(entries)}`] : [];
   const removals = [
+    ...of('drop the files of', would?.drop_files),
     ...of('shorten', would?.shorten),
     ...of('sum up', would?.sum_up),
     ...of('leave out', would?.leave_out),

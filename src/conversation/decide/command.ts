@@ -87,7 +87,8 @@ export interface FailedAttempt {
 
 /** What a summary replaces, and its text. */
 export interface Reduction
-  extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened' | 'previewLength'> {
+  extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened' | 'previewLength'>,
+    Partial<Pick<ReductionPlan, 'withoutFiles'>> {
   readonly content: string;
   readonly writtenBy: 'model' | 'extract';
   /** Estimated tokens of the request before the reduction. */

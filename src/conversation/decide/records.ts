@@ -211,9 +211,9 @@ export function addSummary(builder: DecisionBuilder, turn: Turn, reduction: Redu
 
 /** A summary entry without index, id and time. */
 export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduction) {
-  const { covered, leftOut, shortened, previewLength } = reduction;
+  const { covered, leftOut, shortened, previewLength, withoutFiles = [] } = reduction;
   const taken = [...covered, ...leftOut].flat();
-  const all = taken.length > 0 ? taken : shortened;
+  const all = taken.length > 0 ? taken : [...shortened, ...withoutFiles];
   return {
     type: 'summary' as const,
     author: SYSTEM_AUTHOR,
@@ -223,6 +223,7 @@ export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduc
     leftOut: leftOut.length > 0 ? pairs(leftOut) : undefined,
     shortened: shortened.length > 0 ? [...shortened] : undefined,
     previewLength: shortened.length > 0 && previewLength !== PREVIEW_LENGTH ? previewLength : undefined,
+    withoutFiles: withoutFiles.length > 0 ? [...withoutFiles] : undefined,
     fromIndex: Math.min(...all),
     toIndex: Math.max(...all),
     content: reduction.content,

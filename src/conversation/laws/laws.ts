@@ -527,7 +527,8 @@ function checkSummary(
 }
 
 function checkRange(summary: EntryOf<'summary'>, gone: ReadonlySet<number>): string[] {
-  const all = gone.size > 0 ? [...gone] : (summary.shortened ?? []);
+  const { shortened = [], withoutFiles = [] } = summary;
+  const all = gone.size > 0 ? [...gone] : [...shortened, ...withoutFiles];
   const { fromIndex, toIndex } = summary;
   const fits = all.every((index) => index >= fromIndex && index <= toIndex);
   return fits ? [] : [`the summary says ${fromIndex} to ${toIndex}, and covers more`];

@@ -380,6 +380,8 @@ const fields = {
     shortened: indexList.optional(),
     /** Length of such a preview in code points; absent: 500. */
     previewLength: z.int().nonnegative().optional(),
+    /** Entries whose files are only named from here on. */
+    withoutFiles: indexList.optional(),
     fromIndex: z.int().nonnegative(),
     toIndex: z.int().nonnegative(),
     content: z.string(),

@@ -1,5 +1,6 @@
 import { PREVIEW_LENGTH } from '../text/text.ts';
 import type { ViewPart } from '../view/view-parts.ts';
+import { dropFiles, dropLastFiles, hasTooManyFiles, ofFiles } from './dropped-files.ts';
 import {
   CHARS_PER_TOKEN,
   isOver,
@@ -17,7 +18,7 @@ import { type Group, groupsOf, type Size, sizeOf } from './view-groups.ts';
  *
  * COMPACTION-1 Nothing is taken until a limit is exceeded. Then the view shrinks well below it, so that it stays
  *              unchanged for many calls and provider caches work.
- * COMPACTION-2 The order: old results to previews; the oldest whole groups into one summary; entries that the agent was
+ * COMPACTION-2 The order: files, the oldest first; old results to previews; the oldest whole groups into one summary; entries that the agent was
  *              never shown, left out by name; the running turn's older finished groups, in the same two ways. If the
  *              request still does not fit the window: the newest group's results to previews, the largest first; then
  *              everything that may be taken, the oldest first, a lone summary too if it becomes shorter.
@@ -25,6 +26,8 @@ import { type Group, groupsOf, type Size, sizeOf } from './view-groups.ts';
  * COMPACTION-4 Never taken: prefix, trigger, open groups, the calls of the turn's newest group. The newest message of a
  *              person goes last. The summary quotes it in full, or as much of it as fits the window; it is left out only
  *              if the agent was never shown it and no request could be sent otherwise.
+ *              Files of the trigger, and those that no request contained yet, are taken only if all files are too many for one
+ *              request, or if it could not be sent otherwise.
  * COMPACTION-5 Pure and finite: every plan makes the view smaller; otherwise there is no plan.
  */
 
@@ -34,7 +37,7 @@ const SUMMARY_BOUNDS = { least: 60, most: 6_000 };
 /** Null: no reduction is needed, or none is possible. */
 export function planReduction(input: ReductionInput): ReductionPlan | null {
   const size = sizeOf([...input.history, ...input.tail], input.tokensOf);
-  return isOver(size, input.limits) ? plan(input, size) : null;
+  return isOver(size, input.limits) || hasTooManyFiles(input) ? plan(input, size) : null;
 }
 
 /** The plan of the next reduction, as if the view exceeded its limit now. */
@@ -50,12 +53,17 @@ function plan(input: ReductionInput, size: Size): ReductionPlan | null {
     steps.findLastIndex(({ message }) => message.role === 'assistant'),
   );
   const latest = steps.slice(newest);
+  const older = [...input.history, ...steps.slice(0, newest)];
+  const files = dropFiles(input, size, older);
+  if (files.length > 0) return ofFiles(files);
+  if (!isOver(size, input.limits) && hasTooManyFiles(input)) return null;
   const words = summaryBudget(input, latest);
   const groups = groupsOf(input, input.history, words.quotedTokens);
   const finished = groupsOf(input, steps.slice(0, newest), words.quotedTokens);
   const taken = { input, size, words, groups, finished, latest };
   const cuts = reduceToTarget(taken) ?? reduceUntilSent(taken);
-  return cuts?.map((cut) => cut.result()).find((result) => result !== null) ?? null;
+  if (cuts === null) return ofFiles(dropLastFiles(input, size, older));
+  return cuts.map((cut) => cut.result()).find((result) => result !== null) ?? null;
 }
 
 /** The parts of a view that may be taken, and its size. */

@@ -24,6 +24,9 @@ export interface ViewLimits {
   readonly messages: Limit;
   /** UTF-16 code units of content. */
   readonly chars: Limit;
+  /** Of all files of a request: how many, and their bytes. Absent: none. */
+  readonly files?: Limit;
+  readonly fileBytes?: Limit;
 }
 
 export interface ReductionInput extends Grouping {
@@ -41,6 +44,8 @@ export interface ReductionPlan {
   readonly shortened: readonly number[];
   /** Length of the previews, in code points. */
   readonly previewLength: number;
+  /** Entries whose files are named, and no longer shown. */
+  readonly withoutFiles: readonly number[];
   /** The newest message of a person in the view: if it is covered, the summary quotes it (COMPACTION-4). */
   readonly newestOfAPerson: number | null;
   /** Maximum size of this quotation, in estimated tokens. */
@@ -222,6 +227,7 @@ export class ReductionBuilder {
       leftOut: rangesOf(leftOut, (index) => isFree(index) && !covered.has(index)),
       shortened,
       previewLength: this.#previewLength,
+      withoutFiles: [],
       newestOfAPerson: newestOfAPerson(this.#input),
       isRewrite: this.#covered.length === 1 && this.#covered[0]?.isSummary === true,
       ...this.#words,

@@ -1,5 +1,6 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { isShown, type ShownEntry } from '../log/entry-traits.ts';
+import { withFileLines } from '../log/parts.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
 import { estimateTokens, firstCodePoints } from '../text/text.ts';
 
@@ -138,7 +139,7 @@ function extractLine({ entry, name, what, weight }: ExtractItem): string {
 export function textOfEntry(entry: ShownEntry): string {
   switch (entry.type) {
     case 'message':
-      return entry.content ?? '';
+      return withFileLines(entry);
     case 'handoff':
       return `hands over to ${entry.to}: ${entry.summary}`;
     case 'delegation-requested':

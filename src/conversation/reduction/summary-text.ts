@@ -1,4 +1,5 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
+import { withFileLines } from '../log/parts.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstTokens, LINE_BREAK, quotedLines } from '../text/text.ts';
 import {
@@ -106,11 +107,12 @@ export function quotation(
   canRecall = true,
 ): string {
   const head = `[${entry.index}] ${shortName(entry)}:`;
-  const whole = [head, ...quotedLines(entry.content ?? '')].join('\n');
+  const text = withFileLines(entry);
+  const whole = [head, ...quotedLines(text)].join('\n');
   if (estimateTokens(whole) <= maxTokens) return whole;
   const goesOn = `(entry ${entry.index} continues${recalling(canRecall, 'it')})`;
   const budget = maxTokens - estimateTokens(head) - estimateTokens(goesOn) - 2;
-  const lines = quotedLines(firstTokens(entry.content ?? '', budget));
+  const lines = quotedLines(firstTokens(text, budget));
   while (lines.length > 1 && tokensOf(lines) > budget) lines.pop(); // many short lines
   return [head, ...lines, goesOn].join('\n');
 }

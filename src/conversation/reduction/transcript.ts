@@ -1,5 +1,6 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isShown } from '../log/entry-traits.ts';
+import { withFileLines } from '../log/parts.ts';
 import { expand } from '../log/ranges.ts';
 import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
 import { shortName, textOfEntry } from './summary-extract.ts';
@@ -44,8 +45,8 @@ function line(entry: Entry, { agent, mayContain }: TranscriptInput, length: numb
   const cut = (text: string) => quoteRest(firstCodePoints(text, length));
   if (entry.type === 'message' && entry.agentId === agent) {
     if (entry.role === 'tool')
-      return `[${entry.index}] ${quoteRest(entry.toolName ?? 'a tool')} answered: ${cut(entry.content ?? '')}`;
-    return `[${entry.index}] ${agent}: ${cut([entry.content ?? '', ...calls(entry)].join(' '))}`;
+      return `[${entry.index}] ${quoteRest(entry.toolName ?? 'a tool')} answered: ${cut(withFileLines(entry))}`;
+    return `[${entry.index}] ${agent}: ${cut([withFileLines(entry), ...calls(entry)].join(' '))}`;
   }
   if (!isShown(entry) || !mayContain(entry)) return '';
   return `[${entry.index}] ${shortName(entry)}: ${cut(textOfEntry(entry))}`;

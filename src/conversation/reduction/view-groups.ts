@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from '../log/entry.ts';
+import type { FilePart } from '../log/parts.ts';
 import { expand } from '../log/ranges.ts';
 import type { ViewMessage, ViewPart } from '../view/view-parts.ts';
 import { quotation } from './summary-text.ts';
@@ -17,6 +18,8 @@ export interface Grouping {
   readonly mayContain: (entry: Entry) => boolean;
   /** Estimated tokens of a message. */
   readonly tokensOf: (message: ViewMessage) => number;
+  /** The files of a message that a request would contain. */
+  readonly filesIn?: (message: ViewMessage) => readonly FilePart[];
 }
 
 /** Size of a view or a part of it. */

@@ -48,6 +48,7 @@ export class Knowledge {
   /** By others, never shown and never to be shown (V17). */
   readonly #leftOut = new Set<number>();
   /** Own results shown as previews, with the length of each in code points. */
+  readonly #withoutFiles = new Set<number>();
   readonly #previews = new Map<number, number>();
   /** For each assistant entry with calls: the index of each call's first result. */
   readonly #results = new Map<number, (number | undefined)[]>();
@@ -76,6 +77,11 @@ export class Knowledge {
   /** Length in code points of the preview that replaces a result; undefined: the result is shown in full. */
   previewLength(index: number): number | undefined {
     return this.#previews.get(index);
+  }
+
+  /** The files of the entry are named, and not shown (V17). */
+  isWithoutFiles(index: number): boolean {
+    return this.#withoutFiles.has(index);
   }
 
   /** In no request yet: routed to this agent for a later turn (V1), or written while a turn runs (V2). */
@@ -272,6 +278,7 @@ export class Knowledge {
     this.#inNextRequest = this.#inNextRequest.filter((index) => !isGone(index));
     for (const index of entry.shortened ?? [])
       this.#previews.set(index, entry.previewLength ?? PREVIEW_LENGTH);
+    for (const index of entry.withoutFiles ?? []) this.#withoutFiles.add(index);
     if (this.turn) {
       const block = this.turn.block.filter((index) => !isLeftOut(index));
       this.turn = { ...this.turn, block };

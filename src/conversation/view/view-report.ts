@@ -46,6 +46,8 @@ export interface ViewReport {
   readonly left_out_as: readonly LeftOut[];
   /** Own results shown as previews. */
   readonly shortened: readonly number[];
+  /** Whose files a reduction took out. */
+  readonly without_files: readonly number[];
   /** Entries that a later request will contain: routed to this agent for a later turn, or written during its turn. */
   readonly waiting: readonly number[];
   /** Adds up to `tokens`: tools, and messages by `kind` (`marker` counts as `away-block`). */
@@ -121,6 +123,7 @@ export interface NextReduction {
   readonly due: boolean;
   /** Null: nothing. */
   readonly would: {
+    readonly drop_files: readonly number[];
     readonly shorten: readonly number[];
     readonly sum_up: readonly number[];
     readonly leave_out: readonly number[];

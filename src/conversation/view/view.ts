@@ -14,7 +14,7 @@ import {
   previewOf,
 } from '../text/text.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
-import type { PartKind, View, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
+import type { PartKind, View, ViewFile, ViewMessage, ViewPart, ViewPolicy } from './view-parts.ts';
 
 /**
  * What one agent is shown for one model call: rules V1 to V19 of docs/spec/view.md; docs/spec/laws.md lists their tests.
@@ -127,7 +127,7 @@ export class AgentView {
       into.push({ kind: 'summary', entries: [entry.index], message: this.#wordSummary(entry) });
     else if (isShown(entry) && this.knowledge.mayContain(entry)) {
       into.push({ kind, entries: [entry.index], message: this.#wordOther(entry) });
-      if (entry.type === 'message' && entry.author.kind !== 'person') wordFiles([entry], kind, into);
+      if (entry.type === 'message' && entry.author.kind !== 'person') this.#wordFiles([entry], kind, into);
     }
   }
 
@@ -169,7 +169,22 @@ export class AgentView {
       // What it attached is in its own message.
       return result && result.toolName !== ATTACH && this.#policy.includeToolResults ? [result] : [];
     });
-    wordFiles([entry, ...found], kind, into);
+    this.#wordFiles([entry, ...found], kind, into);
+  }
+
+  /** V19: providers take files from the user only, so those of others and of results follow as a message of its own. */
+  #wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPart[]): void {
+    const having = owners.filter((entry) => filesOf(entry).length > 0);
+    if (having.length === 0) return;
+    const entries = having.map(({ index }) => index);
+    const files = having.flatMap((entry) => this.#filesOf(entry));
+    into.push({ kind, entries, message: { role: 'user', content: '', files } });
+  }
+
+  #filesOf(entry: MessageEntry): readonly ViewFile[] {
+    const files = filesOf(entry);
+    if (!this.knowledge.isWithoutFiles(entry.index)) return files;
+    return files.map((file) => ({ ...file, isDropped: true }));
   }
 
   #resultEntry(index: number | undefined): MessageEntry | undefined {
@@ -198,7 +213,7 @@ export class AgentView {
     if (entry.type === 'message' && entry.author.kind === 'person') {
       const named =
         entry.index >= this.#secondPersonAt ? attribution(entry.author, this.#policy.otherAgentsAs) : '';
-      const files = filesOf(entry);
+      const files = this.#filesOf(entry);
       const content = named + escapeMarkers(entry.content ?? '');
       return { role: 'user', content, ...(files.length > 0 && { files }) };
     }
@@ -281,14 +296,6 @@ export class AgentView {
         return entry satisfies never;
     }
   }
-}
-
-/** V19: providers take files from the user only, so those of others and of results follow as a message of its own. */
-function wordFiles(owners: readonly MessageEntry[], kind: PartKind, into: ViewPart[]): void {
-  const having = owners.filter((entry) => filesOf(entry).length > 0);
-  if (having.length === 0) return;
-  const entries = having.map(({ index }) => index);
-  into.push({ kind, entries, message: { role: 'user', content: '', files: having.flatMap(filesOf) } });
 }
 
 /** They are not escaped as the text is (L17). Without a text they follow the attribution. */

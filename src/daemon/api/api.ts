@@ -383,7 +383,8 @@ export async function explainRequest(
   { readonly ok: true; readonly explanation: ExplainedRequest } | Extract<Explained, { readonly ok: false }>
 > {
   const read = (hash: string) => definitions.read(hash);
-  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
+  const { files } = definitions;
+  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
   if (!explained.ok) return explained;
   return { ok: true, explanation: within(shownExplanation(explained.explanation, body), room) };
 }

@@ -1,4 +1,4 @@
-import { explainStored, readDefinition, shownExplanation } from '../../agents/index.ts';
+import { explainStored, FileCache, readDefinition, shownExplanation } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
@@ -21,14 +21,15 @@ export interface ExplainOfflineOptions {
 export async function explainOffline(options: ExplainOfflineOptions): Promise<ExplainedRequest> {
   const { dataDirectory, config, conversation, agent, at, texts, body } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
-  const { definition } = composeInspector(dataDirectory);
+  const { definition, blob } = composeInspector(dataDirectory);
   const sources = requestSources(
     config,
     composeBuiltInTools(config),
     entries.reduce(evolve, EMPTY_STATE).hired,
   );
   const read = (hash: string) => readDefinition(hash, definition);
-  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts);
+  const files = new FileCache(blob);
+  const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
   if (explained.ok) return withNote(shownExplanation(explained.explanation, body));
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });

@@ -1,10 +1,4 @@
-import {
-  type FileCache,
-  type RequestSources,
-  Requests,
-  readDefinition,
-  sourcesOf,
-} from '../../agents/index.ts';
+import { FileCache, type RequestSources, Requests, readDefinition, sourcesOf } from '../../agents/index.ts';
 import {
   Conversation,
   checkAudit,
@@ -59,7 +53,7 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   const { dataDirectory, repair } = options;
   const inspector = composeInspector(dataDirectory);
   const found = await scopeOf(inspector, options); // before a store is opened, which would create a directory
-  const checks = new DefinitionChecks(inspector.definition, options.views ?? false);
+  const checks = new DefinitionChecks(inspector, options.views ?? false);
   if (!repair) return inspectAll(inspector, found, checks);
   const store = await composeOwnStore(dataDirectory);
   let before: FsckReport[];
@@ -185,14 +179,14 @@ function withOutcome(before: readonly FsckReport[], after: readonly FsckReport[]
 class DefinitionChecks {
   readonly #get: (hash: string) => Promise<string | null>;
   readonly #withViews: boolean;
-  readonly #files: FileCache | undefined;
+  readonly #files: FileCache;
   /** By hash. Complete definitions only: what is missing may be there when it is read again. */
   readonly #known = new Map<string, RequestSources>();
 
-  constructor(get: (hash: string) => Promise<string | null>, withViews: boolean, files?: FileCache) {
-    this.#get = get;
+  constructor({ definition, blob }: StoreInspector, withViews: boolean) {
+    this.#get = definition;
     this.#withViews = withViews;
-    this.#files = files;
+    this.#files = new FileCache(blob);
   }
 
   async findings(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {

@@ -1,6 +1,7 @@
 import {
   type Definition,
   definitionOf,
+  FileCache,
   type RequestSources,
   Requests,
   readDefinition,
@@ -37,14 +38,17 @@ interface Known {
  *               None is dropped from memory: a decision that is being appended may name it.
  */
 export class Definitions {
+  /** The content of files in requests. */
+  readonly files: FileCache;
   readonly #texts: DefinitionTexts;
   readonly #current = new WeakMap<SourcesAndAgents, Current>();
   /** The definitions that this process knows, by hash. */
   readonly #known = new Map<string, Known>();
   readonly #stored = new Map<string, Promise<void> | 'stored'>();
 
-  constructor(texts: DefinitionTexts) {
+  constructor(texts: DefinitionTexts, files = new FileCache(async () => null)) {
     this.#texts = texts;
+    this.files = files;
   }
 
   /** As the team has it now; null: there is no such agent. */
@@ -80,6 +84,7 @@ export class Definitions {
     return new Requests(
       conversation,
       (log, turn) => this.#knownOf(log.entries, turn)?.sources ?? teamOf(log.state).sources,
+      this.files,
     );
   }
 

@@ -7,6 +7,7 @@ import {
   changed,
   createReplay,
   type Definition,
+  type FileCache,
   type Model,
   type ModelProfile,
   overBudget,
@@ -76,6 +77,7 @@ export interface JobContext {
   readonly retry: RetryPolicy;
   readonly elapsed: Clock;
   readonly now: Clock;
+  readonly files: FileCache;
   /** What earlier what-ifs of the conversation used (WHAT-IF-JOB-2). */
   readonly usedBefore: { readonly tokens: number; readonly usd: number };
   read(definition: string): Promise<Definition>;
@@ -164,7 +166,7 @@ export class Job {
     };
     for (const [position, turn] of this.plan.turns.entries()) {
       for (const side of ['control', 'changed'] as const) {
-        const replay = createReplay(this.plan, turn, variants[side]);
+        const replay = createReplay({ ...this.plan, files: context.files }, turn, variants[side]);
         for (let n = 0; n < this.plan.runs; n++) yield () => this.#runOnce(position, side, replay);
       }
     }

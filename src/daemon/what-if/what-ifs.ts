@@ -21,7 +21,7 @@ const ENVELOPE = 64;
 
 export interface WhatIfParts {
   readonly team: () => Pick<Team, 'models' | 'limits' | 'retry'>;
-  readonly definitions: Pick<Definitions, 'read'>;
+  readonly definitions: Pick<Definitions, 'read' | 'files'>;
   readonly elapsed: Clock;
   readonly now: Clock;
   readonly log: Pick<Log, 'info'>;
@@ -121,7 +121,8 @@ export class WhatIfs {
       const { models, limits, retry } = this.#parts.team();
       const usedBefore = this.#used.get(origin) ?? { tokens: 0, usd: 0 };
       const read = (hash: string) => definitions.read(hash);
-      await job.run({ ...{ models, limits, retry, elapsed, now, read }, usedBefore });
+      const { files } = definitions;
+      await job.run({ ...{ models, limits, retry, elapsed, now, read, files }, usedBefore });
       const { summary, results } = job;
       const used = [summary.control.used, summary.changed.used];
       this.#used.set(origin, {

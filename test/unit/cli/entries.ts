@@ -72,6 +72,7 @@ export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
   left_out: [],
   left_out_as: [],
   shortened: [],
+  without_files: [],
   waiting: [],
   tokens_by_group: { tools: 40, trigger: 11 },
   next_reduction: {

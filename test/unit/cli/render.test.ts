@@ -306,7 +306,7 @@ describe('an explained view', () => {
       target: 400,
       limits: { messages: 80, chars: 120_000 },
       due: true,
-      would: { shorten: [3], sum_up: [0, 1], leave_out: [5] },
+      would: { drop_files: [], shorten: [3], sum_up: [0, 1], leave_out: [5] },
     };
     const said = report({ next_reduction }).replace(/\s+/g, ' ');
     expect(said).toContain('due: it is above 640 tokens or 80 messages or 120,000 characters, to 400 tokens');

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import {
+  FileCache,
   type HistoryLimits,
   LiveText,
   type Model,
@@ -168,7 +169,7 @@ export function createWorld(options: WorldOptions = {}) {
     availability: () => ({ rules: [], otherwise: 'runs' }) as const,
     agents,
   };
-  const definitions = new Definitions(store.definitions);
+  const definitions = new Definitions(store.definitions, new FileCache((sha256) => store.blobs.read(sha256)));
   const { elapsed = () => performance.now(), now = Date.now } = options;
   const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const team: Team = {

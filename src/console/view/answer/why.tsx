@@ -175,11 +175,11 @@ function costOf({ usd }: NonNullable<ExplainedRequest['report']['cost']['call']>
 const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer without text' } as const;
 
 function LeftOut({ request: { report } }: OfRequest) {
-  const { left_out_as: gone, shortened, waiting } = report;
+  const { left_out_as: gone, shortened, without_files: named, waiting } = report;
   return (
     <section>
       <h3>What was left out</h3>
-      {gone.length + shortened.length + waiting.length === 0 && (
+      {gone.length + shortened.length + named.length + waiting.length === 0 && (
         <p class="muted">Nothing. The agent got its complete view.</p>
       )}
       <ul class="plain">
@@ -197,6 +197,11 @@ function LeftOut({ request: { report } }: OfRequest) {
         {shortened.length > 0 && (
           <li>
             <EntryLinks entries={shortened} /> are shown as previews
+          </li>
+        )}
+        {named.length > 0 && (
+          <li>
+            Files of <EntryLinks entries={named} /> are named, no longer shown
           </li>
         )}
         {waiting.length > 0 && (

@@ -2,9 +2,11 @@ import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
+import { readBlob } from '../../blobs.ts';
 import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
 import { auditTrailOf } from '../../store.ts';
+import { createBlobFiles } from '../file-blobs.ts';
 import { FileDocuments, readAuditLines, refuseUnfinished } from '../file-documents.ts';
 import { DELETED_PREFIX } from '../file-store.ts';
 import { writeNewFile } from '../log/durable.ts';
@@ -28,6 +30,7 @@ const TAIL_REST_MS = 200;
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
   const paths = storePaths(directory);
   const documents = new FileDocuments(paths);
+  const blobs = { documents, blobs: createBlobFiles(paths) };
   return {
     async conversations() {
       if (!isMigrating) await refuseUnfinished(directory);
@@ -49,6 +52,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
     leftovers: () => leftoversIn(paths, documents),
+    blob: (sha256) => readBlob(blobs, sha256),
     definition: async (hash) => (await documents.get(`definition.${hash}`)) as string | null,
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
