@@ -139,7 +139,8 @@ export const CONTRACT = {
     request: z.strictObject({
       conversation,
       mode: modeSchema,
-      agent: slugShape.optional(),
+      /** It has the floor; null: no agent has it. */
+      agent: slugShape.nullish(),
       workflow: z.string().optional(),
       /** The message that a run begins with. */
       input: z.string().refine(hasVisible, { error: 'expected at least one visible character' }).optional(),

@@ -19,7 +19,8 @@ import type { AnswerOf } from './verbs.ts';
 export type { Arrival };
 
 export type FollowEvent =
-  | { readonly kind: 'entry'; readonly entry: Entry }
+  /** `isCurrent`: the log had no later entry: what it leaves open is open. */
+  | { readonly kind: 'entry'; readonly entry: Entry; readonly isCurrent?: boolean }
   | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk };
 
 export interface FollowOptions {
@@ -79,8 +80,13 @@ export async function* followConversation(
   if (signals.some(({ aborted }) => aborted)) close();
   try {
     for (let received = await follower.take(); received; received = await follower.take()) {
-      if (received.kind === 'live') yield received;
-      else for (const entry of received.entries) yield { kind: 'entry', entry };
+      if (received.kind === 'live') {
+        yield received;
+        continue;
+      }
+      const { entries, isCurrent } = received;
+      for (const entry of entries)
+        yield { kind: 'entry', entry, ...(isCurrent && entry === entries.at(-1) && { isCurrent }) };
     }
   } finally {
     for (const one of signals) one.removeEventListener('abort', close);

@@ -5,6 +5,7 @@
  * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
  * requests.ts         one request with its retries
  * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
+ * log-pages.ts        a log, page by page
  * agent.ts            a program as an agent: its types, its turns
  * connection-file.ts  the address that a daemon leaves in its data directory
  *
@@ -65,6 +66,7 @@ export {
   writeConnectionFile,
 } from './connection-file.ts';
 export type { FollowEvent, FollowOptions } from './follow.ts';
+export { logEntries, logLength } from './log-pages.ts';
 export type { RequestPolicy } from './requests.ts';
 export { isUnreachable } from './unreachable.ts';
 export type * from './verbs.ts';

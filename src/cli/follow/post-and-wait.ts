@@ -8,6 +8,8 @@ import {
   emptyAnswerFailure,
   type FollowEvent,
   finishNotice,
+  logEntries,
+  logLength,
   type MessageEntry,
   type ParleyClient,
   type PostAnswer,
@@ -22,7 +24,6 @@ import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts'
 import { describeEvent, questions } from '../render/entry.ts';
 import { voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
-import { logEntries, logLength } from './log-pages.ts';
 import { createWaitingApprovals } from './waiting-approvals.ts';
 
 /** Posts a message for `say` and `run`; with `--wait` prints what agents answer. Returns the exit code. */

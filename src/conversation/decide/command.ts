@@ -175,7 +175,8 @@ export type Command =
   | {
       readonly type: 'set-mode';
       readonly mode: Mode;
-      readonly agent?: string;
+      /** It has the floor; null: no agent has it. */
+      readonly agent?: string | null;
       /** In mode run: the workflow. */
       readonly workflow?: string;
       /** In mode run: the first message of the run. */

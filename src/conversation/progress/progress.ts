@@ -56,6 +56,18 @@ export interface Stopped {
   readonly refusal: Refusal;
 }
 
+/** `agents`: their states in that conversation. */
+export function stoppedAmong(
+  conversation: string,
+  routed: readonly string[],
+  agents: Readonly<Record<string, { readonly status: string }>>,
+): Stopped {
+  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
+  const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
+  return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
+}
+
 export interface ProgressOptions {
   /** The addressed agent; null: any. */
   readonly agent: string | null;
@@ -310,18 +322,22 @@ export class Progress {
   }
 }
 
-/** Folds a log, or its end, into the posts that caused each turn, through delegations and handoffs. */
+/** Folds a log, or its end, into the posts that caused each turn, through delegations, handoffs and nodes of runs. */
 export class Roots {
   readonly #posts = new Set<number>();
-  /** By the index of a delegation or handoff: its turn. */
+  /** By the index of a delegation, a handoff or an entered node: its turn. */
   readonly #passedOnBy = new Map<number, string>();
   readonly #of = new Map<string, Set<number>>();
+  /** The turn of the newest entry: a node is entered by the result before it. */
+  #newest: string | undefined;
 
   observe(entry: Entry): void {
     if (entry.type === 'message' && entry.author.kind === 'person') this.#posts.add(entry.index);
     else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
       if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
-    }
+    } else if (entry.type === 'node-entered' && this.#newest !== undefined)
+      this.#passedOnBy.set(entry.index, this.#newest);
+    this.#newest = entry.turnId;
     const taken = turnInputOf(entry);
     if (taken) this.#takeUp(taken.turnId, taken.messages);
   }

@@ -1,7 +1,7 @@
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
-import type { Entry, OwnPublisher, Stopped } from '../../conversation/index.ts';
-import { ParleyError, refusal } from '../../kernel/index.ts';
+import { type Entry, type OwnPublisher, type Stopped, stoppedAmong } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 
@@ -59,10 +59,7 @@ export async function stoppedOf(
   routed: readonly string[],
 ): Promise<Stopped> {
   const found = routed.length === 0 ? null : await ask(daemon, 'conversation', { conversation });
-  const stopped = routed.filter((slug) => found?.agents?.[slug]?.status === 'stopped');
-  const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
-  const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
-  return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
+  return stoppedAmong(conversation, routed, found?.agents ?? {});
 }
 
 export type Row = AnswerOf<'conversations'>['conversations'][number];

@@ -85,6 +85,16 @@ describe('following a conversation', () => {
     expect(indexesOf(await take(events, 7))).toEqual([0, 1, 2, 3, 4, 5, 6]);
   });
 
+  it('following marks the last entry of what the log has, page by page and by the feed', async () => {
+    const { fake, events } = follow(fakeSource({ length: 5, pageSize: 3 }), {});
+    const marks = async (count: number) =>
+      (await take(events, count)).map((event) => event.kind === 'entry' && event.isCurrent === true);
+    expect(await marks(5)).toEqual([false, false, false, false, true]);
+    fake.length = 7;
+    fake.feed(5, 6);
+    expect(await marks(2)).toEqual([false, true]);
+  });
+
   it('following begins at the requested index', async () => {
     const { events } = follow(fakeSource({ length: 7 }), { from: 5 });
     expect(indexesOf(await take(events, 2))).toEqual([5, 6]);

@@ -96,6 +96,9 @@ describe('phases, modes, sessions', () => {
     expect(world.conversation.state).toMatchObject({ activeAgent: 'dev', mode: 'chat' });
     world.do({ type: 'set-phase', phase: 'chat', by: OPERATOR });
     expect(world.conversation.state.activeAgent).toBeNull();
+    world.do({ type: 'set-mode', mode: 'agent', agent: 'dev', by: OPERATOR });
+    world.do({ type: 'set-mode', mode: 'agent', agent: null, by: OPERATOR });
+    expect(world.conversation.state).toMatchObject({ activeAgent: null, mode: 'agent' });
   });
 
   it.each(['nonsense', 'constructor', '__proto__'])(

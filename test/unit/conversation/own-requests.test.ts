@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pendingApprovals, type ToolCallRequest } from '../../../src/conversation/index.ts';
+import { pendingApprovals, Roots, type ToolCallRequest } from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
 import { type Called, Team } from './team.ts';
 import type { CallModel } from './world.ts';
 
@@ -105,6 +106,10 @@ describe('a call that answers the request of a publisher', () => {
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by });
     team.act('pm', null, ['complete_node', { outcome: 'planned', summary: 'planned' }]);
     team.act('dev', null, WRITE);
+    const roots = new Roots();
+    for (const entry of team.entries) roots.observe(entry);
+    const input = typed(team.entries, 'message').find(({ content }) => content === 'build a clock');
+    expect(roots.of(typed(team.entries, 'turn-started').at(-1)?.turnId ?? '')).toEqual([input?.index]);
     expect(answer(team, 'alice')).toMatch(OWN);
     expect(answer(team, 'bob')).toBe('done');
   });

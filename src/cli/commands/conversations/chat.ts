@@ -1,13 +1,18 @@
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
-import { type ParleyClient, ParleyError, type PostMessage } from '../../../client/index.ts';
+import {
+  logEntries,
+  logLength,
+  type ParleyClient,
+  ParleyError,
+  type PostMessage,
+} from '../../../client/index.ts';
 import { decodeUtf8 } from '../../../kernel/index.ts';
 import { ChatSession } from '../../chat/session.ts';
 import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
 import type { Act, Context } from '../../context.ts';
 import { asking } from '../../find-daemon.ts';
-import { logEntries, logLength } from '../../follow/log-pages.ts';
 import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { quoted } from '../../options/taken-options.ts';

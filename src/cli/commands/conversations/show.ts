@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import type { Entry, ParleyClient } from '../../../client/index.ts';
+import { type Entry, logEntries, logLength, type ParleyClient } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { asking } from '../../find-daemon.ts';
-import { logEnd, logEntries, logLength } from '../../follow/log-pages.ts';
 import { conversationId, entryIndex, ofConversation } from '../../options/options.ts';
 import { untilSignal } from '../../output/terminal.ts';
 import { renderCosts, renderUsage } from '../../render/cost.ts';
@@ -99,4 +98,9 @@ async function tail(
   } finally {
     context.write(transcript.close());
   }
+}
+
+/** A note for a request beyond the end of the log. */
+function logEnd(conversation: string, length: number): string {
+  return `the log of ${conversation} ${length === 0 ? 'has no entry yet' : `ends with entry ${length - 1}`}`;
 }

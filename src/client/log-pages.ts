@@ -1,4 +1,6 @@
-import { type Entry, type ParleyClient, ParleyError } from '../../client/index.ts';
+import type { Entry } from '../conversation/index.ts';
+import { ParleyError } from '../kernel/index.ts';
+import type { ParleyClient } from './client.ts';
 
 /** Yields the log from an index on, page by page. */
 export async function* logEntries(
@@ -13,11 +15,6 @@ export async function* logEntries(
     if (last === undefined || last.index + 1 >= length) return;
     next = last.index + 1;
   }
-}
-
-/** A note for a request beyond the end of the log. */
-export function logEnd(conversation: string, length: number): string {
-  return `the log of ${conversation} ${length === 0 ? 'has no entry yet' : `ends with entry ${length - 1}`}`;
 }
 
 const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
