@@ -75,7 +75,7 @@ export async function withDaemon<T>(
   context: Context,
   work: (client: ParleyClient) => Promise<T>,
 ): Promise<T> {
-  const client = await open(context, await daemonAddress(context));
+  const client = await openDaemon(context);
   try {
     return await work(client);
   } finally {
@@ -92,7 +92,8 @@ export const asking =
     withDaemon(context, (client) => work(context, client, ...given));
 
 /** Reports an unreachable server as a daemon that does not run. */
-async function open(context: Context, address: ClientOptions): Promise<ParleyClient> {
+export async function openDaemon(context: Context): Promise<ParleyClient> {
+  const address = await daemonAddress(context);
   try {
     return await context.dependencies.connect({ ...address, name: 'parley-cli' });
   } catch (error) {

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { escapeHidden, ParleyError, VERSION } from '../kernel/index.ts';
+import { addAcp } from './commands/conversations/acp.ts';
 import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
@@ -41,7 +42,7 @@ import { type Failure, renderFailure } from './render/text.ts';
  *              start, state and dead letters of a daemon; offline/: without a running daemon (new projects, logs, server configuration)
  * chat/        the interactive chat: lines, the screen with pasted text, the session with the outbox of its messages
  * doctor/      the checks of `parley doctor`, and file permissions
- * follow/      reads logs page by page, posts, follows and waits (post-and-wait.ts: for say and run), prints pending approvals
+ * follow/      posts, follows and waits (post-and-wait.ts: for say and run), prints pending approvals
  * options/     global options, saved servers, which command accepts which, suggested commands, the publisher
  * output/      log, telemetry, spinner, questions
  * render/      text for people; pure
@@ -110,7 +111,7 @@ export function createProgram(io: Io, act: Act): Command {
 
 /** By heading of `parley --help`. */
 const COMMANDS = {
-  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail],
+  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail, addAcp],
   Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addDoctor],

@@ -77,7 +77,7 @@ const MODULES: Readonly<Record<string, Module>> = {
   },
   console: { modules: ['conversation'], files: [String.raw`kernel/hidden\.ts$`, CONTRACT] },
   cli: { modules: ['kernel', 'config', 'daemon', 'client', 'acp'] },
-  acp: { modules: ['kernel', 'conversation'], files: [CHILD_PROCESS] },
+  acp: { modules: ['kernel', 'conversation', 'client'], files: [CHILD_PROCESS] },
 };
 
 /** I8: room of `src/daemon` → the rooms that it may import. */

@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ls: [],
   show: ['c'],
   tail: ['c'],
+  acp: [],
   explain: ['c', '--agent', 'pm'],
   fork: ['c', '--as', 'd'],
   hire: ['c', 'scout', '--persona-file', 'p.md'],

@@ -1,0 +1,320 @@
+import type { AgentContext, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
+import {
+  type FollowEvent,
+  isUnreachable,
+  logEntries,
+  type ParleyClient,
+  type PostAnswer,
+} from '../../client/index.ts';
+import {
+  cutBy,
+  type Ending,
+  type Entry,
+  type OpenCall,
+  OpenCalls,
+  Progress,
+  Roots,
+  type Stopped,
+  stoppedAmong,
+  unknownMentionsText,
+  wireCallId,
+} from '../../conversation/index.ts';
+import { asError, type NewId, type Refusal, sleep } from '../../kernel/index.ts';
+import { answerCommand, Permissions } from './permissions.ts';
+import type { Updates } from './updates.ts';
+
+/**
+ * One prompt: posts it, and sends what follows until no work is outstanding or only a person can continue.
+ *
+ * EDITOR-PROMPT-1 It subscribes before it posts. What was written since the last prompt is sent first.
+ * EDITOR-PROMPT-2 While the daemon does not answer, it waits; the post is repeated with the same id.
+ * EDITOR-PROMPT-3 It stays open while a request for permission is pending. Each answer continues it with another progress.
+ * EDITOR-PROMPT-4 A cancelled prompt stops the agents whose turns it began, until these have ended, then resumes them unless another
+ *    person has stopped them too.
+ * EDITOR-PROMPT-5 A client that disconnects stops nothing.
+ */
+
+/** Entries before the post that are read for what is open there. */
+const OPEN_WITHIN = 1_000;
+const AGAIN_MS = 1_000;
+
+const WAKE = Symbol('wake');
+
+/** The session of a prompt. */
+export interface PromptContext {
+  /** Of the session and of its conversation. */
+  readonly id: string;
+  readonly cwd: string;
+  readonly editor: AgentContext;
+  readonly client: ParleyClient;
+  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
+  readonly newId: NewId;
+  readonly updates: Updates;
+  /** The next entry that the client was not sent. */
+  next: number;
+  /** An error for a person. */
+  explain(error: unknown): Refusal;
+  send(updates: Iterable<SessionUpdate>): Promise<void>;
+}
+
+export class Prompt {
+  readonly #session: PromptContext;
+  readonly #leaving = new AbortController();
+  readonly #calls = new OpenCalls();
+  readonly #turns = new StartedTurns();
+  readonly #permissions: Permissions;
+  /** What was open before the post, and everything since. */
+  #log: Entry[] = [];
+  #progress: Progress | null = null;
+  #ending: Ending | null = null;
+  #finishReason: string | undefined;
+  /** The log was read up to an end behind the post. */
+  #hasRead = false;
+  #isAway = false;
+  #isCancelled = false;
+  /** The agents that the cancellation stopped; null: none yet. */
+  #stopped: readonly string[] | null = null;
+  #wake: () => void = () => {};
+
+  constructor(session: PromptContext) {
+    this.#session = session;
+    const onUndecided = (call: OpenCall, error: unknown) => {
+      void this.#note(error === null ? null : session.explain(error), call).then(() => this.#wake());
+    };
+    this.#permissions = new Permissions({ ...session, sessionId: session.id, onUndecided });
+  }
+
+  /** EDITOR-PROMPT-4 */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#wake();
+  }
+
+  /** EDITOR-PROMPT-5 */
+  leave(): void {
+    this.#leaving.abort();
+    this.#wake();
+  }
+
+  /** `question`: the open question that it answers. */
+  async run(content: string, question: OpenCall | null): Promise<StopReason> {
+    const { client, id: conversation, actor, newId } = this.#session;
+    const { signal } = this.#leaving;
+    const events = this.#events();
+    let next = events.next();
+    next.catch(() => {}); // reported where it is awaited
+    try {
+      const id = newId();
+      const replyTo = question === null ? {} : { replyTo: wireCallId(question.place) };
+      const message = { conversation, content, id, ...replyTo, ...actor };
+      const posted = await this.#untilReached(() => client.post(message, { signal }));
+      const stopped = await this.#begin(posted);
+      while (!signal.aborted) {
+        const woken = this.#woken(); // before the state is read
+        const reason = await this.#reason(posted);
+        if (reason !== null) return reason;
+        const event = await Promise.race([next, woken]);
+        if (event === WAKE) continue;
+        if (event.done) break;
+        next = events.next();
+        next.catch(() => {});
+        await this.#take(event.value, posted, stopped);
+      }
+    } catch (error) {
+      if (!this.#isCancelled && !signal.aborted) throw error;
+    } finally {
+      this.#permissions.close();
+      this.leave();
+    }
+    return 'cancelled';
+  }
+
+  /** The questions that it ended with. */
+  get questions(): readonly OpenCall[] {
+    return this.#calls.of(() => true).filter(({ approval }) => approval === null);
+  }
+
+  /** EDITOR-PROMPT-1, EDITOR-PROMPT-2 */
+  async *#events(): AsyncGenerator<FollowEvent, void, undefined> {
+    const { signal } = this.#leaving;
+    const { client, id } = this.#session;
+    const onReachable = (isReachable: boolean) => {
+      this.#isAway = !isReachable;
+      if (this.#isAway && this.#isCancelled) this.#wake();
+    };
+    while (!signal.aborted) {
+      try {
+        yield* client.follow(id, { from: this.#session.next, signal, onReachable });
+      } catch (error) {
+        if (!isUnreachable(error)) throw error;
+        await sleep(AGAIN_MS, signal);
+      }
+    }
+  }
+
+  async #untilReached<T>(work: () => Promise<T>): Promise<T> {
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        return await work();
+      } catch (error) {
+        const isOver = this.#isCancelled || this.#leaving.signal.aborted;
+        if (!isUnreachable(error) || isOver) throw error;
+        if (isFirst) await this.#note(this.#session.explain(error));
+        await sleep(AGAIN_MS, this.#leaving.signal);
+      }
+    }
+  }
+
+  async #begin(posted: PostAnswer): Promise<Stopped> {
+    const { client, id: conversation, updates, send } = this.#session;
+    for (const entry of await this.#untilReached(() => this.#before(posted.index))) this.#see(entry);
+    const { agents } = await this.#untilReached(() => client.request('conversation', { conversation }));
+    const unknown = unknownMentionsText(posted.unknownMentions);
+    if (unknown) await send(updates.note(unknown));
+    if (posted.agents.length === 0) await send(updates.note('no agent answers this message'));
+    const stopped = stoppedAmong(conversation, posted.agents, agents);
+    this.#follow(posted, stopped);
+    return stopped;
+  }
+
+  /** What may be open before the post. */
+  async #before(index: number): Promise<Entry[]> {
+    const { client, id } = this.#session;
+    const entries: Entry[] = [];
+    for await (const entry of logEntries(client, id, Math.max(0, index - OPEN_WITHIN))) {
+      if (entry.index >= index) break;
+      entries.push(entry);
+    }
+    return entries;
+  }
+
+  #follow(posted: PostAnswer, stopped: Stopped): void {
+    this.#ending = null;
+    const turns = this.#turns.open;
+    this.#progress = new Progress({ agent: null, posts: [posted], before: this.#log, stopped, turns });
+  }
+
+  #see(entry: Entry): void {
+    this.#log.push(entry);
+    this.#calls.observe(entry);
+    this.#turns.observe(entry);
+  }
+
+  async #take(event: FollowEvent, posted: PostAnswer, stopped: Stopped): Promise<void> {
+    const { updates, send } = this.#session;
+    if (event.kind === 'entry' && event.entry.index < posted.index) {
+      this.#session.next = event.entry.index + 1;
+      return send(updates.past(event.entry)); // EDITOR-PROMPT-1
+    }
+    if (this.#ending !== null) this.#follow(posted, stopped); // EDITOR-PROMPT-3
+    if (event.kind === 'live') return this.#show(this.#progress?.accept(event) ?? []);
+    const { entry, isCurrent = false } = event;
+    this.#session.next = entry.index + 1;
+    const steps = this.#progress?.accept({ kind: 'entries', entries: [entry], isCurrent }) ?? [];
+    this.#see(entry);
+    if (entry.index === posted.index) updates.begin();
+    else await send(updates.entry(entry));
+    await this.#show(steps);
+    this.#hasRead ||= isCurrent;
+    if (isCurrent && !this.#isCancelled) this.#permissions.update(this.#calls.of(() => true));
+  }
+
+  async #show(steps: ReturnType<Progress['accept']>): Promise<void> {
+    const { updates, send } = this.#session;
+    for (const step of steps) {
+      if (step.kind === 'over') this.#ending = step.ending;
+      if (step.kind === 'said') this.#finishReason = step.entry.finishReason;
+      await send(updates.step(step));
+    }
+  }
+
+  /** Why the prompt ends now; null: it does not. */
+  async #reason(posted: PostAnswer): Promise<StopReason | null> {
+    if (this.#isCancelled) return this.#cancelled(posted);
+    const ending = this.#ending;
+    if (ending === null) return null;
+    switch (ending.kind) {
+      case 'completed':
+        return cutBy(this.#finishReason) === 'length' ? 'max_tokens' : 'end_turn';
+      case 'waits':
+        return this.#permissions.arePending ? null : 'end_turn'; // EDITOR-PROMPT-3
+      case 'aborted':
+        return 'cancelled';
+      case 'limited':
+        return 'max_turn_requests';
+      case 'failed':
+      case 'stopped':
+        throw asError(ending.refusal);
+      default:
+        return ending satisfies never;
+    }
+  }
+
+  /** EDITOR-PROMPT-4 */
+  async #cancelled({ index, agents }: PostAnswer): Promise<StopReason | null> {
+    const { client, id: conversation, actor, explain, send, updates } = this.#session;
+    if (!this.#hasRead && !this.#isAway) return null;
+    const busy = this.#turns.agentsOf(index);
+    try {
+      if (this.#stopped === null) {
+        this.#stopped = busy;
+        this.#permissions.close();
+        if (busy.length === 0 && agents.length > 0 && this.#ending === null)
+          await send(
+            updates.note(`nothing to stop: ${agents.join(', ')} did not begin, and will read the message`),
+          );
+        for (const agent of busy) await client.request('stop', { conversation, agent, ...actor });
+      }
+      if (busy.length > 0 && !this.#isAway) return null;
+      for (const agent of this.#stopped) {
+        const [own, ...others] = this.#log.filter((entry) => entry.index > index && isStopOf(entry, agent));
+        if (own && others.length === 0)
+          await client.request('resume', { conversation, agent, stop: own.index, ...actor });
+      }
+    } catch (error) {
+      await this.#note(explain(error));
+    }
+    return 'cancelled';
+  }
+
+  #woken(): Promise<typeof WAKE> {
+    return new Promise((resolve) => {
+      this.#wake = () => resolve(WAKE);
+    });
+  }
+
+  /** `call`: an approval that is not decided here. */
+  async #note(failure: Refusal | null, call?: OpenCall): Promise<void> {
+    const { updates, send } = this.#session;
+    const why = failure === null ? [] : [`${failure.code}: ${failure.message}`, failure.hint];
+    const next = call && `${call.question}; elsewhere: ${answerCommand(call)}`;
+    const words = [...why, next].filter((part) => part !== undefined).join('; ');
+    await send(updates.note(words)).catch(() => {}); // the client is gone
+  }
+}
+
+function isStopOf(entry: Entry, agent: string): boolean {
+  return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
+}
+
+/** Folds a log into its open turns and the posts that caused them. */
+class StartedTurns {
+  readonly #roots = new Roots();
+  readonly #open = new Map<string, string>();
+
+  observe(entry: Entry): void {
+    this.#roots.observe(entry);
+    if (entry.type === 'turn-started') this.#open.set(entry.turnId, entry.agent);
+    else if (entry.type === 'turn-ended' && entry.outcome !== 'waiting') this.#open.delete(entry.turnId);
+  }
+
+  get open(): { readonly turnId: string; readonly agent: string }[] {
+    return [...this.#open].map(([turnId, agent]) => ({ turnId, agent }));
+  }
+
+  /** The agents whose open turns this post caused. */
+  agentsOf(post: number): string[] {
+    const own = this.open.filter(({ turnId }) => this.#roots.of(turnId).includes(post));
+    return [...new Set(own.map(({ agent }) => agent))];
+  }
+}

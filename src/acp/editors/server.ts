@@ -1,0 +1,196 @@
+import { Readable, Writable } from 'node:stream';
+import {
+  type AgentConnection,
+  type AgentContext,
+  agent,
+  methods,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+  RequestError,
+} from '@agentclientprotocol/sdk';
+import type { ParleyClient } from '../../client/index.ts';
+import { VERSION } from '../../kernel/index.ts';
+import { invalid } from './modes.ts';
+import { type Actor, Session } from './session.ts';
+
+/**
+ * Parley as an agent of the protocol.
+ *
+ * EDITOR-SERVER-1 It starts without a daemon: each request connects if it has to, and its error says what to do.
+ * EDITOR-SERVER-2 It ends when its input ends. What agents do goes on.
+ */
+
+export interface AcpOptions extends Actor {
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly workingDirectory: string;
+  connect(): Promise<ParleyClient>;
+}
+
+const SESSIONS_LISTED = 200;
+
+/** Codes of JSON-RPC. */
+const NOT_FOUND = -32002;
+const INTERNAL = -32603;
+
+/** What it can do. Pictures, sound and files are named in the message instead. */
+const CAPABILITIES = {
+  protocolVersion: PROTOCOL_VERSION,
+  agentInfo: { name: 'parley', title: 'Parley', version: VERSION },
+  agentCapabilities: {
+    loadSession: true,
+    promptCapabilities: { image: false, audio: false, embeddedContext: true },
+    sessionCapabilities: { list: {}, resume: {}, close: {} },
+  },
+};
+
+/** Resolves when the client has disconnected. */
+export async function serveAcp(options: AcpOptions): Promise<void> {
+  const sessions = new Sessions(options);
+  const { session } = methods.agent;
+  const asAnswer =
+    <Context, Answer>(work: (context: Context) => Promise<Answer>) =>
+    (context: Context): Promise<Answer> =>
+      work(context).catch((error: unknown) => {
+        throw requestError(options, error);
+      });
+  const app = agent({ name: 'parley' })
+    .onRequest(methods.agent.initialize, () => CAPABILITIES)
+    .onRequest(
+      session.new,
+      asAnswer(({ params, client }) => sessions.begin(params.cwd, client)),
+    )
+    .onRequest(
+      session.load,
+      asAnswer(({ params, client }) => sessions.open(params.sessionId, params.cwd, client, true)),
+    )
+    .onRequest(
+      session.resume,
+      asAnswer(({ params, client }) => sessions.open(params.sessionId, params.cwd, client, false)),
+    )
+    .onRequest(
+      session.list,
+      asAnswer(({ params }) => sessions.list(params)),
+    )
+    .onRequest(
+      session.setMode,
+      asAnswer(async ({ params }) => {
+        await sessions.named(params.sessionId).enterMode(params.modeId);
+        return {};
+      }),
+    )
+    .onRequest(
+      session.prompt,
+      asAnswer(async ({ params, signal }) => {
+        const prompted = sessions.named(params.sessionId);
+        return { stopReason: await prompted.prompt(params.prompt, signal, connection.signal) };
+      }),
+    )
+    .onRequest(
+      session.close,
+      asAnswer(async ({ params }) => {
+        sessions.named(params.sessionId).cancel();
+        sessions.forget(params.sessionId);
+        return {};
+      }),
+    )
+    .onNotification(session.cancel, ({ params }) => sessions.find(params.sessionId)?.cancel());
+  const output = Writable.toWeb(options.output);
+  const input = Readable.toWeb(options.input) as ReadableStream<Uint8Array>;
+  const connection: AgentConnection = app.connect(ndJsonStream(output, input));
+  void sessions.connected().catch(() => {}); // the first request reports it
+  await connection.closed;
+  await sessions.close();
+}
+
+class Sessions {
+  readonly #options: AcpOptions;
+  readonly #open = new Map<string, Session>();
+  #client: Promise<ParleyClient> | null = null;
+
+  constructor(options: AcpOptions) {
+    this.#options = options;
+  }
+
+  find(id: string): Session | undefined {
+    return this.#open.get(id);
+  }
+
+  named(id: string): Session {
+    const found = this.#open.get(id);
+    if (found) return found;
+    const message = `there is no session ${JSON.stringify(id)} here: begin one with session/new, or load it with session/load`;
+    throw new RequestError(NOT_FOUND, message, { sessionId: id });
+  }
+
+  forget(id: string): void {
+    this.#open.delete(id);
+  }
+
+  /** The first message creates its conversation. */
+  async begin(cwd: string, editor: AgentContext) {
+    const session = await this.#add(this.#options.newId(), cwd, editor);
+    return { sessionId: session.id, modes: await session.opened.modes(null) };
+  }
+
+  async open(id: string, cwd: string, editor: AgentContext, isReplayed: boolean) {
+    const client = await this.connected();
+    const detail = await client.request('conversation', { conversation: id });
+    const { opened } = await this.#add(id, cwd, editor);
+    if (isReplayed) await opened.replay();
+    else opened.skip(detail.length);
+    return { modes: await opened.modes(detail) };
+  }
+
+  /** Conversations have no folder of their own: each is listed for every folder. */
+  async list({ cwd, cursor }: { readonly cwd?: string | null; readonly cursor?: string | null }) {
+    const client = await this.connected();
+    const { conversations, next } = await client.request('conversations', {
+      after: cursor ?? null,
+      limit: SESSIONS_LISTED,
+    });
+    const sessions = conversations.flatMap(({ id, title, updatedAt, archived }) =>
+      archived ? [] : [{ sessionId: id, cwd: cwd ?? this.#options.workingDirectory, title, updatedAt }],
+    );
+    return { sessions, nextCursor: next };
+  }
+
+  async close(): Promise<void> {
+    await (await this.#client?.catch(() => null))?.close();
+  }
+
+  async #add(id: string, cwd: string, editor: AgentContext) {
+    const client = await this.connected();
+    const { workflows } = await client.request('workflows', {});
+    const { actor, newId } = this.#options;
+    const explain = (error: unknown) => this.#options.explain(error);
+    const opened = new Session({ id, cwd, editor, client, workflows, actor, newId, explain });
+    this.#open.set(id, opened);
+    return { id, opened };
+  }
+
+  /** EDITOR-SERVER-1 */
+  connected(): Promise<ParleyClient> {
+    this.#client ??= this.#options.connect().catch((error: unknown) => {
+      this.#client = null;
+      throw error;
+    });
+    return this.#client;
+  }
+}
+
+const OF_THE_CLIENT = new Set([
+  'BAD_REQUEST',
+  'INVALID_FIELD',
+  'UNKNOWN_AGENT',
+  'UNKNOWN_WORKFLOW',
+  'TOO_LARGE',
+]);
+
+function requestError({ explain }: Pick<AcpOptions, 'explain'>, error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  const { code, message, hint } = explain(error);
+  const words = hint === undefined ? message : `${message}; ${hint}`;
+  if (OF_THE_CLIENT.has(code)) return invalid(words, { code });
+  return new RequestError(code === 'NOT_FOUND' ? NOT_FOUND : INTERNAL, words, { code });
+}

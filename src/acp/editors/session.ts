@@ -1,0 +1,129 @@
+import {
+  type AgentContext,
+  type ContentBlock,
+  methods,
+  type SessionModeState,
+  type SessionUpdate,
+  type StopReason,
+} from '@agentclientprotocol/sdk';
+import {
+  type ConversationDetail,
+  logEntries,
+  type ParleyClient,
+  type WorkflowSummary,
+} from '../../client/index.ts';
+import type { Entry, OpenCall } from '../../conversation/index.ts';
+import { hasVisible, type NewId, type Refusal } from '../../kernel/index.ts';
+import { textOf } from './content.ts';
+import { invalid, modeIdOf, modeRequest, modesOf } from './modes.ts';
+import { Prompt, type PromptContext } from './prompt.ts';
+import { Updates } from './updates.ts';
+
+/** Who speaks, and how errors are told. */
+export interface Actor {
+  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
+  readonly newId: NewId;
+  explain(error: unknown): Refusal;
+}
+
+export interface SessionOptions extends Actor {
+  readonly id: string;
+  readonly cwd: string;
+  readonly editor: AgentContext;
+  readonly client: ParleyClient;
+  readonly workflows: readonly WorkflowSummary[];
+}
+
+/** One session: a conversation, and what of it the client was sent. */
+export class Session {
+  readonly #options: SessionOptions;
+  readonly #context: PromptContext;
+  #prompt: Prompt | null = null;
+  #question: OpenCall | null = null;
+  #mode = '';
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    const { cwd, workflows, actor, editor, id: sessionId } = options;
+    const ownId = actor.author ? `${actor.publisher}/${actor.author.name}` : actor.publisher;
+    const isOwn = ({ author }: Entry) => author.kind === 'person' && author.id === ownId;
+    this.#context = {
+      ...options,
+      explain: (error) => options.explain(error),
+      updates: new Updates({ cwd, workflows, isOwn }),
+      next: 0,
+      async send(updates: Iterable<SessionUpdate>) {
+        for (const update of updates)
+          await editor.notify(methods.client.session.update, { sessionId, update });
+      },
+    };
+  }
+
+  /** `detail`: null for a conversation that does not exist yet. */
+  async modes(detail: ConversationDetail | null): Promise<SessionModeState> {
+    const modes = await modesOf(this.#options.client, detail);
+    this.#mode = modes.currentModeId;
+    return modes;
+  }
+
+  /** Sends the whole log. */
+  async replay(): Promise<void> {
+    const { client, id } = this.#options;
+    const { send, updates } = this.#context;
+    for await (const entry of logEntries(client, id, 0)) {
+      this.#context.next = entry.index + 1;
+      await send(updates.past(entry));
+    }
+  }
+
+  /** What is in the log is known to the client. */
+  skip(length: number): void {
+    this.#context.next = length;
+  }
+
+  async enterMode(modeId: string): Promise<void> {
+    const { client, id: conversation, actor } = this.#options;
+    this.#mode = modeIdOf(await client.request('mode', { conversation, ...modeRequest(modeId), ...actor }));
+  }
+
+  /** `signal`: aborts when the client cancels the request or disconnects. */
+  async prompt(
+    blocks: readonly ContentBlock[],
+    signal: AbortSignal,
+    closed: AbortSignal,
+  ): Promise<StopReason> {
+    if (this.#prompt)
+      throw invalid(
+        `a prompt of the session ${this.#options.id} runs; wait for its end, or cancel it with session/cancel`,
+      );
+    const content = textOf(blocks);
+    if (!hasVisible(content)) throw invalid('the prompt is empty; send some text');
+    const prompt = new Prompt(this.#context);
+    this.#prompt = prompt;
+    const onAbort = () => (closed.aborted ? prompt.leave() : prompt.cancel());
+    signal.addEventListener('abort', onAbort);
+    try {
+      const reason = await prompt.run(content, this.#question);
+      this.#question = prompt.questions[0] ?? null;
+      if (!closed.aborted) await this.#sendMode();
+      return reason;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      this.#prompt = null;
+    }
+  }
+
+  cancel(): void {
+    this.#prompt?.cancel();
+  }
+
+  /** A handoff or a run may have changed who answers. */
+  async #sendMode(): Promise<void> {
+    const { client, id: conversation } = this.#options;
+    const detail = await client.request('conversation', { conversation }).catch(() => null); // shown after the next prompt
+    const currentModeId = detail === null ? this.#mode : modeIdOf(detail);
+    if (currentModeId === this.#mode) return;
+    this.#mode = currentModeId;
+    await this.#context.send([{ sessionUpdate: 'current_mode_update', currentModeId }]);
+  }
+}
