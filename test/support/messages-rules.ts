@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { fileFaults } from './sample-files.ts';
 
 /**
  * What Anthropic's Messages API refuses, written from its published schemas (the types of `@anthropic-ai/sdk`) and its documents:
@@ -17,8 +18,26 @@ const text = z.strictObject({
 });
 const id = z.string().regex(/^[a-zA-Z0-9_-]+$/);
 const name = z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/);
+/** "image exceeds 5 MB maximum": the API counts the base64. */
+const picture = z.strictObject({
+  type: z.literal('base64'),
+  media_type: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+  data: z.string().max(5 * 1024 * 1024, 'image exceeds 5 MB maximum'),
+});
+const pdf = z.strictObject({
+  type: z.literal('base64'),
+  media_type: z.literal('application/pdf'),
+  data: z.string(),
+});
 const block = z.discriminatedUnion('type', [
   text,
+  z.strictObject({ type: z.literal('image'), source: picture, cache_control: cache }),
+  z.strictObject({
+    type: z.literal('document'),
+    source: pdf,
+    title: z.string().optional(),
+    cache_control: cache,
+  }),
   z.strictObject({
     type: z.literal('tool_use'),
     id,
@@ -98,6 +117,7 @@ export function messagesRefusals(body: unknown): string[] {
     ...loopFaults(request),
     ...parameterFaults(request),
     ...cacheFaults(request),
+    ...fileFaults(body),
   ];
 }
 
@@ -113,6 +133,8 @@ function orderFaults(messages: readonly Message[]): string[] {
   ];
 }
 
+const OF_USERS: ReadonlySet<string> = new Set(['tool_result', 'image', 'document']);
+
 function callsOf(message: Message | undefined): string[] {
   return message?.content.flatMap((one) => (one.type === 'tool_use' ? [one.id] : [])) ?? [];
 }
@@ -121,9 +143,7 @@ function callsOf(message: Message | undefined): string[] {
 function pairFaults({ role, content }: Message, before: Message | undefined, at: number): string[] {
   const calls = before?.role === 'assistant' ? callsOf(before) : [];
   const results = content.flatMap((one) => (one.type === 'tool_result' ? [one.tool_use_id] : []));
-  const wrongRole = content.filter(
-    ({ type }) => (role === 'user') !== (type === 'tool_result') && type !== 'text',
-  );
+  const wrongRole = content.filter(({ type }) => (role === 'user') !== OF_USERS.has(type) && type !== 'text');
   const firstOther = content.findIndex(({ type }) => type !== 'tool_result');
   const late = firstOther >= 0 && content.slice(firstOther).some(({ type }) => type === 'tool_result');
   return [

@@ -2,6 +2,7 @@ import type { DialectName } from '../../src/agents/dialect-port.ts';
 import type { PresetName } from '../../src/config/schema/profiles.ts';
 import { messagesRefusals } from './messages-rules.ts';
 import { refusalOf } from './responses-provider.ts';
+import { fileFaults } from './sample-files.ts';
 
 /**
  * The rules of each provider, written from its documentation and not from our code. Takes a request and returns its
@@ -22,7 +23,7 @@ interface Call {
 interface Said {
   readonly [field: string]: unknown;
   readonly role: string;
-  readonly content: string | null;
+  readonly content: string | null | readonly Readonly<Record<string, unknown>>[];
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly Call[];
   readonly tool_call_id?: string;
@@ -147,9 +148,27 @@ const lastIs =
   ({ messages }) =>
     known.includes(messages.at(-1)?.role ?? '') ? [] : [`${messages.at(-1)?.role} at the end`];
 
+/** A list of contents is the user's, and each text of it has words. */
+const contents: Rule = (body) => [
+  ...fileFaults(body),
+  ...at(
+    body.messages,
+    'a list of contents',
+    ({ role, content }) => Array.isArray(content) && role !== 'user',
+  ),
+  ...at(body.messages, 'an empty text', ({ content }) => Array.isArray(content) && textIn(content) === null),
+];
+
+/** Null: a text of the list is empty. */
+function textIn(content: Said['content']): string | null {
+  if (!Array.isArray(content)) return content as string | null;
+  const texts = content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : []));
+  return texts.includes('') ? null : texts.join('');
+}
+
 const nothingEmpty: Rule = ({ messages }) =>
   at(messages, 'no content', ({ role, content, tool_calls: calls }) =>
-    role === 'tool' ? false : !content?.trim() && !calls?.length,
+    role === 'tool' ? false : !textIn(content)?.trim() && !calls?.length,
   );
 
 const callsCarryReasoning: Rule = ({ messages }) =>
@@ -185,6 +204,7 @@ const mistralNames: Rule = ({ messages }) =>
 const OPENAI_FIELDS = ['model', 'messages', 'stream', 'stream_options', 'tools', 'parallel_tool_calls'];
 const COMMON: readonly Rule[] = [
   pairs,
+  contents,
   strictCalls,
   streamOptionsOnlyInStreams,
   toolFieldsOnlyWithTools,

@@ -1,6 +1,7 @@
 import type { ResponseCreateParams } from 'openai/resources/responses/responses';
 import { z } from 'zod';
 import { event, type FakeHandler, type FakeReply } from './fake-provider.ts';
+import { fileFaults } from './sample-files.ts';
 
 /**
  * A strict stand-in for OpenAI's Responses API without storage, written from the types of the package `openai` and from the errors
@@ -16,13 +17,27 @@ const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[a-z0-9_]
 const status = z.enum(['in_progress', 'completed', 'incomplete']);
 const phase = z.enum(['commentary', 'final_answer']).nullable();
 const inputText = z.strictObject({ type: z.literal('input_text'), text });
+const dataUrl = (types: string) => z.string().regex(new RegExp(`^data:(?:${types});base64,`));
+const inputs = [
+  inputText,
+  z.strictObject({
+    type: z.literal('input_image'),
+    detail: z.enum(['low', 'high', 'auto']),
+    image_url: dataUrl('image/(?:png|jpeg|gif|webp)'),
+  }),
+  z.strictObject({
+    type: z.literal('input_file'),
+    filename: z.string().regex(/\.pdf$/i),
+    file_data: dataUrl('application/pdf'),
+  }),
+] as const;
 const summary = z.strictObject({ type: z.literal('summary_text'), text });
 
 const item = z.union([
   z.strictObject({
     type: z.literal('message').optional(),
     role: z.enum(['user', 'system', 'developer']),
-    content: z.union([text, z.array(inputText).min(1)]),
+    content: z.union([text, z.array(z.discriminatedUnion('type', inputs)).min(1)]),
   }),
   z.strictObject({
     type: z.literal('message').optional(),
@@ -117,7 +132,7 @@ export function refusalOf(body: unknown): string | null {
       600,
     );
   }
-  return unknownHalf(body) ?? itemsRefusal(parsed.data);
+  return unknownHalf(body) ?? fileFaults(body)[0] ?? itemsRefusal(parsed.data);
 }
 
 function unknownHalf(body: unknown): string | null {

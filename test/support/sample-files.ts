@@ -59,7 +59,15 @@ export function filesIn(body: unknown): { readonly files: SentFile[]; readonly f
   return { files, faults: [...faults, ...files.flatMap(faultsOf)] };
 }
 
-const TEXTS = new Set<unknown>(['text', 'input_text', 'output_text', 'refusal', 'thinking', 'tool_use']);
+const TEXTS = new Set<unknown>([
+  'text',
+  'input_text',
+  'output_text',
+  'refusal',
+  'thinking',
+  'tool_use',
+  'reasoning_text',
+]);
 for (const type of ['tool_result', 'redacted_thinking']) TEXTS.add(type);
 
 function fileIn(block: Fields): Omit<SentFile, 'role'> | null {
@@ -103,6 +111,15 @@ function faultsOf({ role, mediaType, data }: SentFile): string[] {
     ...(['text/plain', 'image/svg+xml'].includes(mediaType) ? [`a file of ${mediaType}`] : []),
   ];
 }
+
+/** Why every provider refuses the files of a body; empty: none is refused. */
+export function fileFaults(body: unknown): string[] {
+  const { files, faults } = filesIn(body);
+  return files.length > MOST_FILES ? [...faults, `${files.length} files`] : faults;
+}
+
+/** Anthropic takes more only if they are small. */
+const MOST_FILES = 20;
 
 export function hashOf(data: string): string {
   return createHash('sha256').update(Buffer.from(data, 'base64')).digest('hex');

@@ -149,10 +149,10 @@ export class FileCache {
   }
 }
 
+/** The next step is part of the message: an answer that failed shows no other text. */
 function unreadable(code: string, file: FilePart, what: string): Refusal {
   return refusal(
     code,
-    `the request was not sent: ${fileLine(file)} ${what} (SHA-256 ${file.sha256})`,
-    'upload the same file again, or restore the blobs of the store from a backup; then continue the conversation',
+    `the request was not sent: ${fileLine(file)} ${what} (SHA-256 ${file.sha256}); upload the same file again, or restore it from a backup, then ask again`,
   );
 }

@@ -2,16 +2,19 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
   type AgentSetup,
+  type Assembled,
   RequestAssembler,
   type RequestSources,
+  sealed,
   type WireTool,
 } from '../../../src/agents/index.ts';
 import { PRESET_NAMES } from '../../../src/config/schema/profiles.ts';
-import { AgentView, type Blocks, type Entry } from '../../../src/conversation/index.ts';
+import { AgentView, type Blocks, type Entry, partsOf as partsWith } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/team/team.ts';
 import { signatureOf } from '../../support/messages-rules.ts';
 import { DIALECT_RULES, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
+import { contentsOf, FILE_TYPES, filesIn, hashOf, sampleFile } from '../../support/sample-files.ts';
 import { load } from '../config/folder.ts';
 import type { Team } from '../conversation/team.ts';
 import { applyStep, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
@@ -42,9 +45,10 @@ async function setups(): Promise<RequestSources['agents']> {
     ...PRESET_NAMES.map((name) => [name, `profile: ${name}`]),
     ...Object.entries(OF_DIALECTS).map(([name, more]) => [name, more]),
   ];
-  const models = keys.map(
-    ([name, more]) => `  ${name}: { ${more}, baseURL: "http://h/v1", model: ${name} }\n`,
-  );
+  const models = keys.map(([name, more], at) => {
+    const accepts = at % 3 === 2 ? '' : 'accepts: [image, pdf, audio], ';
+    return `  ${name}: { ${more}, ${accepts}baseURL: "http://h/v1", model: ${name} }\n`;
+  });
   const agents = keys.map(([name]) => [`agents/of-${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
   const files = {
     'parley.yaml': `models:\n${models.join('')}defaultAgent: of-openai\n`,
@@ -72,18 +76,20 @@ class IncrementalRequests {
   request(more: Partial<Parameters<RequestAssembler['assemble']>[0]>) {
     const { profile, viewPolicy } = this.setup;
     const parts = partsOf([], { agent: this.agent, profile, view: this.view.build(), ...more });
-    const kept = this.assembler.assemble(parts);
-    this.checkPrefix(kept.request.body, parts.view.historyVersion);
+    const kept = sealed(this.assembler.draft(parts), CONTENTS);
+    this.checkPrefix(kept, parts.view.historyVersion);
     const view = new AgentView(this.entries, this.agent, viewPolicy).build();
-    const fresh = new RequestAssembler().assemble({ ...parts, view });
+    const fresh = sealed(new RequestAssembler().draft({ ...parts, view }), CONTENTS);
     return { kept, fresh };
   }
 
   /** DIALECT-2: what was settled begins every later request, until a reduction words the history anew. */
-  private checkPrefix(body: readonly Uint8Array[], version: number): void {
+  private checkPrefix({ request: { body }, parts }: Assembled, version: number): void {
     const { settled } = this;
+    const open = parts.filter(({ text }) => text !== '').flatMap(({ message }) => message.files ?? []);
     if (settled.version === version) expect(textOf(body).slice(0, settled.text.length)).toBe(settled.text);
-    this.settled = { version, text: textOf(body.slice(0, -1)) };
+    // Each file of the rest is a piece, and divides a text into two.
+    this.settled = { version, text: textOf(body.slice(0, -1 - 2 * open.length)) };
   }
 }
 
@@ -105,7 +111,7 @@ class ObservedLog {
       this.entries = [];
       this.kept = new Map();
     }
-    for (const entry of log.slice(this.entries.length)) this.entries.push(asModelsWrite(entry));
+    for (const entry of log.slice(this.entries.length)) this.entries.push(withFiles(asModelsWrite(entry)));
   }
 
   of(preset: string, setup: AgentSetup, agent: string): IncrementalRequests {
@@ -173,6 +179,22 @@ function itemsBy({ index, content }: Message, calls: number, reasoning: string):
 
 type Message = Extract<Entry, { type: 'message' }>;
 
+const SAMPLES = FILE_TYPES.map((type, n) => sampleFile(type, n));
+const CONTENTS = contentsOf(...SAMPLES);
+
+/** The same entry with files in some messages of people and some results. */
+function withFiles(entry: Entry): Entry {
+  if (entry.type !== 'message' || entry.role === 'assistant' || entry.index % 3 > 0) return entry;
+  const files = SAMPLES.slice(entry.index % 7, (entry.index % 7) + 1 + (entry.index % 4));
+  return {
+    ...entry,
+    parts: partsWith(
+      entry.content ?? '',
+      files.map(({ part }) => part),
+    ),
+  };
+}
+
 /** The same entry with reasoning, with calls that strict readers refuse, and with what only Gemini understands. */
 function asModelsWrite(entry: Entry): Entry {
   if (entry.type !== 'message' || entry.role !== 'assistant') return entry;
@@ -196,6 +218,21 @@ function asModelsWrite(entry: Entry): Entry {
   return { ...entry, blocks, reasoning, ...(calls.length > 0 && { tool_calls: oddCalls }) };
 }
 
+type Content = string | null | readonly { readonly type: string; readonly text?: string }[];
+
+/** A message of a body as people read it. */
+function withText({
+  content,
+  files: _,
+  ...message
+}: {
+  readonly content: Content;
+  readonly files?: unknown;
+}) {
+  const text = (list: Exclude<Content, string | null>) => list.map((one) => one.text ?? '').join('');
+  return { ...message, content: typeof content === 'string' || content === null ? content : text(content) };
+}
+
 function checkRequests(
   team: Team,
   watched: ObservedLog,
@@ -214,13 +251,18 @@ function checkRequests(
       expect([preset, kept.fault]).toEqual([preset, null]);
       if (known) {
         expect([preset, refusalsOf(known, body)]).toEqual([preset, []]);
-        expect(body.messages).toEqual(kept.request.messages);
+        expect(body.messages.map(withText)).toEqual(kept.request.messages.map(withText));
         expect(kept.parts.length).toBe(body.messages.length);
       } else expect([preset, DIALECT_RULES[setup.profile.form.dialect]?.(body)]).toEqual([preset, []]);
       for (const [found, index] of text.matchAll(/(?:opaque-|sig-|enc:\w+:rs_)(\d+)/g)) {
         expect([found, writerOf(Number(index))]).toEqual([found, setup.profile.form.boundTo]);
         reached.add(found.replace(/\W.*/, ''));
       }
+      const shown = kept.request.messages.flatMap(({ files = [] }) => files.map(({ sha256 }) => sha256));
+      const { files } = filesIn(body);
+      expect(files.map(({ data }) => hashOf(data))).toEqual(shown);
+      for (const { mediaType } of files) reached.add(mediaType);
+      if (text.includes('; not shown: ')) reached.add('not shown');
       expect(text).toBe(Buffer.concat(fresh.request.body).toString('utf8'));
       expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
       for (const part of kept.parts) for (const kind of part.kind.split('+')) reached.add(kind);
@@ -260,6 +302,8 @@ describe('requests of any conversation', () => {
       'opaque',
       'sig',
       'enc',
+      'not shown',
+      ...['image/png', 'application/pdf', 'audio/wav'],
     ];
     expect(wanted.filter((kind) => !reached.has(kind))).toEqual([]);
   });

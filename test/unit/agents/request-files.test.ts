@@ -186,8 +186,9 @@ describe('files in requests', () => {
     const missing = await new FileCache(async () => null).load([PNG.part]);
     expect(missing).toMatchObject({
       code: 'MISSING_BLOB',
-      message: expect.stringContaining(`is not stored (SHA-256 ${PNG.part.sha256})`),
-      hint: expect.stringContaining('upload the same file again'),
+      message: expect.stringContaining(
+        `is not stored (SHA-256 ${PNG.part.sha256}); upload the same file again`,
+      ),
     });
     expect(await new FileCache(failing('BLOB_DAMAGED')).load([PNG.part])).toMatchObject({
       code: 'BLOB_DAMAGED',

@@ -11,7 +11,6 @@ import {
   type PartialAnswer,
   type Summariser,
   type Toolbox,
-  type Window,
 } from '../../../src/agents/index.ts';
 import type { Delivery, LiveChunk } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
@@ -75,7 +74,7 @@ export interface WorldOptions {
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
-  readonly window?: Partial<Window>;
+  readonly window?: Partial<ModelProfile>;
   /** The fallbacks of every agent, whose calls are in the test's hands too. */
   readonly fallbacks?: readonly Partial<ModelProfile>[];
   readonly historyLimits?: HistoryLimits;
