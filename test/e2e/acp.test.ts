@@ -44,7 +44,7 @@ describe('an editor', () => {
       reply: call('', 'complete_node', { outcome: 'done', summary: 's' }),
     },
     {
-      when: { mode: 'run', agent: 'dev' },
+      when: { mode: 'run', agent: 'dev', last: '/Build/' },
       reply: call('', 'complete_node', { outcome: 'ok', summary: 's' }),
     },
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
@@ -63,6 +63,14 @@ describe('an editor', () => {
         nodes: {
           plan: { agent: 'lead', brief: 'Plan.', outcomes: { done: 'build' } },
           build: { agent: 'dev', brief: 'Build.', outcomes: { ok: 'end' } },
+        },
+      },
+      'workflows/idle.yaml': {
+        id: 'idle',
+        start: 'plan',
+        nodes: {
+          plan: { agent: 'lead', brief: 'Plan.', outcomes: { done: 'wait' } },
+          wait: { agent: 'dev', brief: 'Be slow.', outcomes: { ok: 'end' } },
         },
       },
     },
@@ -176,7 +184,7 @@ describe('an editor', () => {
     expect(await editor.prompt(id, 'Hello')).toBe('end_turn');
   });
 
-  it('a prompt that is cancelled while an approval waits denies nothing that others asked for', async () => {
+  it('a prompt that is cancelled while an approval waits ends the call that waits', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'write');
@@ -243,7 +251,7 @@ describe('an editor', () => {
       mcpServers: [],
     });
     expect(modes?.availableModes.map((mode) => mode.id)).toEqual([
-      ...['team', 'agent:dev', 'agent:lead', 'run:ship', 'chat'],
+      ...['team', 'agent:dev', 'agent:lead', 'run:idle', 'run:ship', 'chat'],
     ]);
     const enter = (modeId: string) =>
       editor.agent.request(methods.agent.session.setMode, { sessionId: id, modeId });
@@ -267,6 +275,21 @@ describe('an editor', () => {
     ]);
     await expect(enter('agent:nobody')).rejects.toThrow('there is no agent nobody; known agents: dev, lead');
     await expect(enter('fast')).rejects.toThrow('there is no mode "fast"; choose one of availableModes');
+  });
+
+  it('a cancelled prompt stops the agent of a later node of its run', async () => {
+    const editor = await edit(project);
+    const id = await editor.begin();
+    await editor.agent.request(methods.agent.session.setMode, { sessionId: id, modeId: 'run:idle' });
+    const ended = editor.prompt(id, 'Ship it');
+    await until(() => saidIn(editor.updates(id)) !== '');
+    await editor.agent.notify(methods.agent.session.cancel, { sessionId: id });
+    expect(await ended).toBe('cancelled');
+    const ends = ofType(await entriesOf(project.client, id), 'turn-ended');
+    expect(ends.map(({ agent, outcome }) => [agent, outcome])).toEqual([
+      ['lead', 'completed'],
+      ['dev', 'aborted'],
+    ]);
   });
 
   it('an unknown session is an error that says what to do', async () => {
@@ -307,8 +330,40 @@ describe('an editor', () => {
 
 describe('an editor of a daemon that fails', () => {
   const project = projectPerTest({
-    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-    script: [SLOW, { reply: { text: 'Noted by the lead.' } }],
+    settings: { approvals: EVERYBODY },
+    agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
+    script: [
+      SLOW,
+      { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+      { reply: { text: 'Noted by the lead.' } },
+    ],
+  });
+
+  it('an approval that waits is requested once, and its answer counts after `kill -9` of the daemon', async () => {
+    const editor = await edit(project);
+    let approve = (_: string): void => {};
+    editor.decide = () => new Promise((resolve) => (approve = resolve));
+    const id = await editor.begin();
+    const ended = editor.prompt(id, 'write');
+    await until(() => editor.permissions.length === 1);
+    await project.daemon.kill9();
+    await project.up();
+    approve('approve');
+    expect(await ended).toBe('end_turn');
+    expect(editor.permissions).toHaveLength(1);
+    const log = await entriesOf(await project.connect(), id);
+    expect(ofType(log, 'tool-started')).toHaveLength(1);
+    expect(saidIn(editor.updates(id))).toBe('Noted by the lead.');
+  });
+
+  it('a prompt continues and ends after the nats-server was away', async () => {
+    const editor = await edit(project);
+    const id = await editor.begin();
+    const ended = editor.prompt(id, 'slow');
+    await until(() => saidIn(editor.updates(id)) !== '');
+    await project.nats.restart();
+    expect(await ended).toBe('end_turn');
+    expect(saidIn(editor.updates(id))).toContain(SLOW.reply.text);
   });
 
   it('a prompt continues and ends after `kill -9` of the daemon', async () => {

@@ -23,7 +23,7 @@ export interface Editor {
   /** Requests for permission so far. */
   readonly permissions: readonly Asked[];
   /** The option that the person chooses; null: the request stays open. */
-  decide: (asked: RequestPermissionRequest) => string | null;
+  decide: (asked: RequestPermissionRequest) => string | null | Promise<string>;
   /** Each line of its stdout so far. */
   lines(): readonly string[];
   stderr(): string;
@@ -53,7 +53,7 @@ export async function startEditor(args: readonly string[], cwd = '/'): Promise<E
   const permissions: Asked[] = [];
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   const editor = {
-    decide: (_: RequestPermissionRequest): string | null => null,
+    decide: (_: RequestPermissionRequest): string | null | Promise<string> => null,
   };
   const bytes = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
@@ -65,7 +65,7 @@ export async function startEditor(args: readonly string[], cwd = '/'): Promise<E
     .onNotification(methods.client.session.update, ({ params }) => void received.push(params))
     .onRequest(methods.client.session.requestPermission, async ({ params, signal }) => {
       permissions.push({ request: params, signal });
-      const optionId = editor.decide(params);
+      const optionId = await editor.decide(params);
       if (optionId !== null) return { outcome: { outcome: 'selected', optionId } };
       if (!signal.aborted) await once(signal, 'abort');
       return { outcome: { outcome: 'cancelled' } };

@@ -1,13 +1,8 @@
-import {
-  type AgentContext,
-  methods,
-  type PermissionOption,
-  type RequestPermissionRequest,
-} from '@agentclientprotocol/sdk';
-import type { ParleyClient } from '../../client/index.ts';
-import { type OpenCall, wireCallId } from '../../conversation/index.ts';
+import { methods, type PermissionOption, type RequestPermissionRequest } from '@agentclientprotocol/sdk';
+import type { OpenCall } from '../../conversation/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import { textBlock } from './content.ts';
+import type { SessionContext } from './context.ts';
 import { toolCallOf } from './updates.ts';
 
 /**
@@ -34,22 +29,17 @@ interface Requested {
   isDecidable: boolean;
 }
 
-export interface PermissionsOptions {
-  readonly editor: AgentContext;
-  readonly client: ParleyClient;
-  readonly sessionId: string;
-  readonly cwd: string;
-  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
-  /** An approval will not be decided here; with the reason. */
-  readonly onUndecided: (call: OpenCall, error: unknown) => void;
-}
+/** An approval that will not be decided here; null: the client did not say why. */
+type OnUndecided = (call: OpenCall, error: unknown) => void;
 
 export class Permissions {
-  readonly #options: PermissionsOptions;
+  readonly #session: SessionContext;
+  readonly #onUndecided: OnUndecided;
   readonly #requested = new Map<string, Requested>();
 
-  constructor(options: PermissionsOptions) {
-    this.#options = options;
+  constructor(session: SessionContext, onUndecided: OnUndecided) {
+    this.#session = session;
+    this.#onUndecided = onUndecided;
   }
 
   /** Whether an answer may still come from here. */
@@ -79,23 +69,23 @@ export class Permissions {
   }
 
   async #ask(approvalId: string, call: OpenCall, requested: Requested): Promise<void> {
-    const { client, actor, onUndecided } = this.#options;
+    const { client, actor } = this.#session;
     const { signal } = requested.answeredElsewhere;
+    let cause: unknown = null;
     try {
       const answer = await this.#answerTo(call, signal);
       if (answer !== null) return void (await client.request('answer', { approvalId, answer, ...actor }));
-      requested.isDecidable = false;
-      onUndecided(call, null);
     } catch (error) {
       if (signal.aborted) return;
-      requested.isDecidable = false;
-      onUndecided(call, error);
+      cause = error;
     }
+    requested.isDecidable = false;
+    this.#onUndecided(call, cause);
   }
 
   /** Null: the client does not decide. */
   async #answerTo(call: OpenCall, cancellationSignal: AbortSignal) {
-    const { editor, sessionId, cwd } = this.#options;
+    const { editor, id: sessionId, cwd } = this.#session;
     const { place, tool, question, arguments: given, approval } = call;
     const { content = [], ...shown } = toolCallOf(place, tool, given, cwd);
     const options = approval?.mayHaveRun ? RESOLVE : ALLOW;
@@ -118,10 +108,8 @@ export class Permissions {
   }
 }
 
-/** The command that answers it elsewhere. */
-export function answerCommand({ approval, place }: OpenCall): string {
-  if (approval === null) return `answer ${wireCallId(place)}`;
-  return approval.mayHaveRun
-    ? `\`parley resolve ${approval.id} --rerun | --failed | --result JSON\``
-    : `\`parley approve ${approval.id}\` or \`parley deny ${approval.id}\``;
+/** How to answer it elsewhere. `command`: as a person types it. */
+export function answerCommands({ approval }: OpenCall, command: (words: string) => string): string {
+  const words = approval?.mayHaveRun ? ['resolve'] : ['approve', 'deny'];
+  return words.map((word) => `\`${command(`${word} ${approval?.id}`)}\``).join(' or ');
 }

@@ -1,11 +1,5 @@
-import type { AgentContext, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
-import {
-  type FollowEvent,
-  isUnreachable,
-  logEntries,
-  type ParleyClient,
-  type PostAnswer,
-} from '../../client/index.ts';
+import type { StopReason } from '@agentclientprotocol/sdk';
+import { type FollowEvent, isUnreachable, logEntries, type PostAnswer } from '../../client/index.ts';
 import {
   cutBy,
   type Ending,
@@ -19,9 +13,9 @@ import {
   unknownMentionsText,
   wireCallId,
 } from '../../conversation/index.ts';
-import { asError, type NewId, type Refusal, sleep } from '../../kernel/index.ts';
-import { answerCommand, Permissions } from './permissions.ts';
-import type { Updates } from './updates.ts';
+import { asError, sleep } from '../../kernel/index.ts';
+import type { SessionContext } from './context.ts';
+import { answerCommands, Permissions } from './permissions.ts';
 
 /**
  * One prompt: posts it, and sends what follows until no work is outstanding or only a person can continue.
@@ -40,25 +34,8 @@ const AGAIN_MS = 1_000;
 
 const WAKE = Symbol('wake');
 
-/** The session of a prompt. */
-export interface PromptContext {
-  /** Of the session and of its conversation. */
-  readonly id: string;
-  readonly cwd: string;
-  readonly editor: AgentContext;
-  readonly client: ParleyClient;
-  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
-  readonly newId: NewId;
-  readonly updates: Updates;
-  /** The next entry that the client was not sent. */
-  next: number;
-  /** An error for a person. */
-  explain(error: unknown): Refusal;
-  send(updates: Iterable<SessionUpdate>): Promise<void>;
-}
-
 export class Prompt {
-  readonly #session: PromptContext;
+  readonly #session: SessionContext;
   readonly #leaving = new AbortController();
   readonly #calls = new OpenCalls();
   readonly #turns = new StartedTurns();
@@ -76,12 +53,14 @@ export class Prompt {
   #stopped: readonly string[] | null = null;
   #wake: () => void = () => {};
 
-  constructor(session: PromptContext) {
+  constructor(session: SessionContext) {
     this.#session = session;
     const onUndecided = (call: OpenCall, error: unknown) => {
-      void this.#note(error === null ? null : session.explain(error), call).then(() => this.#wake());
+      const next = `${call.question}; elsewhere: ${answerCommands(call, session.command)}`;
+      const why = error === null ? [] : [this.#words(error)];
+      void this.#note([...why, next].join('; ')).then(() => this.#wake());
     };
-    this.#permissions = new Permissions({ ...session, sessionId: session.id, onUndecided });
+    this.#permissions = new Permissions(session, onUndecided);
   }
 
   /** EDITOR-PROMPT-4 */
@@ -159,7 +138,7 @@ export class Prompt {
       } catch (error) {
         const isOver = this.#isCancelled || this.#leaving.signal.aborted;
         if (!isUnreachable(error) || isOver) throw error;
-        if (isFirst) await this.#note(this.#session.explain(error));
+        if (isFirst) await this.#note(this.#words(error));
         await sleep(AGAIN_MS, this.#leaving.signal);
       }
     }
@@ -252,27 +231,32 @@ export class Prompt {
 
   /** EDITOR-PROMPT-4 */
   async #cancelled({ index, agents }: PostAnswer): Promise<StopReason | null> {
-    const { client, id: conversation, actor, explain, send, updates } = this.#session;
-    if (!this.#hasRead && !this.#isAway) return null;
+    const { client, id: conversation, actor, command } = this.#session;
+    if (this.#isAway) {
+      const next = this.#stopped
+        ? `; \`${command(`resume ${conversation}`)}\` lets its agents answer again`
+        : '';
+      await this.#note(`the daemon does not answer: what this prompt began may go on${next}`);
+      return 'cancelled';
+    }
+    if (!this.#hasRead) return null;
     const busy = this.#turns.agentsOf(index);
     try {
       if (this.#stopped === null) {
         this.#stopped = busy;
         this.#permissions.close();
-        if (busy.length === 0 && agents.length > 0 && this.#ending === null)
-          await send(
-            updates.note(`nothing to stop: ${agents.join(', ')} did not begin, and will read the message`),
-          );
         for (const agent of busy) await client.request('stop', { conversation, agent, ...actor });
+        if (busy.length === 0 && agents.length > 0 && this.#ending === null)
+          await this.#note(`nothing to stop: ${agents.join(', ')} will read the message later`);
       }
-      if (busy.length > 0 && !this.#isAway) return null;
+      if (busy.length > 0) return null;
       for (const agent of this.#stopped) {
         const [own, ...others] = this.#log.filter((entry) => entry.index > index && isStopOf(entry, agent));
         if (own && others.length === 0)
           await client.request('resume', { conversation, agent, stop: own.index, ...actor });
       }
     } catch (error) {
-      await this.#note(explain(error));
+      await this.#note(this.#words(error));
     }
     return 'cancelled';
   }
@@ -283,12 +267,14 @@ export class Prompt {
     });
   }
 
-  /** `call`: an approval that is not decided here. */
-  async #note(failure: Refusal | null, call?: OpenCall): Promise<void> {
+  /** An error for a person. */
+  #words(error: unknown): string {
+    const { code, message, hint } = this.#session.explain(error);
+    return [`${code}: ${message}`, hint].filter((part) => part !== undefined).join('; ');
+  }
+
+  async #note(words: string): Promise<void> {
     const { updates, send } = this.#session;
-    const why = failure === null ? [] : [`${failure.code}: ${failure.message}`, failure.hint];
-    const next = call && `${call.question}; elsewhere: ${answerCommand(call)}`;
-    const words = [...why, next].filter((part) => part !== undefined).join('; ');
     await send(updates.note(words)).catch(() => {}); // the client is gone
   }
 }

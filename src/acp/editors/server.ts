@@ -10,8 +10,9 @@ import {
 } from '@agentclientprotocol/sdk';
 import type { ParleyClient } from '../../client/index.ts';
 import { VERSION } from '../../kernel/index.ts';
+import type { Person } from './context.ts';
 import { invalid } from './modes.ts';
-import { type Actor, Session } from './session.ts';
+import { Session } from './session.ts';
 
 /**
  * Parley as an agent of the protocol.
@@ -20,7 +21,7 @@ import { type Actor, Session } from './session.ts';
  * EDITOR-SERVER-2 It ends when its input ends. What agents do goes on.
  */
 
-export interface AcpOptions extends Actor {
+export interface AcpOptions extends Person {
   readonly input: Readable;
   readonly output: Writable;
   readonly workingDirectory: string;
@@ -162,9 +163,7 @@ class Sessions {
   async #add(id: string, cwd: string, editor: AgentContext) {
     const client = await this.connected();
     const { workflows } = await client.request('workflows', {});
-    const { actor, newId } = this.#options;
-    const explain = (error: unknown) => this.#options.explain(error);
-    const opened = new Session({ id, cwd, editor, client, workflows, actor, newId, explain });
+    const opened = new Session({ ...this.#options, id, cwd, editor, client, workflows });
     this.#open.set(id, opened);
     return { id, opened };
   }

@@ -13,20 +13,14 @@ import {
   type WorkflowSummary,
 } from '../../client/index.ts';
 import type { Entry, OpenCall } from '../../conversation/index.ts';
-import { hasVisible, type NewId, type Refusal } from '../../kernel/index.ts';
+import { hasVisible } from '../../kernel/index.ts';
 import { textOf } from './content.ts';
+import type { Person, SessionContext } from './context.ts';
 import { invalid, modeIdOf, modeRequest, modesOf } from './modes.ts';
-import { Prompt, type PromptContext } from './prompt.ts';
+import { Prompt } from './prompt.ts';
 import { Updates } from './updates.ts';
 
-/** Who speaks, and how errors are told. */
-export interface Actor {
-  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
-  readonly newId: NewId;
-  explain(error: unknown): Refusal;
-}
-
-export interface SessionOptions extends Actor {
+export interface SessionOptions extends Person {
   readonly id: string;
   readonly cwd: string;
   readonly editor: AgentContext;
@@ -37,7 +31,7 @@ export interface SessionOptions extends Actor {
 /** One session: a conversation, and what of it the client was sent. */
 export class Session {
   readonly #options: SessionOptions;
-  readonly #context: PromptContext;
+  readonly #context: SessionContext;
   #prompt: Prompt | null = null;
   #question: OpenCall | null = null;
   #mode = '';
@@ -49,7 +43,6 @@ export class Session {
     const isOwn = ({ author }: Entry) => author.kind === 'person' && author.id === ownId;
     this.#context = {
       ...options,
-      explain: (error) => options.explain(error),
       updates: new Updates({ cwd, workflows, isOwn }),
       next: 0,
       async send(updates: Iterable<SessionUpdate>) {

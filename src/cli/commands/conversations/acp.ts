@@ -22,6 +22,7 @@ export function addAcp(program: Command, act: Act): void {
             throw error;
           }),
         explain: context.failure,
+        command: context.command,
       });
     }),
   );

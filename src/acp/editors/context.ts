@@ -1,0 +1,26 @@
+import type { AgentContext, SessionUpdate } from '@agentclientprotocol/sdk';
+import type { ParleyClient } from '../../client/index.ts';
+import type { NewId, Refusal } from '../../kernel/index.ts';
+import type { Updates } from './updates.ts';
+
+/** For whom an editor speaks, and how the command line puts things to that person. */
+export interface Person {
+  readonly actor: { readonly publisher: string; readonly author?: { readonly name: string } };
+  readonly newId: NewId;
+  explain(error: unknown): Refusal;
+  /** A command to suggest, with the flags by which the daemon was found. */
+  command(words: string): string;
+}
+
+/** What the parts of a session share. */
+export interface SessionContext extends Person {
+  /** Of the session and of its conversation. */
+  readonly id: string;
+  readonly cwd: string;
+  readonly editor: AgentContext;
+  readonly client: ParleyClient;
+  readonly updates: Updates;
+  /** The next entry that the client was not sent. */
+  next: number;
+  send(updates: Iterable<SessionUpdate>): Promise<void>;
+}
