@@ -18,6 +18,7 @@ const BENCHMARKS = [
   'cache',
   'bytes',
   'view',
+  'files',
   'team',
   'recall',
   'waiting',

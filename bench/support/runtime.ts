@@ -1,4 +1,4 @@
-import { LiveText, type Model, type Toolbox } from '../../src/agents/index.ts';
+import { FileCache, LiveText, type Model, type Toolbox, type WireForm } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
@@ -42,15 +42,17 @@ const config = await loadConfig({ configDirectory: SHIPPED_CONFIG, env: {} });
 
 const WIDE_WINDOW_TOKENS = 1_000_000_000;
 
-/** `onEntries` is called with what was appended, once it is durable. */
+/** `onEntries` is called with what was appended, once it is durable. `form`: what differs in the requests of each agent. */
 export function createRuntime(
   store: ConversationStore,
   onEntries: (conversation: string, entries: readonly Entry[]) => void = () => undefined,
+  form: Partial<WireForm> = {},
 ): Runtime {
   const toolbox = noTools();
   const shipped = requestSources(config, toolbox);
   const agents = [...shipped.agents].map(([slug, setup]) => {
-    const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS };
+    const given = { ...setup.profile.form, ...form };
+    const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS, form: given };
     return [slug, { ...setup, profile, fallbacks: [], model: instantModel, summariser: null }] as const;
   });
   const sources = { ...shipped, agents: new Map(agents) };
@@ -64,7 +66,8 @@ export function createRuntime(
     models: { names: [], get: () => undefined, changedTo: () => null },
     for: () => team,
   };
-  const definitions = new Definitions(store.definitions);
+  const files = new FileCache((sha256) => store.blobs.read(sha256));
+  const definitions = new Definitions(store.definitions, files);
   const log = { info: () => undefined, warn: complain, error: complain };
   return {
     store,

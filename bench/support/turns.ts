@@ -1,4 +1,5 @@
-import { EMPTY_STATE, type Entry, evolve } from '../../src/conversation/index.ts';
+import type { WireForm } from '../../src/agents/index.ts';
+import { EMPTY_STATE, type Entry, evolve, type FilePart, partsOf } from '../../src/conversation/index.ts';
 import { rowOf } from '../../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../../src/daemon/conversations/worker/worker.ts';
 import type { Runtime } from '../../src/daemon/create-runtime.ts';
@@ -10,25 +11,33 @@ import { createRuntime } from './runtime.ts';
 export interface Workplace {
   readonly runtime: Runtime;
   /** A conversation whose log already holds `length` entries, opened. */
-  open(conversation: string, length: number): Promise<ConversationWorker>;
+  open(
+    conversation: string,
+    length: number,
+    withFiles?: (entry: Entry) => Entry,
+  ): Promise<ConversationWorker>;
   /** Posts and waits until the turn's end is durable; answers the batches that were appended, in order. */
-  turn(worker: ConversationWorker): Promise<readonly (readonly Entry[])[]>;
+  turn(worker: ConversationWorker, ...files: readonly FilePart[]): Promise<readonly (readonly Entry[])[]>;
 }
 
-export function openWorkplace(store: ConversationStore): Workplace {
+export function openWorkplace(store: ConversationStore, form?: Partial<WireForm>): Workplace {
   const listeners = new Map<string, (entries: readonly Entry[]) => void>();
-  const runtime = createRuntime(store, (conversation, entries) => listeners.get(conversation)?.(entries));
+  const tell = (id: string, entries: readonly Entry[]) => listeners.get(id)?.(entries);
+  const runtime = createRuntime(store, tell, form);
   let posts = 10_000_000; // beyond the ids of any history
   return {
     runtime,
-    async open(conversation, length) {
-      await writeHistory(store, conversation, exampleHistory(length, runtime.team.rules));
+    async open(conversation, length, withFiles = (entry) => entry) {
+      const history = exampleHistory(length, runtime.team.rules).map(withFiles);
+      await writeHistory(store, conversation, history);
       return ConversationWorker.open(conversation, runtime, false);
     },
-    async turn(worker) {
+    async turn(worker, ...files) {
       const batches: (readonly Entry[])[] = [];
       posts += 10; // none of them goes to another agent by name
-      const command = { type: 'post', post: examplePost(posts), ingressSequence: posts } as const;
+      const post = examplePost(posts);
+      const parts = partsOf(post.content, files);
+      const command = { type: 'post', post: { ...post, parts }, ingressSequence: posts } as const;
       await new Promise<void>((resolve, reject) => {
         listeners.set(worker.id, (entries) => {
           batches.push(entries);

@@ -320,8 +320,8 @@ const MARK = new RegExp(contentMark({ sha256: '([0-9a-f]{64})' }));
  * The bytes of a request body, built part by part, and their hash.
  *
  * ASSEMBLE-B-1 The pieces, concatenated, are one JSON text.
- * ASSEMBLE-B-2 Each part is encoded and hashed once, unless the body has cache points, which move: then all of it is hashed. The
- *    bytes of the history are shared by all bodies: bytes that were returned are never written again.
+ * ASSEMBLE-B-2 Each part is encoded once, and hashed once up to the first cache point: they move, so what follows is hashed for each
+ *    body. The bytes of the history are shared by all bodies: bytes that were returned are never written again.
  * ASSEMBLE-B-3 The history has the place of each file, and never its bytes.
  */
 class RequestBody {
@@ -333,7 +333,7 @@ class RequestBody {
   /** Where the content of each file belongs. */
   readonly #files: { readonly at: number; readonly sha256: string }[] = [];
   /** Of the beginning of the history: so many bytes and files. */
-  readonly #hash: Hash = createHash('sha256');
+  #hash: Hash = createHash('sha256');
   #hashed = 0;
   #hashedFiles = 0;
 
@@ -372,30 +372,36 @@ class RequestBody {
       at: (this.#ends[at] ?? 0) - 1,
       bytes: Buffer.from(points?.text ?? ''),
     }));
-    const body = [
-      ...this.#between(
-        0,
-        [...files, ...marks].sort((one, other) => one.at - other.at),
-      ),
-      ...last,
-    ];
-    if (inHistory.length > 0) return { body, hash: hashed(createHash('sha256'), body) };
-    const added = this.#between(this.#hashed, files.slice(this.#hashedFiles));
-    for (const piece of added) this.#hash.update(piece);
-    this.#hashed = this.#length;
-    this.#hashedFiles = files.length;
-    return { body, hash: hashed(this.#hash.copy(), last) };
+    const insertions = [...files, ...marks].sort((one, other) => one.at - other.at);
+    const body = [...this.#between(0, this.#length, insertions), ...last];
+    const first = Math.min(this.#length, ...marks.map(({ at }) => at));
+    this.#hashUpTo(first, files);
+    const later = insertions.slice(this.#hashedFiles);
+    return { body, hash: hashed(this.#hash.copy(), [...this.#between(first, this.#length, later), ...last]) };
   }
 
-  /** The history from a place on, with these insertions, ascending. */
-  #between(start: number, insertions: readonly Insertion[]): Uint8Array[] {
+  /** No cache point is before this place. */
+  #hashUpTo(to: number, files: readonly Insertion[]): void {
+    if (to < this.#hashed) {
+      this.#hash = createHash('sha256');
+      this.#hashed = 0;
+      this.#hashedFiles = 0;
+    }
+    const added = files.slice(this.#hashedFiles).filter(({ at }) => at <= to);
+    for (const piece of this.#between(this.#hashed, to, added)) this.#hash.update(piece);
+    this.#hashed = to;
+    this.#hashedFiles += added.length;
+  }
+
+  /** The history from one place to another, with these insertions, ascending. */
+  #between(start: number, end: number, insertions: readonly Insertion[]): Uint8Array[] {
     let from = start;
     const pieces: Uint8Array[] = [];
     for (const { at, bytes } of insertions) {
       pieces.push(this.#history.subarray(from, at), bytes);
       from = at;
     }
-    return [...pieces, this.#history.subarray(from, this.#length)];
+    return [...pieces, this.#history.subarray(from, end)];
   }
 
   #append(text: string): void {
