@@ -56,6 +56,8 @@ export interface WireForm {
   readonly instructionsAs: 'system' | 'developer';
   /** Files that the model is shown; `references`: it gets them by its own requests. Absent: none. */
   readonly accepts?: readonly FileKind[] | 'references';
+  /** Of a request, if its provider takes fewer than the dialect allows. */
+  readonly maxFiles?: number;
   /** Merge adjacent messages of the same role. */
   readonly mergeMessages: boolean;
   /** `with-calls`: on answers that call tools, and on those that follow a result. */

@@ -54,7 +54,9 @@ export function withShownFiles<M extends ViewMessage>(message: M, { form, tools 
 
 /** Of the files of a whole request. */
 export function fileLimits(form: WireForm): { readonly most: number; readonly maxBytes: number } {
-  return form.accepts === 'references' ? NO_LIMITS : DIALECTS[form.dialect].files;
+  if (form.accepts === 'references') return NO_LIMITS;
+  const { most, maxBytes } = DIALECTS[form.dialect].files;
+  return { most: Math.min(most, form.maxFiles ?? most), maxBytes };
 }
 
 const NO_LIMITS = { most: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY };

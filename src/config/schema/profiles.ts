@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { count } from './parameters.ts';
 
 /**
  * Differences between providers of the same protocol. `docs/guides/model-providers.md` gives the source of each preset's settings.
@@ -50,6 +51,7 @@ export const profileKeys = {
   strictTools: yesOrNo('true: tools whose schema allows it are sent with strict: true'),
   stream: yesOrNo('false: the answer arrives whole, not as a stream'),
   streamUsage: yesOrNo('false: stream_options is not sent'),
+  maxFiles: count.optional().describe("Most files that a request contains (default: the profile's)"),
 };
 
 export type ProfileKeys = { readonly [K in keyof typeof profileKeys]?: z.infer<(typeof profileKeys)[K]> };
@@ -70,6 +72,7 @@ const COMPATIBLE: ProfileSettings = {
   strictTools: false,
   stream: true,
   streamUsage: true,
+  maxFiles: 20,
 };
 
 /** The model's chat template decides: the strictest require one system message, then alternating roles. */
@@ -98,6 +101,7 @@ export const PRESETS = {
     emptyAnswers: 'left-out',
     afterResults: 'assistant',
     streamUsage: false,
+    maxFiles: 8,
   },
   deepseek: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
   kimi: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },

@@ -359,10 +359,10 @@ function namedModel(
 
 function formOf(model: ModelConfig): WireForm {
   const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers } = model.profile;
-  const { afterResults, unsignedCalls } = model.profile;
+  const { afterResults, unsignedCalls, maxFiles } = model.profile;
   const given = { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers };
   const { dialect } = model;
-  const accepts = model.accepts.length > 0 ? { accepts: model.accepts } : {};
+  const accepts = model.accepts.length > 0 ? { accepts: model.accepts, maxFiles } : {};
   const form = { dialect, ...given, afterResults, unsignedCalls, ...accepts };
   if (model.provider === 'scripted') return form;
   const { cacheTtl } = model;

@@ -132,6 +132,7 @@ describe('files in requests', () => {
     const draft = draftOf({ accepts: ALL }, [saying('look', ...many)]);
     expect(draft.files.map(({ name }) => name)).toEqual(many.slice(0, 20).map(({ name }) => name));
     expect(lastContent(draft)?.match(/not shown: too much for one request\]/g)).toHaveLength(5);
+    expect(draftOf({ accepts: ALL, maxFiles: 8 }, [saying('look', ...many)]).files).toHaveLength(8);
     const large = many.slice(0, 4).map((part) => ({ ...part, size: 8_000_000 }));
     expect(draftOf({ accepts: ALL }, [saying('look', ...large)]).files).toHaveLength(2);
   });

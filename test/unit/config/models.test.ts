@@ -25,6 +25,7 @@ describe('a file without models', () => {
         model: 'scripted',
         contextTokens: 128_000,
         maxOutputTokens: 4_096,
+        accepts: [],
         parameters: {},
         session: null,
         fallback: [],
@@ -58,6 +59,18 @@ describe('a file without models', () => {
     });
     expect(keyOf(config)).toBe(KEY);
     expect(config.notices).toEqual([]);
+  });
+
+  it('a known model is shown pictures at its provider alone, and the file overrides that', async () => {
+    const accepted = async (more: string) =>
+      (await loadYaml(`models: { default: { model: gpt-5-mini, apiKey: k, ${more} } }`)).models.default
+        ?.accepts;
+    expect(await accepted('baseURL: "https://api.openai.com/v1"')).toEqual(['image']);
+    expect(await accepted('baseURL: "http://h/v1"')).toEqual([]);
+    expect(await accepted('accepts: [pdf, audio]')).toEqual(['pdf', 'audio']);
+    expect(await accepted('accepts: []')).toEqual([]);
+    await expect(accepted('accepts: [video]')).rejects.toThrow('models.default.accepts');
+    await expect(accepted('accepts: [pdf, pdf]')).rejects.toThrow('each kind once');
   });
 
   it('the window and price of a known model are those of its provider alone, and the file overrides them', async () => {
@@ -157,6 +170,7 @@ describe('a model', () => {
       model: 'gpt-5-mini',
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
+      accepts: [],
       firstTokenMs: 300_000,
       idleMs: 120_000,
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, cacheWritePerMillion: 1, outputPerMillion: 2 },
