@@ -4,6 +4,7 @@ import type { Entry } from '../../src/conversation/index.ts';
 import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import type { Runtime } from '../../src/daemon/create-runtime.ts';
+import { Files } from '../../src/daemon/files/files.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
@@ -60,6 +61,7 @@ export function createRuntime(
   const { retry, limits, publishers } = config;
   const team: Team = {
     ...{ sources, agents: sources.agents, retry, toolbox, limits, publishers, titler: null },
+    files: { ...config.blobs, environment: {} },
     rules: conversationRules(config, sources, toolbox, newId),
     approvers: ['*'],
     approvalExpiryMs: null,
@@ -71,6 +73,7 @@ export function createRuntime(
   const log = { info: () => undefined, warn: complain, error: complain };
   return {
     store,
+    files: new Files({ store, team, now: Date.now, newId }, null),
     attempts: new Attempts(store, null),
     ownership: new SoleOwner(),
     progress: new IngressProgress(null),

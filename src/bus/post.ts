@@ -39,7 +39,7 @@ import type { Delivery } from './deliveries.ts';
  */
 
 /** UTF-16 units of the name of a file, and parts of one post. */
-const MOST_OF_A_NAME = 255;
+export const MOST_OF_A_NAME = 255;
 const MOST_PARTS = 64;
 
 type PostSource = Pick<

@@ -9,6 +9,7 @@ import { type Given, timeOf } from './compose/given.ts';
 import { IngressProgress } from './conversations/deletion.ts';
 import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
+import { Files } from './files/files.ts';
 import { Attempts } from './ingress/attempts.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
@@ -51,10 +52,17 @@ export async function createRuntime(config: Config, acquired: Acquired) {
   const newId = createIdSource();
   const { now, elapsed, timers } = timeOf(given);
   let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
-  const files = new FileCache((sha256) => store.blobs.read(sha256));
-  const definitions = new Definitions(store.definitions, files);
+  const cache = new FileCache((sha256) => store.blobs.read(sha256));
+  const definitions = new Definitions(store.definitions, cache);
+  const taking = {
+    ...{ store, now, newId },
+    get team() {
+      return team;
+    },
+  };
   return {
     ...shared,
+    files: await Files.open(taking, given.simulation ? null : config.daemon.data),
     ...feedOf(store, bus, watchers),
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),

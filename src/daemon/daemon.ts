@@ -292,6 +292,8 @@ function createGatewayPort(
       if (conversation !== null) await watchers.ready(conversation);
       return api.handle(request);
     },
+    keepFile: (...file) => runtime.files.keep(...file),
+    findFile: (conversation, sha256) => runtime.files.find(conversation, sha256),
     subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
     liveSoFar: (conversation) => watchers.textsOf(conversation),
     measure: async () => metrics.measure(await orFault(gauges(), runtime.store, raise)),

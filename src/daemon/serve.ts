@@ -69,6 +69,7 @@ export async function serve({
   const erasure = new Erasure(bus.eraser, runtime);
   const search = new Search(runtime, workers, searchPath);
   releasers.add('search', () => search.close());
+  releasers.add('uploads', () => runtime.files.close());
   const api = new Api(runtime, workers, posts, bus, { erasure, search, reloader, facts, metrics });
   releasers.add('ingress', () => {
     stopping.abort(); // do not wait for posts that cannot be made durable: they are redelivered

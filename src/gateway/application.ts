@@ -14,6 +14,7 @@ import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
 import { httpStatus, problem, publicErrorOf } from './problem.ts';
+import { addFileRoutes } from './rest/files.ts';
 import { addExportRoute, addRestRoutes } from './rest/handlers.ts';
 import { roleOf } from './rest/routes.ts';
 
@@ -68,6 +69,7 @@ export function createApplication(options: ApplicationOptions): Application {
   };
   addRestRoutes(app, routes);
   addExportRoute(app, routes);
+  addFileRoutes(app, routes);
   addEventRoutes(app, options);
   addMetricsRoute(app, options);
   addOpenAiRoutes(app, routes);

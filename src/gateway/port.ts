@@ -1,5 +1,6 @@
 import type { Arrival as FeedArrival } from '../bus/follower.ts';
 import type { ApiAnswer, ApiRequest } from '../bus/port.ts';
+import type { FilePart } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
 import type { Token } from './guard/access.ts';
 
@@ -10,6 +11,14 @@ import type { Token } from './guard/access.ts';
 export interface GatewayPort {
   /** Calls one verb of the request API. A refusal is a value. */
   request(request: ApiRequest): Promise<ApiAnswer>;
+  /** Stores a file. Throws the refusal; nothing of it is kept then. */
+  keepFile(
+    content: AsyncIterable<Uint8Array>,
+    about: { readonly name?: string | undefined; readonly publisher: string },
+    expected: { readonly sha256?: string | undefined; readonly size?: number | undefined },
+  ): Promise<FilePart>;
+  /** A file that the log of this conversation names. Throws `NOT_FOUND`. */
+  findFile(conversation: string, sha256: string): Promise<FoundFile>;
   /** Calls back synchronously, in order, for everything published of this conversation from now on. */
   subscribe(conversation: string, onArrival: (arrival: Arrival) => void): () => void;
   /** The live text of messages that are being written, without what `subscribe` gives from now on. */
@@ -19,6 +28,13 @@ export interface GatewayPort {
   readonly isConnected: boolean;
   /** False while logs cannot be written, for example on a full disk: no post becomes durable. */
   isWritable(): Promise<boolean>;
+}
+
+interface FoundFile {
+  readonly mediaType: string;
+  readonly size: number;
+  /** Null: it was erased meanwhile. */
+  read(): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
 /** The daemon's own feed is never interrupted. */

@@ -95,7 +95,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     tools,
     approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
     publishers: resolvePublishers(file.publishers, daemon.nats.kind === 'managed'),
-    ingress: file.ingress,
+    ...{ ingress: file.ingress, blobs: file.blobs },
     retention: resolveRetention(file.retention),
     shutdown: file.shutdown,
     sharing: file.sharing,

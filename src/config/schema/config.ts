@@ -148,7 +148,15 @@ export interface Config
   extends Readonly<
     Pick<
       ConfigFile,
-      'subjectPrefix' | 'titleModel' | 'context' | 'limits' | 'retry' | 'ingress' | 'shutdown' | 'sharing'
+      | 'subjectPrefix'
+      | 'titleModel'
+      | 'context'
+      | 'limits'
+      | 'retry'
+      | 'ingress'
+      | 'blobs'
+      | 'shutdown'
+      | 'sharing'
     >
   > {
   /** Absolute. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { count } from './parameters.ts';
 
-/** The sections `nats`, `publishers`, `ingress` and `http` of `parley.yaml` (`schema.ts`). */
+/** The sections `nats`, `publishers`, `ingress`, `blobs` and `http` of `parley.yaml` (`schema.ts`). */
 
 const PUBLISHER_FORM = 'a publisher name: letters, digits, _ and -, at most 128';
 export const publisherName = z.string().regex(NAME_PATTERN, PUBLISHER_FORM);
@@ -52,6 +52,21 @@ export const ingress = z.strictObject({
   maxBytes: count
     .default(1024 ** 3)
     .describe('Size of all waiting posts. At this limit posts are refused until a quarter of it is free'),
+});
+
+export const blobs = z.strictObject({
+  maxBytes: count.default(20 * 1024 ** 2).describe('Size limit of one file'),
+  maxBytesPerConversation: count
+    .default(2 * 1024 ** 3)
+    .describe('Size of all files that the messages of one conversation name'),
+  scan: z
+    .array(z.string().min(1))
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'A command and its arguments that each file must pass before it is stored. It gets the path of the file as its last argument and the name in PARLEY_FILE_NAME; exit code 0 accepts, otherwise the sender gets the first line that it prints. null: none',
+    ),
 });
 
 const secret = z.string().min(1);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN } from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible, MAX_TIMER_MS } from '../../kernel/index.ts';
-import { http, ingress, nats, publisher, publisherName } from './http-file.ts';
+import { blobs, http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { modelFileSchema } from './model-file.ts';
 import { agentParameters, count } from './parameters.ts';
 import { slug, toolName, tools } from './tools-file.ts';
@@ -210,6 +210,7 @@ export const configFileSchema = z.strictObject({
       'Limits of each publisher, by name. The row default is for all others, and fills what a row omits',
     ),
   ingress: ingress.prefault({}).describe('Posts that are not in a log yet'),
+  blobs: blobs.prefault({}).describe('Files in messages'),
   retention: z
     .strictObject({
       conversations: duration.describe('Age of the newest entry at which a conversation is deleted'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** The parts of a message, as entries have them (`parts.ts`). Pages that only read parts do not load the schema. */
 
-const SHA256 = /^[0-9a-f]{64}$/;
+export const SHA256 = /^[0-9a-f]{64}$/;
 
 export const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
 

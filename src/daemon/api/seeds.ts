@@ -1,11 +1,8 @@
 import { type Author, quotedHistory } from '../../conversation/index.ts';
 import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../kernel/index.ts';
-import type { PublisherLimits } from '../ingress/publisher-limits.ts';
+import { BYTES_OF_ONE, type PublisherLimits } from '../ingress/publisher-limits.ts';
 
 type Message = Readonly<Record<string, unknown>>;
-
-/** The post that follows a history counts as the first of its bytes. */
-const FREE_BYTES = 16 * 1_024;
 
 /** The refusal of a history over the rate of its publisher. Histories have a count of their own, apart from posts. */
 export function refusalOfHistory(
@@ -13,7 +10,7 @@ export function refusalOfHistory(
   limits: PublisherLimits,
   { publisher, now }: { readonly publisher: string; readonly now: number },
 ): Refusal | null {
-  const bytes = sizeOf(messages) - FREE_BYTES;
+  const bytes = sizeOf(messages) - BYTES_OF_ONE; // the post that follows counts as the first of them
   const waitMs = bytes > 0 ? limits.count({ publisher, bytes, takenAt: now }) : 0;
   return waitMs > 0 ? limits.tooFast(publisher, waitMs) : null;
 }

@@ -19,7 +19,7 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 
 const MINUTE_MS = 60_000;
 /** PUBLISHER-LIMITS-4: bytes that count as one post. */
-const BYTES_OF_ONE = 16 * 1_024;
+export const BYTES_OF_ONE = 16 * 1_024;
 /** With more publishers, those without outstanding posts are forgotten. */
 const MANY = 1_000;
 

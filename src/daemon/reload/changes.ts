@@ -24,6 +24,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   tools: { key: 'tools, mcpServers, tools/*.ts' },
   approvals: { key: 'approvals' },
   publishers: { key: 'publishers' },
+  blobs: { key: 'blobs' },
   prompts: { key: 'prompts' },
   workflows: { key: 'workflows' },
   directory: { key: '--config', restart: true },

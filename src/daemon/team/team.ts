@@ -100,6 +100,7 @@ export interface Team {
   /** Writes titles; null: the first words of the first message are the title. */
   readonly titler: Summariser | null;
   readonly publishers: PublishersConfig;
+  readonly files: Config['blobs'] & Pick<Config['tools'], 'environment'>;
   readonly models: ConfiguredModels;
   /** The team in a conversation. */
   for(state: ConversationState): Team;
@@ -250,6 +251,7 @@ function teamWith(
     limits: config.limits,
     titler: namedModel(config, config.titleModel, TITLE_MS, models),
     publishers: config.publishers,
+    files: { ...config.blobs, environment: config.tools.environment },
     models: {
       names: Object.keys(config.models),
       get: (name) => models.get(name),

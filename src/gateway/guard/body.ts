@@ -50,19 +50,20 @@ export async function jsonBody(
   });
 }
 
+/** The body piece by piece, as it is sent. The reader counts. */
+export function streamedBody({ req }: Request): AsyncIterable<Uint8Array> {
+  const encoding = req.header('content-encoding')?.trim().toLowerCase() || 'identity';
+  if (encoding !== 'identity') throw unsupported(encoding, 'send the file as it is');
+  return piecesOf(req.raw.body);
+}
+
 async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
   const { req } = context;
   const encoding = (req.header('content-encoding') ?? '').trim().toLowerCase() || 'identity';
   const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;
   if (decode === undefined && encoding !== 'identity') {
     context.header('accept-encoding', ACCEPTED);
-    throw new ParleyError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      `the content-encoding ${JSON.stringify(encoding)} is not supported`,
-      {
-        hint: `send the body as it is, or with one of ${ACCEPTED}`,
-      },
-    );
+    throw unsupported(encoding, `send the body as it is, or with one of ${ACCEPTED}`);
   }
   if (Number(req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const bytes = await readAll(req.raw.body, maxBytes);
@@ -82,14 +83,26 @@ async function readBody(context: Request, maxBytes: number): Promise<Uint8Array>
 async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
+  for await (const chunk of piecesOf(body)) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+async function* piecesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader();
   for (;;) {
     const { done, value } = (await reader?.read().catch(incomplete)) ?? { done: true };
-    if (done || value === undefined) return Buffer.concat(chunks, size);
-    size += value.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(value);
+    if (done || value === undefined) return;
+    yield value;
   }
+}
+
+function unsupported(encoding: string, hint: string): ParleyError {
+  const message = `the content-encoding ${JSON.stringify(encoding)} is not supported`;
+  return new ParleyError('UNSUPPORTED_MEDIA_TYPE', message, { hint });
 }
 
 function incomplete(cause: unknown): never {

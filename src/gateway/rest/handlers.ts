@@ -21,7 +21,7 @@ import { EXPORTS, ROUTES, type Route, routerPath } from './routes.ts';
  */
 
 /** The publisher of a caller without a name. */
-const ANONYMOUS: OwnPublisher = 'http';
+export const ANONYMOUS: OwnPublisher = 'http';
 
 export function addRestRoutes(app: Application, options: RouteContext): void {
   let document: Json | undefined; // built on the first request: that takes tens of milliseconds
@@ -89,7 +89,7 @@ function parsed(name: string, text: string): unknown {
   return isNumber && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
-function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {
+export function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {
   return new ParleyError('BAD_REQUEST', message, { hint });
 }
 
@@ -105,7 +105,7 @@ export function addExportRoute(app: Application, routes: RouteContext): void {
     const title = entries.findLast((entry) => entry.type === 'title-set')?.title ?? null;
     return context.body(format === 'markdown' ? text : escapeHidden(text), 200, {
       'content-type': `${type}; charset=utf-8`,
-      'content-disposition': disposition(titledName(title, conversation), conversation, extension),
+      'content-disposition': `attachment; ${fileName(`${titledName(title, conversation)}.${extension}`, `${conversation}.${extension}`)}`,
     });
   });
 }
@@ -128,8 +128,15 @@ function titledName(title: string | null, id: string): string {
   return short === '' ? id : `${short}-${id}`;
 }
 
-/** RFC 6266: a name that is not ASCII has another one beside it, for programs that know only that. */
-function disposition(name: string, id: string, extension: string): string {
-  if (/^[ -~]+$/.test(name)) return `attachment; filename="${name}.${extension}"`;
-  return `attachment; filename="${id}.${extension}"; filename*=UTF-8''${encodeURIComponent(`${name}.${extension}`)}`;
+const PLAIN_NAME = /^[\w .,()+-]+$/;
+
+/** RFC 6266: a name that is not plain has another one beside it, for programs that know only that. No path, nothing hidden. */
+export function fileName(name: string, plain: string): string {
+  const shown = (name.split(/[/\\]/).at(-1) ?? '').replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
+  if (shown === '' || PLAIN_NAME.test(shown)) return `filename="${shown || plain}"`;
+  const encoded = encodeURIComponent(shown).replaceAll(
+    /['()*]/g,
+    (one) => `%${one.charCodeAt(0).toString(16)}`,
+  );
+  return `filename="${plain}"; filename*=UTF-8''${encoded}`;
 }

@@ -97,7 +97,7 @@ function bodyOf({ properties = {}, required = [] }: ObjectSchema, elsewhere: rea
 }
 
 function otherOperation({ path, operationId, summary, role, docs, query = {}, ...route }: OtherRoute): Json {
-  const { answers, answer, body, needsMore } = route;
+  const { answers, answer, body, takesFile, needsMore, status = 200 } = route;
   const more = needsMore ? '; a request may also need `post`, `approve` or `operate`' : '';
   const content = answer ? { schema: jsonSchema(answer, 'output') } : {};
   return {
@@ -120,8 +120,9 @@ function otherOperation({ path, operationId, summary, role, docs, query = {}, ..
       })),
     ],
     ...(body && { requestBody: { content: { 'application/json': { schema: jsonSchema(body, 'input') } } } }),
+    ...(takesFile && { requestBody: { required: true, content: { '*/*': {} } } }),
     responses: {
-      200: { description: 'Done', content: Object.fromEntries(answers.map((type) => [type, content])) },
+      [status]: { description: 'Done', content: Object.fromEntries(answers.map((type) => [type, content])) },
       default: docs ? { description: 'Refused, in the form of the protocol' } : PROBLEM,
     },
   };

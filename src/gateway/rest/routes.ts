@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CONTRACT, type Verb } from '../../bus/contract.ts';
-import { EXPORT_FORMATS, type ExportFormat } from '../../conversation/index.ts';
+import { EXPORT_FORMATS, type ExportFormat, filePartSchema } from '../../conversation/index.ts';
 import { runInputSchema } from '../ag-ui/input.ts';
 import type { Role } from '../guard/access.ts';
 import { chatRequestSchema } from '../openai/request.ts';
@@ -13,7 +13,7 @@ import { chatRequestSchema } from '../openai/request.ts';
  */
 
 interface Row {
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   /** Names in braces are fields of the request. */
   readonly path: string;
   /** Null: public. */
@@ -194,6 +194,9 @@ export interface OtherRoute extends Row {
   /** The answer in JSON. */
   readonly answer?: z.ZodType;
   readonly body?: z.ZodType;
+  /** The request has bytes of any type. */
+  readonly takesFile?: true;
+  readonly status?: 201;
   /** By name: descriptions of the parameters in the query, or their schemas. */
   readonly query?: Readonly<Record<string, string | z.ZodType>>;
   /** The protocol's own definition. */
@@ -229,6 +232,9 @@ export const identity = z.looseObject({
   name: z.string().nullable(),
 });
 
+/** Pictures that browsers show and cannot run. Every other file is saved. */
+export const SHOWN: readonly string[] = ['image/gif', 'image/jpeg', 'image/png', 'image/webp'];
+
 export const EXPORTS: Readonly<Record<ExportFormat, { readonly type: string; readonly extension: string }>> =
   {
     markdown: { type: 'text/markdown', extension: 'md' },
@@ -245,6 +251,21 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
     query: { format: z.enum(EXPORT_FORMATS).default('markdown') },
     summary:
       'A whole conversation as a file: for people, as messages in the form of OpenAI, or all entries as JSON Lines',
+  },
+  {
+    ...{ method: 'put', path: '/api/blobs', operationId: 'uploadFile', role: 'post', stays: true },
+    ...{ answers: [JSON_TYPE], answer: filePartSchema, takesFile: true, status: 201 },
+    query: { name: 'The name of the file', sha256: 'Refuse bytes that have another hash' },
+    summary: 'Store a file. The answer is a part of a message as it is: `{"parts": [<answer>]}`',
+  },
+  {
+    ...READ,
+    path: `${ONE}/blobs/{sha256}`,
+    operationId: 'downloadFile',
+    answers: ['application/octet-stream', ...SHOWN],
+    stays: true,
+    query: { name: 'The name under which it is saved' },
+    summary: 'The bytes of a file that a message of this conversation names',
   },
   {
     ...FOLLOW,

@@ -33,6 +33,7 @@ import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
 import type { Runtime } from '../../../src/daemon/create-runtime.ts';
+import { Files } from '../../../src/daemon/files/files.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
@@ -187,6 +188,7 @@ export function createWorld(options: WorldOptions = {}) {
     },
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: options.approvers ?? ['*'],
+    files: { maxBytes: 1_000_000, maxBytesPerConversation: 1_500_000, scan: null, environment: {} },
     publishers: { named: { alice: { ...NO_LIMITS, ...options.alice } }, others: NO_LIMITS },
     approvalExpiryMs: options.approvalExpiryMs ?? null,
     toolbox: options.toolbox ?? noTools(),
@@ -198,6 +200,7 @@ export function createWorld(options: WorldOptions = {}) {
   const forWhatIfs = { definitions, log, elapsed, now };
   const runtime: Runtime = {
     store,
+    files: new Files({ store, team, now, newId }, null),
     progress: new IngressProgress(null),
     attempts: new Attempts(store, options.attempts ?? null),
     ownership: options.self ? leasedOwner(options.self, store) : new SoleOwner(),

@@ -253,6 +253,8 @@ describe('the REST routes', () => {
       '/api/phases',
       '/api/workflows',
       '/api/conversations/{conversation}/export',
+      '/api/blobs',
+      '/api/conversations/{conversation}/blobs/{sha256}',
       '/api/conversations/{conversation}/events',
       '/api/events',
       '/api/identity',

@@ -9,6 +9,7 @@ import {
   type Measurements,
   startGateway,
 } from '../../../src/gateway/index.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 
 /** A daemon controlled by the test, served by a real HTTP server on loopback. */
 export interface FakeDaemon extends GatewayPort {
@@ -40,6 +41,14 @@ export function createFakeDaemon(): FakeDaemon {
     async request(request) {
       asked.push(request);
       return daemon.answer(request);
+    },
+    async keepFile(content, { name }) {
+      let size = 0;
+      for await (const bytes of content) size += bytes.length;
+      return { type: 'file', sha256: '0'.repeat(64), mediaType: 'text/plain', size, ...(name && { name }) };
+    },
+    async findFile() {
+      throw new ParleyError('NOT_FOUND', 'there is no such file');
     },
     subscribe(conversation, onArrival) {
       const own = watching.get(conversation) ?? new Set();

@@ -22,6 +22,7 @@ import { ApprovalExpiry } from './approval-expiry.ts';
 import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
 import { Ledger, type LedgerContext } from './ledger.ts';
+import { needsFiles, withFacts } from './post-files.ts';
 import type { PreparedCall } from './prepare.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
@@ -254,11 +255,14 @@ export class ConversationWorker {
   }
 
   /** Returns the error of a failed append, else undefined. */
-  async #handle(items: Item[]): Promise<unknown> {
+  async #handle(sent: Item[]): Promise<unknown> {
+    let items = sent;
     const before = this.#ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
       if (this.#lifecycle === 'closed') throw moved(this.id);
+      const { conversation } = this.#ledger;
+      if (sent.some((item) => needsFiles(item, conversation))) items = await this.#withFacts(sent);
       taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
       this.#decider.undo(before);
@@ -294,6 +298,12 @@ export class ConversationWorker {
     } finally {
       this.#owner.claimEnded();
     }
+  }
+
+  #withFacts(items: readonly Item[]): Promise<Item[]> {
+    const { store, team } = this.#daemon;
+    const mostBytes = team.files.maxBytesPerConversation;
+    return withFacts(items, this.#ledger.conversation, { store, mostBytes });
   }
 
   /** The first answer gave the conversation its title: a model may write a better one. */

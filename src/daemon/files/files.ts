@@ -1,0 +1,310 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MOST_OF_A_NAME } from '../../bus/index.ts';
+import type { FilePart } from '../../conversation/index.ts';
+import {
+  type Clock,
+  fullDiskError,
+  hasLoneSurrogate,
+  makeDirectory,
+  type NewId,
+  ParleyError,
+  type Refusal,
+} from '../../kernel/index.ts';
+import type { BlobFacts, ConversationStore } from '../../persistence/index.ts';
+import { BYTES_OF_ONE, PublisherLimits } from '../ingress/publisher-limits.ts';
+import type { Team } from '../team/team.ts';
+import { BEGINNING_BYTES, findType } from './media-type.ts';
+import { scan } from './scan.ts';
+
+/**
+ * Takes files of people, programs and tools, and stores their bytes.
+ *
+ * FILES-1  Bytes go to a private temporary file while they are counted and hashed: memory does not grow with a file, and nothing
+ *          of a file that is refused or incomplete is kept.
+ * FILES-2  A file beyond the limit is refused at its first byte beyond it.
+ * FILES-3  Files count against the rate of their publisher, one post for each 256 KiB, and apart from its posts: after a large
+ *          file it can still post the message that names it.
+ */
+
+/** Files that are on their way at once: in all, and of one publisher. */
+const MOST_OPEN = 64;
+const MOST_OPEN_OF_ONE = 16;
+const PIECE_BYTES = 64 * 1_024;
+/** FILES-3: bytes of a file for one byte of a post, and those that count as one post. */
+const SHARE = 16;
+const BYTES_OF_POST = SHARE * BYTES_OF_ONE;
+/** In the data directory. */
+const FOLDER = 'incoming';
+
+/** What is known of a file besides its bytes. */
+export interface About {
+  /** As the sender gave it. */
+  readonly name?: string | undefined;
+  /** The type that the sender says (`findType`). */
+  readonly mediaType?: string | undefined;
+  /** Whose rate it counts against; absent: nobody's, as of a tool. */
+  readonly publisher?: string | undefined;
+}
+
+/** What the sender expects to have sent. */
+export interface Expected {
+  readonly sha256?: string | undefined;
+  readonly size?: number | undefined;
+}
+
+interface StoredFile extends BlobFacts {
+  /** Null: it was erased meanwhile. */
+  read(): Promise<AsyncIterable<Uint8Array> | null>;
+}
+
+export interface FilesContext {
+  readonly store: Pick<ConversationStore, 'blobs'>;
+  /** The current one: it is read for each file. */
+  readonly team: Pick<Team, 'files' | 'publishers'>;
+  readonly now: Clock;
+  readonly newId: NewId;
+}
+
+export class Files {
+  readonly #daemon: FilesContext;
+  /** Null: there is no data directory. */
+  readonly #folder: string | null;
+  readonly #rates: PublisherLimits;
+  readonly #open = new Set<Incoming>();
+
+  /** For tests. A daemon uses `open`. `data`: its directory; null: there is none. */
+  constructor(daemon: FilesContext, data: string | null) {
+    this.#daemon = daemon;
+    this.#folder = data === null ? null : join(data, FOLDER);
+    this.#rates = new PublisherLimits(
+      () => daemon.team.publishers,
+      () => false,
+    );
+  }
+
+  /** Removes what a daemon that was killed left. */
+  static async open(daemon: FilesContext, data: string | null): Promise<Files> {
+    const files = new Files(daemon, data);
+    if (files.#folder !== null) await rm(files.#folder, { recursive: true, force: true });
+    return files;
+  }
+
+  /** Stores a whole file. Nothing of it is kept if this rejects. */
+  async keep(
+    content: Uint8Array | AsyncIterable<Uint8Array>,
+    about: About = {},
+    expected: Expected = {},
+  ): Promise<FilePart> {
+    const incoming = await this.begin(about, expected);
+    try {
+      for await (const bytes of content instanceof Uint8Array ? [content] : content)
+        await incoming.write(bytes);
+      return await incoming.finish(expected);
+    } finally {
+      await incoming.close();
+    }
+  }
+
+  /** A file that arrives in pieces. `close` must follow. Throws if it would be refused: more than is allowed is not read. */
+  async begin(about: About, { size = 0 }: Expected = {}): Promise<Incoming> {
+    checkName(about.name);
+    const { maxBytes } = this.#daemon.team.files;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    this.#refuseCrowd(about);
+    const counted = Math.max(BYTES_OF_POST, size);
+    this.#count(about, counted);
+    const incoming: Incoming = new Incoming(about, this.#daemon, {
+      count: (bytes) => this.#count(about, bytes - counted),
+      onClosed: () => this.#open.delete(incoming),
+    });
+    this.#open.add(incoming);
+    try {
+      if (this.#folder !== null) await makeDirectory(this.#folder);
+      await incoming.open(join(this.#folder ?? tmpdir(), `parley-${this.#daemon.newId()}`));
+      return incoming;
+    } catch (error) {
+      await incoming.close();
+      throw full(error);
+    }
+  }
+
+  /** A file that the log of this conversation names. Throws `NOT_FOUND`, also if only another conversation names it. */
+  async find(conversation: string, sha256: string): Promise<StoredFile> {
+    const { blobs } = this.#daemon.store;
+    const facts = (await blobs.of(conversation)).find((file) => file.sha256 === sha256);
+    if (facts) return { ...facts, read: () => blobs.read(sha256) };
+    const message = `no message of the conversation ${conversation} has the file ${sha256}`;
+    throw new ParleyError('NOT_FOUND', message, { hint: 'its entries name its files by their SHA-256' });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open].map((incoming) => incoming.close()));
+  }
+
+  /** FILES-3 */
+  #count({ publisher }: About, bytes: number): void {
+    if (publisher === undefined || bytes <= 0) return;
+    const post = { publisher, bytes: bytes / SHARE, takenAt: this.#daemon.now() };
+    const waitMs = this.#rates.count(post);
+    if (waitMs > 0) throw tooFast(this.#rates.tooFast(publisher, waitMs), publisher);
+  }
+
+  #refuseCrowd({ publisher }: About): void {
+    if (publisher === undefined) return;
+    const own = [...this.#open].filter((one) => one.about.publisher === publisher).length;
+    if (own < MOST_OPEN_OF_ONE && this.#open.size < MOST_OPEN) return;
+    const whose = own < MOST_OPEN_OF_ONE ? 'files' : `files of ${publisher}`;
+    throw new ParleyError('TOO_MANY_UPLOADS', `too many ${whose} are on their way`, {
+      hint: 'send it again when another one has arrived',
+    });
+  }
+}
+
+interface Hooks {
+  /** All its bytes against the rate; throws. */
+  count(bytes: number): void;
+  onClosed(): void;
+}
+
+/** One file on its way. */
+class Incoming {
+  readonly about: About;
+  /** Bytes that have arrived. */
+  size = 0;
+  readonly #daemon: FilesContext;
+  readonly #hooks: Hooks;
+  readonly #hash = createHash('sha256');
+  readonly #beginning: Uint8Array[] = [];
+  /** Null: it is no text. */
+  #text: InstanceType<typeof TextDecoder> | null = new TextDecoder('utf-8', { fatal: true });
+  #spool: { readonly path: string; readonly file: FileHandle } | null = null;
+
+  constructor(about: About, daemon: FilesContext, hooks: Hooks) {
+    this.about = about;
+    this.#daemon = daemon;
+    this.#hooks = hooks;
+  }
+
+  async open(path: string): Promise<void> {
+    this.#spool = { path, file: await open(path, 'wx+', 0o600) };
+  }
+
+  /** One at a time. */
+  async write(bytes: Uint8Array): Promise<void> {
+    const { maxBytes } = this.#daemon.team.files;
+    if (this.size + bytes.length > maxBytes) throw tooLarge(maxBytes);
+    if (this.size < BEGINNING_BYTES) this.#beginning.push(bytes.slice(0, BEGINNING_BYTES - this.size));
+    this.#hash.update(bytes);
+    this.#readText(bytes);
+    try {
+      await this.#opened.file.writeFile(bytes);
+    } catch (error) {
+      throw full(error);
+    }
+    this.size += bytes.length;
+  }
+
+  /** Stores it. */
+  async finish(expected: Expected, name: string | undefined = this.about.name): Promise<FilePart> {
+    const { size } = this;
+    const sha256 = this.#hash.digest('hex');
+    const { mediaType: declared } = this.about;
+    checkName(name);
+    if (size === 0) throw emptyFile();
+    if (expected.size !== undefined && expected.size !== size) throw incomplete(size, expected.size);
+    if (expected.sha256 !== undefined && expected.sha256 !== sha256) throw wrongHash(sha256);
+    this.#hooks.count(size);
+    const { path, file } = this.#opened;
+    const { scan: command, environment } = this.#daemon.team.files;
+    if (command) await scan({ command, environment }, { path, name });
+    const beginning = Buffer.concat(this.#beginning);
+    const { blobs } = this.#daemon.store;
+    const { mediaType, ...measures } = await findType({ beginning, isText: this.#isText(), name, declared });
+    const facts = { sha256, mediaType, size, ...measures };
+    await blobs.put(facts, () => contentOf(file));
+    return { type: 'file', ...((await blobs.facts(sha256)) ?? facts), ...(name && { name }) }; // as it was stored first
+  }
+
+  /** Releases it, whether it was stored or not. May be called twice. */
+  async close(): Promise<void> {
+    const spool = this.#spool;
+    this.#spool = null;
+    this.#hooks.onClosed();
+    await spool?.file.close();
+    if (spool) await rm(spool.path, { force: true });
+  }
+
+  get #opened() {
+    if (this.#spool) return this.#spool;
+    throw new ParleyError('BLOB_INCOMPLETE', 'the upload was ended', { hint: 'send the file again' });
+  }
+
+  #readText(bytes: Uint8Array): void {
+    try {
+      if (bytes.includes(0)) this.#text = null;
+      this.#text?.decode(bytes, { stream: true });
+    } catch {
+      this.#text = null;
+    }
+  }
+
+  #isText(): boolean {
+    try {
+      this.#text?.decode();
+      return this.#text !== null;
+    } catch {
+      return false; // it ends within a character
+    }
+  }
+}
+
+async function* contentOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  for (let position = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(PIECE_BYTES), 0, PIECE_BYTES, position);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    position += bytesRead;
+  }
+}
+
+function checkName(name = ''): void {
+  if (name.length <= MOST_OF_A_NAME && !hasLoneSurrogate(name)) return;
+  throw new ParleyError('INVALID_FIELD', 'the name of the file is too long, or holds half of a character', {
+    hint: `give at most ${MOST_OF_A_NAME} characters`,
+  });
+}
+
+function tooLarge(maxBytes: number): ParleyError {
+  return new ParleyError('BLOB_TOO_LARGE', `a file may have ${maxBytes} bytes`, {
+    hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
+  });
+}
+
+/** As a post would be refused. */
+function tooFast({ code, hint, retryAfter }: Refusal, publisher: string): ParleyError {
+  const message = `${publisher} has sent more files than its rate of posts allows (each 256 KiB of a file count as a post)`;
+  return new ParleyError(code, message, { hint, retryAfter });
+}
+
+function emptyFile(): ParleyError {
+  return new ParleyError('BLOB_EMPTY', 'the file is empty', { hint: 'send a file with at least one byte' });
+}
+
+function incomplete(size: number, expected: number): ParleyError {
+  return new ParleyError('BLOB_INCOMPLETE', `${size} bytes arrived of ${expected}`, {
+    hint: 'nothing was kept: send the file again',
+  });
+}
+
+function wrongHash(sha256: string): ParleyError {
+  return new ParleyError('BLOB_WRONG_HASH', `the bytes that arrived have the SHA-256 ${sha256}`, {
+    hint: 'nothing was kept: compute the hash of the bytes as they are sent, and send the file again',
+  });
+}
+
+function full(error: unknown): unknown {
+  return fullDiskError(error, 'STORE_FULL', 'the disk for uploads');
+}
