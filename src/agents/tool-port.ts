@@ -1,3 +1,5 @@
+import type { FilePart } from '../conversation/index.ts';
+
 /**
  * What a turn needs of tools that have effects. The toolbox returns every failure of a tool (it throws, hangs, returns
  * nothing or disappears) as a value: every call ends with a result.
@@ -65,10 +67,29 @@ export interface ToolRun {
   readonly permits?: (place: ResolvedPath) => boolean;
 }
 
+/** A file of a result. The daemon keeps it, and finds its type in the bytes. */
+export interface ToolFile {
+  readonly bytes: Uint8Array;
+  readonly name?: string | undefined;
+  /** As the tool declares it. */
+  readonly mediaType?: string | undefined;
+}
+
+/** Stores files. */
+export interface FileKeeper {
+  /** Durable when it resolves. Rejects with a refusal (`BLOB_…`). */
+  keep(bytes: Uint8Array, about: Omit<ToolFile, 'bytes'>): Promise<FilePart>;
+}
+
 export type ToolOutcome =
   /** `content`: text for the model; may be empty, may be large. */
-  | { readonly kind: 'completed'; readonly content: string }
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'completed'; readonly content: string; readonly files?: readonly ToolFile[] | undefined }
+  | {
+      readonly kind: 'failed';
+      readonly code: string;
+      readonly message: string;
+      readonly files?: readonly ToolFile[] | undefined;
+    }
   | { readonly kind: 'aborted' };
 
 /** The current status of a server that offers tools. */

@@ -1,4 +1,4 @@
-import type { Entry, Spent } from '../conversation/index.ts';
+import type { Entry, FilePart, Spent } from '../conversation/index.ts';
 import type { ParleyError } from '../kernel/index.ts';
 
 /**
@@ -139,6 +139,7 @@ export interface AuditRecord {
   readonly at: string;
   readonly arguments?: string;
   readonly result?: string;
+  readonly files?: readonly FilePart[];
 }
 
 export interface AuditTrail {

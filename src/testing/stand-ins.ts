@@ -8,7 +8,7 @@ import {
   type ModelFunction,
   type ScriptedModelOptions,
 } from '../models/index.ts';
-import { failed, type InProcessTool, type ToolCall, toolText } from '../tools/index.ts';
+import { failed, type InProcessTool, type ToolCall, toolOutcome } from '../tools/index.ts';
 
 /** A function, or the path of a script (docs/guides/model-providers.md). */
 export type ModelSource = ModelFunction | string;
@@ -114,7 +114,7 @@ async function outcomeOf(
 ): Promise<ToolOutcome> {
   const run = async (): Promise<ToolOutcome> => {
     try {
-      return { kind: 'completed', content: toolText(await fake({ ...input }, { ...call, signal })) };
+      return toolOutcome(await fake({ ...input }, { ...call, signal }));
     } catch (error) {
       return failed('TOOL_FAILED', `${name}: ${messageOf(error)}`);
     }

@@ -10,14 +10,19 @@
  *
  * Texts for models (descriptions, results, failures) are part of requests: a change alters their hashes.
  */
-export { type BuiltInOptions, type Conversations, createBuiltInTools } from './builtin/index.ts';
+export {
+  type BuiltInOptions,
+  type Conversations,
+  createBuiltInTools,
+  type StoredBlobs,
+} from './builtin/index.ts';
 export {
   createInProcessTools,
   type InProcessTool,
   loadToolFiles,
+  outcomeOf as toolOutcome,
   type ToolCall,
   type ToolSpec,
-  textOf as toolText,
   tool,
 } from './in-process/index.ts';
 export { asIs, type Enclose, hideFolder, hidingFault } from './processes.ts';

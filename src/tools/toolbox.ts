@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
+import type { Risk, Toolbox, ToolDefinition, ToolFile, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
 import { forTool } from '../conversation/index.ts';
 import { type LinkedAbort, type Log, linkedAbort, messageOf } from '../kernel/index.ts';
 
@@ -251,12 +251,16 @@ function isOutcome(value: unknown): value is ToolOutcome {
   return typeof code === 'string' && typeof message === 'string';
 }
 
-export function completed(content: string): ToolOutcome {
-  return { kind: 'completed', content };
+export function completed(content: string, files: readonly ToolFile[] = []): ToolOutcome {
+  return { kind: 'completed', content, ...(files.length > 0 && { files }) };
 }
 
-export function failed(code: string, message: string): Extract<ToolOutcome, { kind: 'failed' }> {
-  return { kind: 'failed', code, message };
+export function failed(
+  code: string,
+  message: string,
+  files: readonly ToolFile[] = [],
+): Extract<ToolOutcome, { kind: 'failed' }> {
+  return { kind: 'failed', code, message, ...(files.length > 0 && { files }) };
 }
 
 /** The total time of a tool call, for every kind of tool. */

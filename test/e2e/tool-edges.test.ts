@@ -81,9 +81,10 @@ describe('content that exceeds the message size of the server', () => {
     expect(largest(entries)).toBeLessThan(10_000);
   });
 
-  it('a large picture is replaced by a description', async () => {
+  it('a large picture is a file, and its entry is small', async () => {
     const entries = await say('picture', 'a picture');
-    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[image/png, 3.0 MB: not kept]');
+    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[file 1: image/png, 3.0 MB]');
+    expect(largest(entries)).toBeLessThan(10_000);
   });
 });
 

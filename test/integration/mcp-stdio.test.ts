@@ -47,7 +47,7 @@ describe('published MCP servers over stdio', () => {
     expect(tools.definitions().get('mcp__files__write_file')?.risk).toBe('risky');
 
     expect(await contentOf('mcp__everything__echo', { message: 'hello' })).toBe('Echo: hello');
-    expect(await contentOf('mcp__everything__get-tiny-image')).toMatch(/\[image\/png, \d+ k?B: not kept\]/);
+    expect(await contentOf('mcp__everything__get-tiny-image')).toMatch(/\[file 1: image\/png, \d+ k?B\]/);
     const links = await contentOf('mcp__everything__get-resource-links', { count: 2 });
     expect(links).toMatch(/\[link to .+ \(demo:\/\/.+\)/);
     expect(tools.check('mcp__everything__get-sum', { a: 'one' })).toContain('must be number');
@@ -108,11 +108,17 @@ describe('an MCP server over stdio', () => {
     expect(await contentOf('mcp__it__chatter')).toBe('said');
   });
 
-  it('a picture of 3 MB is replaced by its description', async () => {
+  it('a picture of 3 MB and a binary resource are files of the result', async () => {
     await withProgram();
-    expect(await contentOf('mcp__it__picture')).toBe(
-      '[image/png, 3.0 MB: not kept]\n[file:///big, application/octet-stream, 1.5 MB: not kept]',
+    const outcome = await stage.run('mcp__it__picture');
+    if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
+    expect(outcome.content).toBe(
+      '[file 1: image/png, 3.0 MB]\n[file 2: file:///big, application/octet-stream, 1.5 MB]',
     );
+    expect(outcome.files?.map(({ bytes, ...about }) => [bytes.length, about])).toEqual([
+      [3_000_000, { mediaType: 'image/png' }],
+      [1_500_000, { name: 'big', mediaType: 'application/octet-stream' }],
+    ]);
   });
 
   it('a program runs in the project with the environment of its settings and no secret of the daemon (CHILD-TRANSPORT-4)', async () => {

@@ -55,7 +55,7 @@ afterEach(async () => {
   await tools.close();
 });
 
-async function run(name: string, given = {}): Promise<string> {
+async function outcomeOf(name: string, given = {}) {
   const call = {
     conversation: 'c',
     agent: 'dev',
@@ -64,7 +64,11 @@ async function run(name: string, given = {}): Promise<string> {
     arguments: given,
     idempotencyKey: 'c:1:0',
   };
-  const outcome = await tools.run(call, new AbortController().signal);
+  return tools.run(call, new AbortController().signal);
+}
+
+async function run(name: string, given = {}): Promise<string> {
+  const outcome = await outcomeOf(name, given);
   return outcome.kind === 'completed' ? outcome.content : JSON.stringify(outcome);
 }
 
@@ -88,6 +92,21 @@ it('a secret of the configuration that a tool repeats, in a result or in an erro
   const missing = await run('fs_read', { path: '@project/for that server' });
   expect(missing).toContain('[secret]');
   expect(missing).not.toContain('for that server');
+});
+
+it('a file with a secret of the configuration is not given, and another one is unchanged (TEAM-TOOLS-2)', async () => {
+  await writeFile(join(directory, 'a.pdf'), '%PDF- for that server');
+  await writeFile(join(directory, 'b.pdf'), '%PDF- for all servers');
+  const [secret, harmless] = [
+    await outcomeOf('fs_read', { path: '@project/a.pdf' }),
+    await outcomeOf('attach', { path: '@project/b.pdf' }),
+  ];
+  expect(secret).toEqual({
+    kind: 'completed',
+    content: '[file 1: @project/a.pdf, 21 B]\n[1 file not kept: a secret of the configuration is in it]',
+    files: [],
+  });
+  expect(harmless).toMatchObject({ files: [{ bytes: Buffer.from('%PDF- for all servers') }] });
 });
 
 it('an MCP server gets what its own settings name, and no other secret', async () => {

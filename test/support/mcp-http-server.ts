@@ -14,7 +14,7 @@ const FORGETFUL: EventStore = {
 };
 
 /**
- * An MCP server over HTTP on loopback in this process, with faults on demand. Tools: `echo`, `hang` (never answers) and `drop`
+ * An MCP server over HTTP on loopback in this process, with faults on demand. Tools: `echo`, `shot` (a picture), `hang` (never answers) and `drop`
  * (ends the stream without an answer).
  */
 export interface McpHttpServer {
@@ -41,6 +41,8 @@ export interface McpHttpServerOptions {
   readonly port?: number;
   /** Sends event ids, and refuses every resumption. */
   readonly forgetsEvents?: boolean;
+  /** What the tool `shot` returns. */
+  readonly picture?: Buffer;
 }
 
 export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Promise<McpHttpServer> {
@@ -78,7 +80,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   }
 
   async function open(): Promise<Session> {
-    const server = serverWith(marks, drop);
+    const server = serverWith(marks, drop, options.picture);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       ...(options.forgetsEvents ? { eventStore: FORGETFUL } : {}),
@@ -113,7 +115,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   };
 }
 
-function serverWith(marks: string[], drop: () => void): McpServer {
+function serverWith(marks: string[], drop: () => void, picture: Buffer = Buffer.of(1)): McpServer {
   const server = new McpServer({ name: 'web', version: '1.0.0' });
   server.registerTool('echo', {}, () => text('echo'));
   server.registerTool('hang', {}, ({ signal }) => {
@@ -121,6 +123,9 @@ function serverWith(marks: string[], drop: () => void): McpServer {
     marks.push('hanging');
     return new Promise(() => undefined);
   });
+  server.registerTool('shot', { annotations: { readOnlyHint: true } }, () => ({
+    content: [{ type: 'image', data: picture.toString('base64'), mimeType: 'image/png' }],
+  }));
   server.registerTool('drop', {}, () => {
     drop();
     return new Promise(() => undefined);

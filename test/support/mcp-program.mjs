@@ -43,6 +43,11 @@ server.registerTool('picture', { annotations: { readOnlyHint: true } }, () => ({
     { type: 'resource', resource: { uri: 'file:///big', blob: Buffer.alloc(1_500_000).toString('base64') } },
   ],
 }));
+/** The picture that the program was started with. */
+server.registerTool('shot', { annotations: { readOnlyHint: true } }, () => {
+  mark('shot');
+  return { content: [{ type: 'image', data: process.argv[2], mimeType: 'image/png' }] };
+});
 /** Leaves a child that holds the standard streams. */
 server.registerTool('child', {}, () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });

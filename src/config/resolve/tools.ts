@@ -17,6 +17,7 @@ export const BUILT_IN_TOOLS = [
   'fs_search',
   'fs_write',
   'fs_edit',
+  'attach',
   'shell',
   'handoff',
   'delegate',

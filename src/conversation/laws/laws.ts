@@ -10,7 +10,7 @@ import {
   wireCallId,
 } from '../log/entry.ts';
 import { isPaused } from '../log/entry-traits.ts';
-import { type FilePart, filesOf } from '../log/parts.ts';
+import { filesOf } from '../log/parts.ts';
 import { expand, isBefore } from '../log/ranges.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { publisherOfPost } from '../state/people.ts';
@@ -425,13 +425,17 @@ function checkRecords(entries: readonly Entry[], records: readonly AuditedCall[]
  * that the outcome is unknown. A call that ran on two machines has two outcomes; either is correct.
  */
 function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
-  const seen = new Map<string, { readonly at: number; readonly texts: Set<string> }>();
+  const seen = new Map<
+    string,
+    { readonly at: number; readonly texts: Set<string>; readonly files: Set<string> }
+  >();
   records.forEach(({ type, call, result, files = [] }, at) => {
     if (type !== 'ToolCallCompleted' || result === undefined) return;
     const key = `c${call.entry}_${call.position}`;
-    const known = seen.get(key) ?? { at, texts: new Set() };
+    const known = seen.get(key) ?? { at, texts: new Set(), files: new Set() };
     seen.set(key, known);
-    known.texts.add(withHashes(wellFormed(result), files)); // as the log stores it
+    known.texts.add(wellFormed(result)); // as the log stores it
+    for (const { sha256 } of files) known.files.add(sha256);
   });
   const started = startedCalls(entries);
   const settledByWord = new Set<string>();
@@ -443,13 +447,10 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
     if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
     const content = withoutNotice((entry.type === 'message' && entry.content) || '');
     const files = entry.type === 'message' ? filesOf(entry) : [];
-    if (found.texts.has(withHashes(content, files)) || SAYS_UNKNOWN.test(content)) return [];
+    const isKnown = found.texts.has(content) && files.every(({ sha256 }) => found.files.has(sha256));
+    if (isKnown || SAYS_UNKNOWN.test(content)) return [];
     return [`entry ${entry.index}: the result of ${key} is not the one that audit record ${found.at} has`];
   });
-}
-
-function withHashes(text: string, files: readonly FilePart[]): string {
-  return [text, ...files.map(({ sha256 }) => sha256)].join('\n');
 }
 
 /** Answers to an approval that give the call a result of their own. */

@@ -44,6 +44,13 @@ export function shownName({ name, mediaType }: FilePart): string {
   return plainName(name ?? '') || mediaType;
 }
 
+const BLOB_PATH = new RegExp(`^@blob/([0-9a-f]{${SHORT},64})$`);
+
+/** The beginning of the hash that a path of this form names; null: it has another form. */
+export function hashInPath(path: string): string | null {
+  return BLOB_PATH.exec(path)?.[1] ?? null;
+}
+
 /** A file in one line, for agents and for displays without pictures: `[file plan.png: image/png, 120 kB, @blob/3fa98c01be22]` (L17). */
 export function fileLine(file: FilePart): string {
   return lineOf(file, '');

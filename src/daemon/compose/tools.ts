@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import type { Toolbox, ToolOutcome } from '../../agents/index.ts';
+import { buffer } from 'node:stream/consumers';
+import type { Toolbox, ToolFile, ToolOutcome } from '../../agents/index.ts';
 import { BUILT_IN_TOOLS, type Config, secretValuesOf, settingDigest } from '../../config/index.ts';
 import {
   type HideValues,
@@ -23,6 +24,7 @@ import {
   type InProcessTool,
   LONGEST_CALL_MS,
   loadToolFiles,
+  type StoredBlobs,
 } from '../../tools/index.ts';
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import { acceptedToolsPath } from './archives.ts';
@@ -54,8 +56,17 @@ export function composeBuiltInTools(config: Config, log?: Log, context?: ToolCon
   const { project, environment, protected: names } = config.tools;
   const protection = { names, folders: [config.directory] };
   const closed = [data, ...CREDENTIALS.map((name) => join(data, name)), ...config.secretFiles];
-  const given = { project, environment, outputs, closed, protection, log };
+  const blobs = context?.store && blobsIn(context.store);
+  const { maxBytes: maxFileBytes } = config.blobs;
+  const given = { project, environment, outputs, blobs, maxFileBytes, closed, protection, log };
   return createBuiltInTools({ ...given, conversations: context, enclose: context?.enclose });
+}
+
+function blobsIn({ blobs }: ConversationStore): StoredBlobs {
+  return async (sha256) => {
+    const pieces = await blobs.read(sha256);
+    return pieces && buffer(pieces);
+  };
 }
 
 /** A toolbox whose owner did not change keeps running over a reload. */
@@ -151,6 +162,7 @@ export class TeamTools {
       environment,
       names,
       config.secretFiles,
+      config.blobs.maxBytes,
       startsPrograms(config),
       unhidden,
     ]);
@@ -240,13 +252,28 @@ function secretsInResults({ variables, daemon, models }: Config): string[] {
 /** TEAM-TOOLS-2 */
 function hidden(hide: HideValues, outcome: ToolOutcome): ToolOutcome {
   switch (outcome.kind) {
-    case 'completed':
-      return { ...outcome, content: hide(outcome.content) };
-    case 'failed':
-      return { ...outcome, message: hide(outcome.message) };
+    case 'completed': {
+      const { files, note } = withoutSecrets(hide, outcome.files);
+      return { ...outcome, content: hide(outcome.content) + note, ...(files && { files }) };
+    }
+    case 'failed': {
+      const { files, note } = withoutSecrets(hide, outcome.files);
+      return { ...outcome, message: hide(outcome.message) + note, ...(files && { files }) };
+    }
     case 'aborted':
       return outcome;
   }
+}
+
+/** Bytes are never changed, so a file that contains a secret is left out. */
+function withoutSecrets(hide: HideValues, files: readonly ToolFile[] | undefined) {
+  const kept = files?.filter(({ bytes }) => {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+    return hide(text) === text;
+  });
+  const left = (files?.length ?? 0) - (kept?.length ?? 0);
+  const note = `\n[${left === 1 ? '1 file' : `${left} files`} not kept: a secret of the configuration is in it]`;
+  return { files: kept, note: left === 0 ? '' : note };
 }
 
 function refuseFailed(toolbox: Toolbox): void {

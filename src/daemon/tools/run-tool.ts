@@ -1,9 +1,10 @@
 import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/index.ts';
-import { type Effect, toolError, wireCallId } from '../../conversation/index.ts';
+import { type Effect, type FilePart, toolError, wireCallId } from '../../conversation/index.ts';
 import { type Clock, type Log, messageOf, readArguments } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import { keptResult, type OutputContext } from './large.ts';
+import { keptFiles, type ResultFilesContext } from './result-files.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.
@@ -13,13 +14,15 @@ import { keptResult, type OutputContext } from './large.ts';
  *             proves after a crash that nothing ran (L12). With shared logs it does not: the append may be refused.
  * RUN-TOOL-2  A call always ends with a result, except at a shutdown: then it stays outstanding in the log.
  * RUN-TOOL-3  A large result becomes a file first, then a preview in the log that names it (`large.ts`).
+ * RUN-TOOL-4  Its files are stored first, then named by the record of the result: a restart recovers the result with them (L12).
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent'>;
 
 /** What a tool call needs of the daemon. */
-export interface ToolCallContext extends OutputContext {
-  readonly team: { readonly toolbox: Toolbox };
+export interface ToolCallContext extends OutputContext, Omit<ResultFilesContext, 'store'> {
+  readonly store: OutputContext['store'] & ResultFilesContext['store'];
+  readonly team: { readonly toolbox: Toolbox } & ResultFilesContext['team'];
   readonly ownership: {
     /** `recordRequests` is of use (RUN-TOOL-1). */
     readonly recordsProve: boolean;
@@ -36,6 +39,7 @@ export interface ToolCallContext extends OutputContext {
 
 export interface ToolResult {
   readonly result: string;
+  readonly files?: readonly FilePart[];
   readonly id?: string;
   readonly fullOutputPath?: string;
 }
@@ -119,8 +123,9 @@ export async function runTool(
   const outcome = await run(conversation, effect, daemon, signal);
   daemon.reach('after-tool');
   if (outcome.kind === 'aborted' && daemon.shutdown.aborted) return null;
-  const result = await inline(conversation, textOf(outcome), daemon);
-  const completed = recordOf('ToolCallCompleted', effect, daemon, { result: result.result });
+  const result = await resultOf(conversation, outcome, daemon);
+  const { result: text, files } = result;
+  const completed = recordOf('ToolCallCompleted', effect, daemon, { result: text, ...(files && { files }) });
   await record(completed).catch((error: unknown) => {
     daemon.log.warn(
       { conversation, error: messageOf(error) },
@@ -169,12 +174,24 @@ async function run(
 function textOf(outcome: ToolOutcome): string {
   switch (outcome.kind) {
     case 'completed':
-      return outcome.content === '' ? '[no output]' : outcome.content;
+      return outcome.content || (outcome.files?.length ? '' : '[no output]');
     case 'failed':
       return toolError(outcome.code, outcome.message);
     case 'aborted':
       return toolError('ABORTED', 'the call was aborted: whether it took effect is unknown');
   }
+}
+
+async function resultOf(
+  conversation: string,
+  outcome: ToolOutcome,
+  daemon: ToolCallContext,
+): Promise<ToolResult> {
+  const given = outcome.kind === 'aborted' ? [] : (outcome.files ?? []);
+  const { files, notes } = await keptFiles(conversation, given, daemon);
+  const { result, ...stored } = await inline(conversation, textOf(outcome), daemon);
+  const text = [result, ...notes].filter((line) => line !== '').join('\n');
+  return { result: text, ...stored, ...(files.length > 0 && { files }) };
 }
 
 async function inline(conversation: string, content: string, daemon: ToolCallContext): Promise<ToolResult> {

@@ -1,6 +1,6 @@
 import type { ResolvedPath, Risk, Ruling, ToolAvailability, ToolDefinition } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
-import { commandsIn, coversTool, forTool, plainCommand } from '../../conversation/index.ts';
+import { commandsIn, coversTool, forTool, hashInPath, plainCommand } from '../../conversation/index.ts';
 import { foldPath, type LinearPattern, linearPattern } from '../../kernel/index.ts';
 /** Applies `tools.policy` and `tools.risk` of the configuration to one agent and one tool. */
 
@@ -40,8 +40,10 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  *           pattern names that path.
  * POLICY-4  A forbid rule is compared with each value of an argument that is not a text (a list, a number), and with the
  *           argument as JSON. An allow rule matches only texts.
+ * POLICY-5  A file of a message (`@blob/…`) may be read by each agent that has the tool: the agent's conversation contains it.
  */
 export function rulingOn(availability: ToolAvailability, given: Arguments, place?: ResolvedPath): Ruling {
+  if (readsBlob(availability, given)) return 'runs';
   let isSure = true;
   const rule = availability.rules.find((tried) => {
     const fit = fitOf(tried, given, availability, place);
@@ -51,6 +53,11 @@ export function rulingOn(availability: ToolAvailability, given: Arguments, place
   const ruling = rule?.ruling ?? availability.otherwise;
   if (ruling !== 'runs') return ruling;
   return isSure && !isGuarded(availability, rule, place) ? 'runs' : 'asks';
+}
+
+function readsBlob({ subject }: ToolAvailability, given: Arguments): boolean {
+  const path = subject?.kind === 'path' && !subject.writes ? given[subject.argument] : undefined;
+  return typeof path === 'string' && hashInPath(path) !== null;
 }
 
 function isGuarded(

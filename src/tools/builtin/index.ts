@@ -10,5 +10,5 @@
  *
  * No file is opened except through files/sandbox.ts. No failure contains a real path of this machine.
  */
-export type { Conversations } from './tool.ts';
+export type { Conversations, StoredBlobs } from './tool.ts';
 export { type BuiltInOptions, createBuiltInTools } from './toolbox.ts';

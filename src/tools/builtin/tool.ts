@@ -22,6 +22,9 @@ export interface ToolContext extends Access {
   readonly closed: readonly string[];
   /** The text of a stored output; null: not found. */
   readonly outputs: StoredOutputs;
+  readonly blobs: StoredBlobs;
+  /** Limit of a file in a result. */
+  readonly maxFileBytes: number;
   /** Additional environment of commands. */
   readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;
@@ -76,7 +79,10 @@ export const PROJECT_PATH = PATH.describe('@project/ and the way from there, suc
 
 export type StoredOutputs = (conversation: string, entry: string) => Promise<string | null>;
 
-/** Access of `recall` to conversations. */
+/** The bytes with this SHA-256; null: not stored. */
+export type StoredBlobs = (sha256: string) => Promise<Uint8Array | null>;
+
+/** Access of `recall` and of `@blob/…` to conversations. */
 export interface Conversations {
   /** The durable entries of a log. Entries never change. */
   entriesOf(conversation: string): Promise<readonly Entry[]>;

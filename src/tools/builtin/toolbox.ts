@@ -5,7 +5,7 @@ import { asIs, type Enclose } from '../processes.ts';
 import { failed, runGuarded, SILENT, type ToolLog, toolboxOf } from '../toolbox.ts';
 import { parsePath } from './files/names.ts';
 import type { Protection } from './files/protected.ts';
-import { readTool } from './files/read.ts';
+import { attachTool, readTool } from './files/read.ts';
 import { locate, openSandbox, placeOf } from './files/sandbox.ts';
 import { listTool, searchTool } from './files/search.ts';
 import { editTool, writeTool } from './files/write.ts';
@@ -16,6 +16,7 @@ import {
   type BuiltInTool,
   type Conversations,
   NO_CONVERSATIONS,
+  type StoredBlobs,
   type StoredOutputs,
   type ToolContext,
 } from './tool.ts';
@@ -26,7 +27,11 @@ export interface BuiltInOptions {
   readonly project: string;
   /** The text of `@state/logs/tool-results/<conversation>/<entry>.json`; default: there is none. */
   readonly outputs?: StoredOutputs | undefined;
-  /** Read by `recall`, which fails without it. */
+  /** The bytes of files that messages name; default: there are none. */
+  readonly blobs?: StoredBlobs | undefined;
+  /** Limit of a file in a result; default 20 MiB. */
+  readonly maxFileBytes?: number | undefined;
+  /** Read by `recall` and for `@blob/…`, which fail without it. */
   readonly conversations?: Conversations;
   /** Folders that are closed even inside the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
@@ -43,7 +48,12 @@ export interface BuiltInOptions {
 
 const ABORTED: ToolOutcome = { kind: 'aborted' };
 
-const TOOLS = [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool, ...permitTools];
+const TOOLS = [
+  ...[recallTool, readTool, attachTool, listTool, searchTool, writeTool, editTool, shellTool],
+  ...permitTools,
+];
+
+const MAX_FILE_BYTES = 20 * 1024 * 1024;
 
 /** Additional time for a command to be ended and report. */
 const ENDING_MS = 10_000;
@@ -51,6 +61,7 @@ const ENDING_MS = 10_000;
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   const { project, outputs = async () => null, environment = {}, log = SILENT } = options;
   const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS, enclose = asIs } = options;
+  const { blobs = async () => null, maxFileBytes = MAX_FILE_BYTES } = options;
   const closedFolders = options.closed ?? [];
   const protection = options.protection ?? { names: [], folders: [] };
   const given = {
@@ -58,6 +69,8 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     closed: closedFolders,
     protection,
     outputs,
+    blobs,
+    maxFileBytes,
     conversations,
     environment,
     shellTimeoutMs,
@@ -97,7 +110,7 @@ const WHOLE_PROJECT = '@project';
 
 type PathContext = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
 
-/** Throws what the run would throw. Null for stored outputs: they are not links, and only their own conversation reads them. */
+/** Throws what the run would throw. Null for `@state` and `@blob`: they are not links, and only their own conversation reads them. */
 function resolvePath(path: unknown, writes: boolean, context: PathContext): Located | null {
   if (typeof path !== 'string' || path.startsWith('@state/')) return null;
   const named = parsePath(path, '');

@@ -10,8 +10,8 @@ export { loadToolFiles } from './files.ts';
 export {
   createInProcessTools,
   type InProcessTool,
+  outcomeOf,
   type ToolCall,
   type ToolSpec,
-  textOf,
   tool,
 } from './tool.ts';

@@ -1,5 +1,12 @@
 import type { z } from 'zod';
-import type { Risk, Toolbox, ToolDefinition, ToolRun } from '../../agents/tool-port.ts';
+import type {
+  Risk,
+  Toolbox,
+  ToolDefinition,
+  ToolFile,
+  ToolOutcome,
+  ToolRun,
+} from '../../agents/tool-port.ts';
 import { isConversationTool } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import {
@@ -31,7 +38,10 @@ export interface ToolSpec<Input extends z.ZodObject> {
   readonly risk?: Risk;
   /** Default: 15 minutes. */
   readonly timeoutMs?: number;
-  /** Returns text, or a value that becomes JSON. An error that it throws goes to the model. */
+  /**
+   * Returns text, or a value that becomes JSON; with files, `{ content?, files: [{ bytes, name? }] }`. An error that it throws
+   * goes to the model.
+   */
   run(input: z.output<Input>, call: ToolCall): unknown;
 }
 
@@ -54,7 +64,7 @@ export function tool<Input extends z.ZodObject>(spec: ToolSpec<Input>): InProces
         async (signal) => {
           const { conversation, agent, turnId, idempotencyKey } = call;
           const context = { conversation, agent, turnId, idempotencyKey, signal };
-          return completed(textOf(await spec.run(input.parse(call.arguments), context)));
+          return outcomeOf(await spec.run(input.parse(call.arguments), context));
         },
         outer,
         { name, timeoutMs },
@@ -81,8 +91,21 @@ function parametersFor(name: string, input: z.ZodObject): ToolDefinition['parame
   throw invalid(name, 'it is not an object');
 }
 
+export function outcomeOf(result: unknown): ToolOutcome {
+  const { content, files } = Object(result) as { readonly content?: unknown; readonly files?: unknown };
+  if (Array.isArray(files) && files.length > 0 && files.every(isFile))
+    return completed(textOf(content), files);
+  return completed(textOf(result));
+}
+
+/** No JSON value is one. */
+function isFile(value: unknown): value is ToolFile {
+  const { bytes, name = '', mediaType = '' } = Object(value) as Partial<Record<keyof ToolFile, unknown>>;
+  return bytes instanceof Uint8Array && typeof name === 'string' && typeof mediaType === 'string';
+}
+
 /** As the model reads it. */
-export function textOf(result: unknown): string {
+function textOf(result: unknown): string {
   if (typeof result === 'string') return result;
   return result === undefined ? '' : (JSON.stringify(result) ?? String(result));
 }

@@ -1,15 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { ToolFile } from '../../agents/tool-port.ts';
 import { showBytes, UNKNOWN_TYPE } from '../../conversation/index.ts';
-import { cut, parseJson } from '../../kernel/index.ts';
+import { cut, parseJson, percentDecoded } from '../../kernel/index.ts';
 
 /**
- * Renders the result of a tool as text for a model.
+ * Renders the result of a tool as text for a model, with its files.
  *
- * RENDER-RESULT-1 Nothing is dropped silently: content that is not text is named with its kind and size.
+ * RENDER-RESULT-1 Nothing is dropped silently: pictures, audio and binary resources are files, named where they are by number,
+ *    type and size. Other content that is not text is named with its kind.
  * RENDER-RESULT-2 Structured content is left out only if a text is the same: as JSON, or alone in an object, as servers wrap
  *    what is no object: a text under any key, other values in `{"result": …}`.
- * RENDER-RESULT-3 Binary data in structured content is removed (BLOB-1, BLOB-2), also if a text repeats it as JSON.
+ * RENDER-RESULT-3 Binary data in structured content is replaced by a line (BLOB-1, BLOB-2), also if a text repeats it as JSON.
  */
 
 /** Parsed loosely: one invalid block must not drop the others. */
@@ -47,10 +49,14 @@ interface Rendered {
   readonly isWords: boolean;
 }
 
-export function renderResult(result: ToolResult): string {
-  const structured = structuredText(result);
+export function renderResult(result: ToolResult): {
+  readonly text: string;
+  readonly files: readonly ToolFile[];
+} {
+  const known = filesIn(result.content);
+  const structured = structuredText(result, known);
   const blocks = result.content
-    .map((given) => renderBlock(given))
+    .map((given) => renderBlock(given, known))
     .map((rendered) =>
       structured !== null && repeats(rendered, result.structuredContent)
         ? { ...rendered, text: structured } // RENDER-RESULT-3
@@ -58,7 +64,8 @@ export function renderResult(result: ToolResult): string {
     );
   const parts = blocks.map(({ text }) => text);
   if (structured !== null && !isSaid(result)) parts.push(structured); // RENDER-RESULT-2
-  return parts.filter((text) => text !== '').join('\n');
+  const files = [...known.values()].map(({ file }) => file);
+  return { text: parts.filter((text) => text !== '').join('\n'), files };
 }
 
 /** RENDER-RESULT-2 */
@@ -83,20 +90,38 @@ function jsonIn(text: string): unknown[] {
 }
 
 /** Null: no structured content. */
-function structuredText({ content, structuredContent }: ToolResult): string | null {
+function structuredText({ structuredContent }: ToolResult, known: KnownFiles): string | null {
   if (structuredContent === undefined || structuredContent === null) return null;
-  return JSON.stringify(withoutBlobs(structuredContent, blobsOf(content)));
+  return JSON.stringify(withoutBlobs(structuredContent, known));
 }
 
-/** The binary data of a result's blocks, with their types. */
-function blobsOf(content: readonly unknown[]): ReadonlyMap<string, string> {
-  const known = content.flatMap((given) => {
-    const { data } = block.safeParse(given);
-    if (data?.type === 'image' || data?.type === 'audio') return [[data.data, data.mimeType] as const];
-    if (data?.type !== 'resource' || data.resource.blob === undefined) return [];
-    return [[data.resource.blob, data.resource.mimeType ?? UNKNOWN_TYPE] as const];
-  });
-  return new Map(known);
+/** The files of a result by their base64, in order, each with the line that stands for it. */
+type KnownFiles = ReadonlyMap<string, { readonly file: ToolFile; readonly line: string }>;
+
+function filesIn(content: readonly unknown[]): KnownFiles {
+  const known = new Map<string, { file: ToolFile; line: string }>();
+  for (const given of content) {
+    const { base64 = '', uri, mediaType = UNKNOWN_TYPE } = binaryOf(block.safeParse(given).data);
+    const bytes = Buffer.from(base64, 'base64');
+    if (bytes.length === 0 || known.has(base64)) continue;
+    const facts = [...(uri === undefined ? [] : [uri]), mediaType, showBytes(bytes.length)];
+    const name = percentDecoded(uri?.split(/[?#]/)[0]?.split('/').at(-1) ?? '') || undefined;
+    const line = `[file ${known.size + 1}: ${facts.join(', ')}]`;
+    known.set(base64, { file: { bytes, name, mediaType }, line });
+  }
+  return known;
+}
+
+function binaryOf(known: Block | undefined): {
+  base64?: string;
+  uri?: string;
+  mediaType?: string | undefined;
+} {
+  if (known?.type === 'image' || known?.type === 'audio')
+    return { base64: known.data, mediaType: known.mimeType };
+  if (known?.type !== 'resource' || known.resource.blob === undefined) return {};
+  const { blob, uri, mimeType } = known.resource;
+  return { base64: blob, uri, mediaType: mimeType };
 }
 
 /** Whether the text is the structured content as JSON and contains binary data. */
@@ -109,8 +134,10 @@ function repeats({ text, isWords }: Rendered, structuredContent: unknown): boole
   );
 }
 
-function renderBlock(given: unknown): Rendered {
+function renderBlock(given: unknown, known: KnownFiles): Rendered {
   const parsed = block.safeParse(given);
+  const line = known.get(binaryOf(parsed.data).base64 ?? '')?.line;
+  if (line !== undefined) return { text: line, isWords: false };
   return parsed.success ? renderKnown(parsed.data) : { text: `[${kindOf(given)}: not kept]`, isWords: false };
 }
 
@@ -163,30 +190,29 @@ function notShown(mimeType: string, base64: string, before = ''): string {
   return `[${before}${mimeType}, ${showBytes(Buffer.byteLength(base64.replaceAll(/\s/g, ''), 'base64'))}: not kept]`;
 }
 
-/** `known`: the data of the content's blocks, with their types. */
-function withoutBlobs(value: unknown, known: ReadonlyMap<string, string>): unknown {
+function withoutBlobs(value: unknown, known: KnownFiles): unknown {
   if (typeof value === 'string') return textWithoutBlob(value, known);
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map((one) => withoutBlobs(one, known));
-  const typed = typedBlob(value as Record<string, unknown>);
+  const typed = typedBlob(value as Record<string, unknown>, known);
   if (typed !== null) return typed;
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withoutBlobs(one, known)]));
 }
 
 /** BLOB-1: a block of content, or a resource. */
-function typedBlob({ mimeType, data, blob, uri }: Record<string, unknown>): string | null {
+function typedBlob({ mimeType, data, blob, uri }: Record<string, unknown>, known: KnownFiles): string | null {
   const base64 = blob ?? data;
   if (typeof mimeType !== 'string' || typeof base64 !== 'string' || base64 === '') return null;
   if (/^(text\/|application\/json)/.test(mimeType) && blob === undefined) return null;
   if (!UNBROKEN.test(base64) && !IN_LINES.test(base64)) return null;
-  return notShown(mimeType, base64, typeof uri === 'string' ? `${uri}, ` : '');
+  return known.get(base64)?.line ?? notShown(mimeType, base64, typeof uri === 'string' ? `${uri}, ` : '');
 }
 
-function textWithoutBlob(text: string, known: ReadonlyMap<string, string>): string {
+function textWithoutBlob(text: string, known: KnownFiles): string {
   const [, urlType, urlData] = DATA_URL.exec(text) ?? [];
+  const line = known.get(urlData ?? text)?.line;
+  if (line !== undefined) return line;
   if (urlData !== undefined) return notShown(urlType || 'base64', urlData);
-  const mimeType = known.get(text);
-  if (mimeType !== undefined) return notShown(mimeType, text);
   return isBase64(text) ? notShown('base64', text) : text;
 }
 

@@ -1,6 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
+import { completed, failed } from '../toolbox.ts';
 import { CheckBudget, toolFault } from './arguments.ts';
 import { Connection, type Link, type McpLog, type McpTimes, MOST_PAGES } from './connection.ts';
 import { callFailure, type Reason, unavailable } from './failure.ts';
@@ -142,9 +143,9 @@ export class McpServer {
       const { idempotencyKey, traceparent } = call;
       const options = { signal: own.signal, idempotencyKey, traceparent };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
-      const text = renderResult(result);
-      if (!result.isError) return { kind: 'completed', content: text };
-      return { kind: 'failed', code: 'TOOL_FAILED', message: text || 'the tool failed and did not say why' };
+      const { text, files } = renderResult(result);
+      if (!result.isError) return completed(text, files);
+      return failed('TOOL_FAILED', text || 'the tool failed and did not say why', files);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       const cause = state.connection.fault ?? error;

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bodyLength } from '../../../src/agents/index.ts';
-import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
+import type { Answer, CallOutcome, FilePart } from '../../../src/conversation/index.ts';
 import { keptReport } from '../../../src/daemon/conversations/worker/kept-report.ts';
 import { hasReplacedArguments } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
@@ -13,7 +15,8 @@ const REPORT = { agent: 'pm', turnId: 't', duration: 1, requestHash: 'h', upTo: 
 function setUp() {
   const store = createMemoryStore();
   let ids = 0;
-  const keeper = { store, newId: () => `id-${ids++}`, maxPayload: MIB };
+  const team = { files: { maxBytesPerConversation: 10 } };
+  const keeper = { store, newId: () => `id-${ids++}`, maxPayload: MIB, team };
   const report = async (answer: Answer): Promise<Answer> => {
     const command = await keptReport('demo', { type: 'model-answered', answer, ...REPORT }, keeper);
     if (command.type !== 'model-answered') throw new Error(command.type);
@@ -24,6 +27,59 @@ function setUp() {
 }
 const called = (name: string, text: string) => toolCall(name, text, 'c');
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
+
+describe('the files of an answer of an agent in another process', () => {
+  const named = (sha256: string, name?: string): FilePart => ({
+    ...{ type: 'file', sha256, mediaType: 'application/octet-stream', size: 0, ...(name && { name }) },
+  });
+  async function reported(...files: { bytes: string; isStored: boolean; name?: string }[]) {
+    const { store, keeper } = setUp();
+    const parts: FilePart[] = [];
+    for (const { bytes, isStored, name } of files) {
+      const content = Buffer.from(bytes);
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      parts.push(named(sha256, name));
+      const facts = { sha256, mediaType: 'image/png', size: content.length, width: 1, height: 2 };
+      if (isStored) await store.blobs.put(facts, () => Readable.from([content]));
+    }
+    const answer = { content: 'here', toolCalls: [], files: parts };
+    return keptReport('demo', { type: 'model-answered', answer, ...REPORT }, keeper);
+  }
+
+  it('get what is stored of them, and keep the names that the agent gave', async () => {
+    const command = await reported({ bytes: 'abc', isStored: true, name: 'a.png' });
+    expect(command).toMatchObject({
+      type: 'model-answered',
+      answer: { files: [{ name: 'a.png', mediaType: 'image/png', size: 3, width: 1, height: 2 }] },
+    });
+  });
+
+  it.each([
+    ['a file that is not stored', { bytes: 'abc', isStored: false }, 'MISSING_BLOB', 'upload it before'],
+    [
+      'more than the conversation may have',
+      { bytes: '12345678901', isStored: true },
+      'BLOB_QUOTA',
+      '12 B; 10 B are',
+    ],
+  ])('%s fails the turn, and the text stays', async (_, file, code, message) => {
+    expect(await reported({ bytes: 'a', isStored: true }, file)).toMatchObject({
+      ...{ type: 'model-failed', code, partial: 'here' },
+      message: expect.stringContaining(message),
+    });
+  });
+});
+
+it('the text of an answer whose turn attached a file fits twice: its entry has it in the parts, too', async () => {
+  const { keeper, file } = setUp();
+  const answer = { content: 'x'.repeat(600_000), toolCalls: [] };
+  const given = { type: 'model-answered', answer, ...REPORT } as const;
+  expect(await keptReport('demo', given, keeper)).toMatchObject({ answer });
+  expect(await keptReport('demo', given, keeper, true)).toMatchObject({
+    answer: { content: expect.stringMatching(/^x{500}\n\[Full output: /) },
+  });
+  expect(await file('id-0')).toBe(answer.content);
+});
 
 describe('an answer of a model', () => {
   it('an answer that fits the broker payload is written to the log unchanged', async () => {

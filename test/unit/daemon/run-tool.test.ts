@@ -46,6 +46,8 @@ function setUp(outcome: ToolOutcome | (() => Promise<ToolOutcome>)) {
     audit: async () => (await records.read('demo')).records.map(({ type, result }) => [type, result]),
   };
 }
+const seeing = (...bytes: string[]) =>
+  setUp({ kind: 'completed', content: '', files: bytes.map((one) => ({ bytes: Buffer.from(one) })) });
 const giving = (content: string) => setUp({ kind: 'completed', content });
 
 describe('running one call of a tool', () => {
@@ -70,6 +72,32 @@ describe('running one call of a tool', () => {
       arguments: { command: 'ls' },
       idempotencyKey: 'demo:4:1',
     });
+  });
+
+  it('stores its files before the audit log names them (RUN-TOOL-4)', async () => {
+    const { call, records, world } = seeing('a picture');
+    const put = vi.spyOn(world.store.blobs, 'put');
+    const append = vi.spyOn(world.store.toolRecords, 'append');
+    const ran = await call();
+    const [file] = ran?.files ?? [];
+    expect(ran).toMatchObject({ result: '', files: [{ mediaType: 'text/plain', size: 9 }] });
+    const [stored] = put.mock.invocationCallOrder;
+    expect(append.mock.invocationCallOrder.at(-1)).toBeGreaterThan(stored ?? Number.POSITIVE_INFINITY);
+    expect((await records.read('demo')).records.at(-1)).toMatchObject({
+      type: 'ToolCallCompleted',
+      files: [file],
+    });
+    expect(await audited('demo', world.runtime)).toMatchObject([{ content: '', files: [file] }]);
+  });
+
+  it('a file of a recorded result that was erased meanwhile is not recovered: no append may name it', async () => {
+    const { call, world } = seeing('a picture', 'another');
+    const [, kept] = (await call())?.files ?? [];
+    const facts = world.store.blobs.facts.bind(world.store.blobs);
+    vi.spyOn(world.store.blobs, 'facts').mockImplementation(async (sha256) =>
+      sha256 === kept?.sha256 ? facts(sha256) : null,
+    );
+    expect(await audited('demo', world.runtime)).toMatchObject([{ files: [kept] }]);
   });
 
   it('is published step by step, as it is in the audit log', async () => {

@@ -371,6 +371,27 @@ describe('a rule whose pattern would backtrack', () => {
   });
 });
 
+describe('a file of a message (POLICY-5)', () => {
+  const path = `@blob/${'ab'.repeat(6)}`;
+  const rules = [{ match: { path: '^@project/docs/' }, ruling: 'runs' as const }];
+  const subject = (writes: boolean) => ({ kind: 'path' as const, argument: 'path', writes });
+
+  it.each(['forbidden', 'asks'] as const)('may be read where other paths are %s', (otherwise) => {
+    const reads = { rules, otherwise, subject: subject(false) };
+    expect(rulingOn(reads, { path })).toBe('runs');
+    for (const other of ['@project/a', '@blob/abab', `${path}/a`, `@project/${path}`, `${path}\n`])
+      expect(rulingOn(reads, { path: other })).toBe(otherwise);
+  });
+
+  it('has no exception for a tool that writes, or whose argument is no path', () => {
+    const forbidden = { rules, otherwise: 'forbidden' as const };
+    expect(rulingOn({ ...forbidden, subject: subject(true) }, { path })).toBe('forbidden');
+    expect(rulingOn(forbidden, { path })).toBe('forbidden');
+    const command = { kind: 'command' as const, argument: 'path' };
+    expect(rulingOn({ ...forbidden, subject: command }, { path })).toBe('forbidden');
+  });
+});
+
 describe('a rule that forbids', () => {
   const ruled = (pattern: string, id: unknown) =>
     rulingOn({ rules: [{ match: { id: pattern }, ruling: 'forbidden' }], otherwise: 'runs' }, { id });

@@ -19,7 +19,9 @@ const argumentsOf: Readonly<Record<string, (text: string) => Record<string, unkn
     { path: text },
     { path: `@project/${text}` },
     { path: `@state/logs/tool-results/${text}` },
+    { path: `@blob/${text}` },
   ],
+  attach: (text) => [{ path: text }, { path: `@project/${text}` }, { path: `@blob/${text}` }],
   fs_list: (text) => [{ path: text }, { path: `@project/${text}` }],
   fs_search: (text) => [
     { query: text },

@@ -9,6 +9,7 @@ describe('the built-in tools', () => {
     expect(definitions.map(([name, { risk, parameters }]) => [name, risk, parameters.required])).toEqual([
       ['recall', 'safe', undefined],
       ['fs_read', 'safe', ['path']],
+      ['attach', 'safe', ['path']],
       ['fs_list', 'safe', ['path']],
       ['fs_search', 'safe', ['query']],
       ['fs_write', 'risky', ['path', 'content']],

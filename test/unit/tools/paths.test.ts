@@ -55,6 +55,13 @@ describe('a path argument', () => {
     `${OUTPUTS}/work/./12.json`,
     `${OUTPUTS}/work/a/12.json`,
     `${OUTPUTS}/work/12.json\n`,
+    '@blob',
+    '@blob/',
+    '@blob/ababababab',
+    '@blob/ABABABABABAB',
+    '@blob/abababababab/a',
+    '@blob/abababababab\n',
+    '@blob/../project/a',
   ])('the path %j is refused by every tool', async (path) => {
     const yard = await openYard();
     await yard.file('outputs/other/12.json', SECRET);

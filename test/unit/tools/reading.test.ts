@@ -100,6 +100,34 @@ describe('fs_read', () => {
     );
   });
 
+  it.each([
+    ['a.png', '\x89PNG\r\n\x1a\n\0'],
+    ['a.jpg', '\xff\xd8\xff\0'],
+    ['a.gif', 'GIF89a'],
+    ['a.webp', 'RIFF\n\0\0\0WEBPVP8 '],
+    ['a.pdf', '%PDF-1.7 without a null byte'],
+    ['a.txt', '\x89PNG\r\n\x1a\n\0'], // the name does not count
+  ])('fs_read gives %s as a file, by its first bytes %j', async (name, start) => {
+    const { run, file } = await openYard();
+    const bytes = Buffer.from(start, 'latin1');
+    await file(`project/pictures/${name}`, bytes);
+    const path = `@project/pictures/${name}`;
+    expect(await run('fs_read', { path })).toEqual({
+      kind: 'completed',
+      content: `[file 1: ${path}, ${bytes.length} B]`,
+      files: [{ bytes, name }],
+    });
+  });
+
+  it('fs_read and attach refuse a file that is larger than a message may have', async () => {
+    const { run, file } = await openYard({ maxFileBytes: 9 });
+    await file('project/a.gif', 'GIF89a too large');
+    for (const name of ['fs_read', 'attach'])
+      expect(await run(name, { path: '@project/a.gif' })).toEqual(
+        failed('TOO_LARGE', '"@project/a.gif": 16 B are more than the 9 B'),
+      );
+  });
+
   it('fs_read reports a missing file, a folder, and a path below a file', async () => {
     const { run, file } = await openYard();
     await file('project/a/b', 'x');

@@ -61,7 +61,7 @@ function sequencesOf(items: readonly Item[]): number[] {
 
 /** What decisions need of the daemon. */
 export interface DeciderContext extends CallContext {
-  readonly store: Pick<ConversationStore, 'toolRecords'>;
+  readonly store: Pick<ConversationStore, 'toolRecords' | 'blobs'>;
   readonly ownership: Pick<Ownership, 'recordsProve'>;
   readonly definitions: Definitions;
   /** Notes which posts are being decided, in case one crashes the daemon. */
@@ -166,12 +166,19 @@ export class Decider {
 
 /**
  * The audited outcomes of calls whose result may be missing in the log. A missing record
- * proves nothing where a failed daemon may still write to the audit log.
+ * proves nothing where a failed daemon may still write to the audit log. A file that was erased meanwhile is left out: an append
+ * that names it would be refused.
  */
 export async function audited(
   id: string,
   { store, ownership }: Pick<DeciderContext, 'store' | 'ownership'>,
 ): Promise<AuditedOutcome[]> {
   const { records, unreadable } = await store.toolRecords.read(id);
-  return auditedOutcomes(records, ownership.recordsProve && unreadable.length === 0);
+  const outcomes = auditedOutcomes(records, ownership.recordsProve && unreadable.length === 0);
+  return Promise.all(
+    outcomes.map(async ({ files = [], ...outcome }) => {
+      const found = await Promise.all(files.map(({ sha256 }) => store.blobs.facts(sha256)));
+      return { ...outcome, files: files.filter((_, at) => found[at]) };
+    }),
+  );
 }

@@ -13,6 +13,7 @@ import {
 } from '../../../agents/index.ts';
 import type { LiveChunk } from '../../../bus/index.ts';
 import {
+  ATTACH,
   type Command,
   type Effect,
   type Entry,
@@ -59,7 +60,7 @@ type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 
 /** What effects need of the daemon. */
 export interface EffectsContext extends ToolCallContext {
-  readonly team: Pick<Team, 'toolbox' | 'retry' | 'limits'>;
+  readonly team: Pick<Team, 'toolbox' | 'retry' | 'limits' | 'files'>;
   readonly elapsed: Clock;
   readonly timers: Timers;
   readonly telemetry: Pick<Telemetry, 'modelCalled'>;
@@ -283,7 +284,12 @@ export class Effects {
         },
       );
       daemon.reach('after-model-call');
-      const command = await keptReport(this.#conversation, reported, daemon);
+      const command = await keptReport(
+        this.#conversation,
+        reported,
+        daemon,
+        this.#hasAttached(request.turnId),
+      );
       daemon.telemetry.modelCalled(
         this.#conversation,
         setup.card.runtime === 'bus' ? null : setup.profile.name,
@@ -332,6 +338,13 @@ export class Effects {
     } finally {
       this.#end(turnId, abort);
     }
+  }
+
+  #hasAttached(turnId: string): boolean {
+    const entries = this.#entries();
+    return entries.some(
+      (entry) => entry.type === 'message' && entry.turnId === turnId && entry.toolName === ATTACH,
+    );
   }
 
   #traced(request: ModelRequest): ModelRequest {

@@ -1,5 +1,11 @@
-import { type Answer, type CallOutcome, firstCodePoints } from '../../../conversation/index.ts';
-import { sizeOf } from '../../../kernel/index.ts';
+import {
+  type Answer,
+  type CallOutcome,
+  type FilePart,
+  firstCodePoints,
+} from '../../../conversation/index.ts';
+import { ParleyError, sizeOf } from '../../../kernel/index.ts';
+import { type RoomContext, requireRoom } from '../../tools/file-room.ts';
 import { type Kept, keepOrCut, type OutputContext, roomOf, TOO_LARGE_FIELD } from '../../tools/large.ts';
 
 /**
@@ -16,22 +22,62 @@ const MIN_KEPT_LENGTH = 1_000;
 /** Longer than the name of any tool. */
 const MAX_NAME = 256;
 
+/** `hasAttached`: the turn has files for its next message. */
 export async function keptReport(
   conversation: string,
   command: CallOutcome,
-  keeper: OutputContext,
+  keeper: OutputContext & RoomContext,
+  hasAttached = false,
 ): Promise<CallOutcome> {
   if (command.type === 'model-answered') {
-    return { ...command, answer: await keptAnswer(conversation, command.answer, keeper) };
+    const answered = await withStoredFiles(conversation, command, keeper);
+    if (answered.type !== 'model-answered') return answered;
+    return { ...answered, answer: await keptAnswer(conversation, answered.answer, keeper, hasAttached) };
   }
   if (sizeOf(command.partial) <= roomOf(keeper)) return command;
   return { ...command, partial: (await keepOrCut(conversation, command.partial, keeper)).text };
 }
 
-async function keptAnswer(conversation: string, answer: Answer, keeper: OutputContext): Promise<Answer> {
+type Answered = Extract<CallOutcome, { type: 'model-answered' }>;
+
+/** An agent in another process names files by their hashes alone (PARTS-3). */
+async function withStoredFiles(
+  conversation: string,
+  command: Answered,
+  keeper: RoomContext,
+): Promise<CallOutcome> {
+  const { answer, ...report } = command;
+  if (!answer.files?.length) return command;
+  try {
+    const files = await Promise.all(answer.files.map((file) => storedFile(file, keeper)));
+    await requireRoom(conversation, files, keeper);
+    return { ...command, answer: { ...answer, files } };
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error;
+    const { code, message } = error;
+    return { ...report, type: 'model-failed', code, message, partial: answer.content ?? '' };
+  }
+}
+
+async function storedFile({ sha256, name }: FilePart, { store }: RoomContext): Promise<FilePart> {
+  const facts = await store.blobs.facts(sha256);
+  if (facts) return { type: 'file', ...facts, ...(name && { name }) };
+  throw new ParleyError(
+    'MISSING_BLOB',
+    `the file ${sha256} is not stored: upload it before the answer names it`,
+  );
+}
+
+async function keptAnswer(
+  conversation: string,
+  answer: Answer,
+  keeper: OutputContext,
+  hasAttached: boolean,
+): Promise<Answer> {
   const room = roomOf(keeper);
+  const isRepeated = hasAttached || answer.files !== undefined; // the text is in the parts of the entry, too
   let kept = boundedBlocks(answer, room);
-  while (sizeOf(kept) > room) {
+  while (sizeOf(kept) + (isRepeated ? sizeOf(kept.content) : 0) > room) {
     const largest = largestText(kept);
     if (largest === null) break;
     kept = largest.replaced(await keepOrCut(conversation, largest.text, keeper));

@@ -1,3 +1,4 @@
+import { hashInPath } from '../../../conversation/index.ts';
 import { cut, ParleyError } from '../../../kernel/index.ts';
 
 /** Parses the paths that models write, without access to files. */
@@ -6,7 +7,9 @@ export type Named =
   /** In the project: path components, none of them `.` or `..`; empty: the project's folder. */
   | { readonly kind: 'project'; readonly names: readonly string[]; readonly asFolder: boolean }
   /** A stored output of this conversation. */
-  | { readonly kind: 'output'; readonly entry: string };
+  | { readonly kind: 'output'; readonly entry: string }
+  /** A file that a message of this conversation names, by the beginning of its hash. */
+  | { readonly kind: 'blob'; readonly hash: string };
 
 const OUTPUTS = '@state/logs/tool-results/';
 const OUTPUT = /^([A-Za-z0-9_-]{1,128})\/([A-Za-z0-9_-]{1,128})\.json$/;
@@ -44,6 +47,7 @@ export function parsePath(path: string, conversation: string): Named {
   const fault = pathFault(path);
   if (fault !== null) throw pathRefused(path, fault);
   if (parts[0] === '@state') return output(path, conversation);
+  if (parts[0] === '@blob') return blob(path);
   if (parts[0] !== '@project') throw pathRefused(path, 'not a path that tools may use', HINT);
   const asFolder = parts.length > 1 && parts.at(-1) === '';
   return { kind: 'project', names: asFolder ? parts.slice(1, -1) : parts.slice(1), asFolder };
@@ -59,6 +63,12 @@ function output(path: string, conversation: string): Named {
   return { kind: 'output', entry };
 }
 
+function blob(path: string): Named {
+  const hash = hashInPath(path);
+  if (hash !== null) return { kind: 'blob', hash };
+  throw pathRefused(path, 'no file of a message', 'write @blob/ and the digits that its line shows');
+}
+
 /** For messages and lists: one line without control characters, of limited length. */
 export function quoted(path: string): string {
   return path.length > 300 ? `${JSON.stringify(cut(path, 300))}…` : JSON.stringify(path);
@@ -69,12 +79,13 @@ export function printable(name: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
 }
 
-/** For tools that walk folders: `@state` is refused. */
+/** For tools that walk folders or write: `@state` and `@blob` are refused. */
 export function projectNames(
   path: string,
   { conversation }: { readonly conversation: string },
 ): readonly string[] {
   const named = parsePath(path, conversation);
   if (named.kind === 'project') return named.names;
-  throw pathRefused(path, 'stored outputs can only be read, with fs_read');
+  const what = named.kind === 'blob' ? 'files of messages' : 'stored outputs';
+  throw pathRefused(path, `${what} can only be read, with fs_read`);
 }

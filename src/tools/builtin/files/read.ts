@@ -1,18 +1,20 @@
 import type { FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
+import type { ToolFile, ToolOutcome } from '../../../agents/tool-port.ts';
+import { ATTACH, filesOf, showBytes } from '../../../conversation/index.ts';
 import { messageOf, ParleyError, readFrom } from '../../../kernel/index.ts';
 import { completed } from '../../toolbox.ts';
 import { wholeCharacters } from '../text.ts';
-import { defineTool, FILES_TIMEOUT_MS, PATH, READS } from '../tool.ts';
+import { defineTool, FILES_TIMEOUT_MS, PATH, READS, type ToolContext } from '../tool.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox } from './sandbox.ts';
 
 /**
- * Reads a file page by page.
+ * Reads a file page by page, or gives it whole: a picture or PDF to the model, any file to the agent's next answer.
  *
  * BUILTIN-READ-1 A file that fits in one page is returned byte for byte, with nothing added. All pages together are the file.
  * BUILTIN-READ-2 A page that is not the last ends with a note on how to continue. A line longer than a page is read by offset.
- * BUILTIN-READ-3 Only one page of a file is in memory; a stored output is there as a whole.
+ * BUILTIN-READ-3 Only one page of a text of the project is in memory; everything else is there as a whole.
  */
 /** A page: with its note it is below the 51,200 bytes of a result that enters the log unchanged. */
 const READ_BYTES = 50_000;
@@ -21,7 +23,9 @@ const READ_LINES = 2_000;
 export const PROBE_BYTES = 8_192;
 
 const schema = z.strictObject({
-  path: PATH.describe('@project/…, or the @state/… path in the preview of a large result'),
+  path: PATH.describe(
+    '@project/…, the @blob/… path of a file in a message, or the @state/… path in the preview of a large result',
+  ),
   from: z.int().min(1).optional().describe('first line to read, counted from 1'),
   lines: z.int().min(1).optional().describe(`maximum number of lines; default ${READ_LINES}`),
   offset: z
@@ -34,7 +38,7 @@ const schema = z.strictObject({
 export const readTool = defineTool({
   name: 'fs_read',
   description:
-    'Read a text file. Returns its lines unchanged, at most 2,000 and about 50 KB per call; if there is more, a note at the end says how to continue. Read before you change something, and only the part that you need. Also reads large results of earlier calls by their @state/ path.',
+    'Read a text file. Returns its lines unchanged, at most 2,000 and about 50 KB per call; if there is more, a note at the end says how to continue. Read before you change something, and only the part that you need. Shows pictures and PDFs as files. Also reads the files of messages by their @blob/ path, and large results of earlier calls by their @state/ path.',
   risk: 'safe',
   subject: READS,
   timeoutMs: FILES_TIMEOUT_MS,
@@ -54,9 +58,16 @@ export const readTool = defineTool({
         throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(given.path)}`);
       return completed(await page(Buffer.from(text), given, context.signal));
     }
+    if (named.kind === 'blob') {
+      const file = await fileOfMessage(given.path, named.hash, context);
+      if (kindOf(file.bytes) !== 'text') return withFile(given.path, file);
+      return completed(await page(file.bytes, given, context.signal));
+    }
     if (named.asFolder) throw pathRefused(given.path, 'a path that ends with "/" is a folder');
     const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
     try {
+      if (kindOf(await readAt(file, 0, PROBE_BYTES)) === 'shown')
+        return withFile(given.path, await wholeFile(file, given.path, named.names, context));
       await refuseBinary(file, given.path);
       return completed(await page(file, given, context.signal));
     } finally {
@@ -64,6 +75,78 @@ export const readTool = defineTool({
     }
   },
 });
+
+export const attachTool = defineTool({
+  name: ATTACH,
+  description:
+    'Attach a file to your next message, for the people and agents who read it: a file of the project, or one of an earlier message by its @blob/ path. Call it before you write that message; several times for several files.',
+  risk: 'safe',
+  subject: READS,
+  timeoutMs: FILES_TIMEOUT_MS,
+  schema: z.strictObject({ path: PATH.describe('@project/…, or the @blob/… path of a file in a message') }),
+  run: async ({ path }, context) => {
+    const named = parsePath(path, context.conversation);
+    if (named.kind === 'blob') return attached(path, await fileOfMessage(path, named.hash, context));
+    if (named.kind !== 'project' || named.asFolder) throw pathRefused(path, 'that is no file to attach');
+    const file = await openFile(openSandbox(context.project, context.closed, context), named.names);
+    try {
+      return attached(path, await wholeFile(file, path, named.names, context));
+    } finally {
+      await file.close();
+    }
+  },
+});
+
+function attached(path: string, file: ToolFile): ToolOutcome {
+  return withFile(path, file, ' is attached to your next message.');
+}
+
+function withFile(path: string, file: ToolFile, more = ''): ToolOutcome {
+  return completed(`[file 1: ${path}, ${showBytes(file.bytes.length)}]${more}`, [file]);
+}
+
+type WholeFile = ToolFile & { readonly bytes: Buffer };
+
+/** The newest file of this conversation whose hash begins so. */
+async function fileOfMessage(
+  path: string,
+  hash: string,
+  { conversation, conversations, blobs }: ToolContext,
+): Promise<WholeFile> {
+  const files = (await conversations.entriesOf(conversation)).flatMap((entry) =>
+    entry.type === 'message' ? filesOf(entry) : [],
+  );
+  const file = files.findLast(({ sha256 }) => sha256.startsWith(hash));
+  const bytes = file && (await blobs(file.sha256));
+  if (!bytes)
+    throw new ParleyError('NOT_FOUND', `no message of this conversation has the file ${quoted(path)}`);
+  return {
+    bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length),
+    name: file.name,
+    mediaType: file.mediaType,
+  };
+}
+
+async function wholeFile(
+  file: FileHandle,
+  path: string,
+  names: readonly string[],
+  { maxFileBytes }: ToolContext,
+): Promise<WholeFile> {
+  const { size } = await file.stat();
+  if (size <= maxFileBytes) return { bytes: await readAt(file, 0, size), name: names.at(-1) };
+  const message = `${quoted(path)}: ${showBytes(size)} are more than the ${showBytes(maxFileBytes)} of a file in a message`;
+  throw new ParleyError('TOO_LARGE', message);
+}
+
+/** PNG, JPEG, GIF, WebP, PDF. */
+const SHOWN = /^(?:\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP|%PDF-)/s;
+
+/** `shown`: a model may take it as it is. */
+function kindOf(bytes: Buffer): 'text' | 'shown' | 'binary' {
+  if (SHOWN.test(bytes.toString('latin1', 0, 16))) return 'shown';
+  return bytes.subarray(0, PROBE_BYTES).includes(0) ? 'binary' : 'text';
+}
 
 export async function refuseBinary(handle: FileHandle, path: string): Promise<void> {
   const probe = await readAt(handle, 0, PROBE_BYTES);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { renderResult, toolResult } from '../../../../src/tools/mcp/render-result.ts';
 
 function shown(result: object): string {
-  return renderResult(toolResult.parse(result));
+  return renderResult(toolResult.parse(result)).text;
 }
 
 function base64(bytes: number): string {
@@ -28,15 +28,44 @@ describe('the rendered result of an MCP tool', () => {
     expect(shown({ content })).toBe('one\ntwo');
   });
 
-  it('images and audio are rendered as kind and size (RENDER-RESULT-1)', () => {
+  it('images and audio are files, named by number, type and size (RENDER-RESULT-1)', () => {
     const content = [
       { type: 'image', data: base64(12_345), mimeType: 'image/png' },
       { type: 'audio', data: base64(7), mimeType: 'audio/wav' },
       { type: 'image', data: base64(2_345_678), mimeType: 'image/jpeg' },
     ];
     expect(shown({ content })).toBe(
-      '[image/png, 12 kB: not kept]\n[audio/wav, 7 B: not kept]\n[image/jpeg, 2.3 MB: not kept]',
+      '[file 1: image/png, 12 kB]\n[file 2: audio/wav, 7 B]\n[file 3: image/jpeg, 2.3 MB]',
     );
+  });
+
+  it('the bytes, name and declared type of each picture and binary resource are returned, each once', () => {
+    const image = { type: 'image', data: 'cGljdHVyZQ==', mimeType: 'image/png' };
+    const resource = { uri: 'file:///a/b%20c.bin?v=1#x', blob: 'AAEC' };
+    const content = [image, { type: 'text', text: 'and' }, { type: 'resource', resource }, image];
+    const { text, files } = renderResult(toolResult.parse({ content }));
+    expect(text).toBe(
+      '[file 1: image/png, 7 B]\nand\n[file 2: file:///a/b%20c.bin?v=1#x, application/octet-stream, 3 B]\n[file 1: image/png, 7 B]',
+    );
+    expect(files).toEqual([
+      { bytes: Buffer.from('picture'), mediaType: 'image/png' },
+      { bytes: Buffer.from([0, 1, 2]), name: 'b c.bin', mediaType: 'application/octet-stream' },
+    ]);
+  });
+
+  it.each([
+    [
+      'an image without data',
+      { type: 'image', data: '', mimeType: 'image/png' },
+      '[image/png, 0 B: not kept]',
+    ],
+    [
+      'a resource without content',
+      { type: 'resource', resource: { uri: 'a' } },
+      '[a, application/octet-stream, 0 B: not kept]',
+    ],
+  ])('%s is no file and is named', (_, given, words) => {
+    expect(renderResult(toolResult.parse({ content: [given] }))).toEqual({ text: words, files: [] });
   });
 
   it('resources are rendered as their text, other resources and links by name', () => {
@@ -46,7 +75,7 @@ describe('the rendered result of an MCP tool', () => {
       { type: 'resource_link', uri: 'file:///b.md', name: 'b', description: 'the other', size: 4000 },
     ];
     expect(shown({ content })).toBe(
-      '[file:///a.md]\n# A\n[file:///a.bin, application/octet-stream, 2 kB: not kept]\n[link to b (file:///b.md, 4 kB): the other]',
+      '[file:///a.md]\n# A\n[file 1: file:///a.bin, application/octet-stream, 2 kB]\n[link to b (file:///b.md, 4 kB): the other]',
     );
   });
 
@@ -57,7 +86,7 @@ describe('the rendered result of an MCP tool', () => {
     expect(shown({ structuredContent, content })).toBe('It is mild.\n{"degrees":20}');
     expect(shown({ structuredContent, content: [{ type: 'text', text: '20' }] })).toBe('20\n{"degrees":20}');
     const image = { type: 'image', data: base64(1), mimeType: 'image/png' };
-    expect(shown({ structuredContent, content: [image] })).toBe('[image/png, 1 B: not kept]\n{"degrees":20}');
+    expect(shown({ structuredContent, content: [image] })).toBe('[file 1: image/png, 1 B]\n{"degrees":20}');
   });
 
   it.each<[string, unknown, string[]]>([
@@ -81,7 +110,7 @@ describe('the rendered result of an MCP tool', () => {
   describe('binary data in structured content', () => {
     const png = noise(3_000);
     const image = { type: 'image', data: png, mimeType: 'image/png' };
-    const notShown = '[image/png, 3 kB: not kept]';
+    const notShown = '[file 1: image/png, 3 kB]';
 
     it.each<[string, object, string]>([
       ['a content block', { picture: image }, `{"picture":"${notShown}"}`],
@@ -90,7 +119,7 @@ describe('the rendered result of an MCP tool', () => {
       [
         'an embedded resource',
         { list: [{ uri: 'a', blob: png, mimeType: 'image/png' }] },
-        `{"list":["[a, image/png, 3 kB: not kept]"]}`,
+        `{"list":["${notShown}"]}`,
       ],
       [
         'small data that names its type',
@@ -115,7 +144,9 @@ describe('the rendered result of an MCP tool', () => {
     it('binary data is recognized in a text that repeats the structured content (RENDER-RESULT-3)', () => {
       const structuredContent = { picture: image, name: 'chart' };
       const content = [{ type: 'text', text: JSON.stringify(structuredContent, null, 2) }];
-      expect(shown({ structuredContent, content })).toBe(`{"picture":"${notShown}","name":"chart"}`);
+      expect(shown({ structuredContent, content })).toBe(
+        '{"picture":"[image/png, 3 kB: not kept]","name":"chart"}',
+      );
     });
 
     it('long words, numbers and texts are not taken for binary data', () => {
