@@ -60,6 +60,8 @@ const postedPart = z.discriminatedUnion('type', [
 ]);
 type PostedPart = Readonly<z.infer<typeof postedPart>>;
 
+export const postedParts = z.array(postedPart).max(MOST_PARTS);
+
 /** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
 export interface AddressedPost extends Post {
   readonly publisher: string;
@@ -96,7 +98,7 @@ export const slugShape = z
 export const postShape = z.strictObject({
   /** May be left out beside `parts` with a text. */
   content: z.string().default(''),
-  parts: (z.array(postedPart).max(MOST_PARTS) as z.ZodType<readonly PostedPart[]>).optional(),
+  parts: (postedParts as z.ZodType<readonly PostedPart[]>).optional(),
   id: printable(256).optional(),
   to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
   delivery: deliveryModeSchema.optional(),
@@ -248,12 +250,14 @@ function messageOf({ content, parts = [] }: PostShape): Step<Pick<AddressedPost,
     return no('INVALID_FIELD', message, 'escape whole characters only');
   }
   if (files.length === 0) return { ok: true, value: { content: text } };
-  const named = parts.map((part) => (part.type === 'text' ? part : unknownFile(part)));
+  const named = parts.map(partOf);
   const isBeside = texts === '' && text !== '';
   return { ok: true, value: { content: text, parts: isBeside ? [{ type: 'text', text }, ...named] : named } };
 }
 
-function unknownFile({ sha256, name }: Extract<PostedPart, { type: 'file' }>): Part {
+export function partOf(posted: PostedPart): Part {
+  if (posted.type === 'text') return posted;
+  const { sha256, name } = posted;
   return { type: 'file', sha256, ...(name && { name }), mediaType: UNKNOWN_TYPE, size: 0 };
 }
 

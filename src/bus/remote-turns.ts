@@ -6,7 +6,7 @@ import {
   type ViewMessage,
 } from '../conversation/index.ts';
 import { fieldFault, isRecord, type JsonRecord, parseJson } from '../kernel/index.ts';
-import { sessionShape } from './post.ts';
+import { partOf, postedParts, sessionShape } from './post.ts';
 
 /**
  * Messages about a turn that is offered to an agent in another process. The daemon and the client library use them.
@@ -99,6 +99,8 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     ...loose,
     type: z.literal('final'),
     content: text.nullish(),
+    /** As of a post. The texts count where there is no `content`. */
+    parts: postedParts.transform((parts) => parts.map(partOf)).optional(),
     reasoning: text.optional(),
     sessionId: sessionShape.optional(),
     /** Calls that the agent made by itself. */

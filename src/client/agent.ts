@@ -9,7 +9,7 @@ import {
   type TurnOffer,
 } from '../bus/index.ts';
 import { type NatsConnection, newInbox } from '../bus/nats/index.ts';
-import type { ReportedCall, Usage } from '../conversation/index.ts';
+import type { FilePart, ReportedCall, Usage } from '../conversation/index.ts';
 import { createIdSource, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 
 /**
@@ -48,6 +48,8 @@ export interface AgentToolCall {
 
 export interface AgentAnswer {
   readonly content: string;
+  /** Files that the client's `upload` returned. */
+  readonly files?: readonly FilePart[];
   readonly reasoning?: string;
   /** Given with every later turn of this agent in this conversation. */
   readonly sessionId?: string;
@@ -350,9 +352,9 @@ class OfferedTurn {
 }
 
 /** The known fields of an answer: a handler may return others. */
-function onlyAnswer(answer: AgentAnswer): AgentAnswer {
-  const { content, reasoning, sessionId, reported, usage, model, finishReason } = answer;
-  return { content, reasoning, sessionId, reported, usage, model, finishReason };
+function onlyAnswer(answer: AgentAnswer): object {
+  const { content, files: parts, reasoning, sessionId, reported, usage, model, finishReason } = answer;
+  return { content, parts, reasoning, sessionId, reported, usage, model, finishReason };
 }
 
 function notUnderstood(prefix: string): ParleyError {

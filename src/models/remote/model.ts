@@ -5,7 +5,7 @@ import {
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import type { Usage } from '../../conversation/index.ts';
+import { contentOf, filesOf, type Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import {
   type OpenRemoteChannel,
@@ -275,12 +275,14 @@ function final(
   { message }: Extract<SessionEvent, { type: 'final' }>,
   request: Pick<ModelRequest, 'body'>,
 ): ModelOutcome {
-  const { content, reasoning, sessionId, reported, model, finishReason = 'stop' } = message;
+  const { parts = [], reasoning, sessionId, reported, model, finishReason = 'stop' } = message;
+  const content = message.content || contentOf(parts);
+  const files = filesOf({ parts });
   const usage = bounded(message.usage, request, [content, reasoning]);
   return {
     kind: 'answered',
     answer: {
-      ...{ content: content ?? '', reasoning, sessionId, reported, model, usage, finishReason },
+      ...{ content, files, reasoning, sessionId, reported, model, usage, finishReason },
       toolCalls: [],
     },
   };

@@ -1,4 +1,4 @@
-import type { ReportedCall, Usage } from '../../conversation/index.ts';
+import type { Part, ReportedCall, Usage } from '../../conversation/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -185,6 +185,7 @@ export type RemoteMessage =
   | {
       readonly type: 'final';
       readonly content?: string | null;
+      readonly parts?: readonly Part[] | undefined;
       readonly reasoning?: string;
       readonly sessionId?: string;
       readonly reported?: readonly ReportedCall[];

@@ -32,10 +32,34 @@ describe("the events of a remote agent's turn", () => {
     ['{', 'not a JSON object'],
     ['[]', 'not a JSON object'],
     [{ type: 'final', content: 7 }, 'content'],
+    [{ type: 'final', parts: [{ type: 'file', sha256: 'abc' }] }, 'parts.0.sha256'],
+    [{ type: 'final', parts: [{ type: 'image', url: 'a' }] }, 'parts.0'],
     [{ type: 'tool_call', calls: [] }, 'calls'],
     [{ type: 'tool_call', calls: [{ name: '' }] }, 'calls.0.name'],
   ])('the event %j is refused with a reason', (value, why) => {
     expect(decode(value)).toMatchObject({ kind: 'invalid', reason: expect.stringContaining(why) });
+  });
+
+  it('a final may have parts; what it says of a file besides hash and name does not count', () => {
+    const sha256 = 'ab'.repeat(32);
+    const file = {
+      type: 'file',
+      sha256,
+      name: 'a.png',
+      mediaType: 'image/png',
+      size: 7,
+      width: 1,
+      height: 1,
+    };
+    const parts = [{ type: 'text', text: 'look' }, file];
+    expect(decode({ type: 'final', parts })).toMatchObject({
+      message: {
+        parts: [
+          { type: 'text', text: 'look' },
+          { type: 'file', sha256, name: 'a.png', mediaType: 'application/octet-stream', size: 0 },
+        ],
+      },
+    });
   });
 
   it('the arguments of a call may be an object, a text, or missing', () => {
