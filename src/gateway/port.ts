@@ -30,7 +30,7 @@ export interface GatewayPort {
   isWritable(): Promise<boolean>;
 }
 
-interface FoundFile {
+export interface FoundFile {
   readonly mediaType: string;
   readonly size: number;
   /** Null: it was erased meanwhile. */

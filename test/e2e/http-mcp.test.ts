@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EVERYBODY } from '../support/batch.ts';
 import { shared } from '../support/lifetime.ts';
 import { finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
+import { pngOf } from '../support/pictures.ts';
 import { openProject } from '../support/project.ts';
 import { call, FAILS, LOOKS } from '../support/route-rules.ts';
 
@@ -277,5 +278,48 @@ describe('the client of the MCP SDK', () => {
     expect((await ask('POST', '{}')).status).toBe(400);
     expect((await ask('POST', 'x', 'text/plain')).status).toBe(415);
     expect((await ask('POST', JSON.stringify({ a: 'x'.repeat(1_100_000) }))).status).toBe(413);
+  });
+
+  it('an MCP client posts files, and gets pictures as they are and everything else as a resource', async () => {
+    const client = await join();
+    const [picture, table] = [pngOf(2, 2), Buffer.from('a,b')];
+    const sent = [picture, table].map((bytes, at) => ({
+      ...{ name: ['plan.png', 'a.csv'][at], data: bytes.toString('base64') },
+    }));
+    const posted = await client.callTool({
+      ...{ name: 'post', arguments: { conversation: 'files', files: sent, waitSeconds: 60 } },
+    });
+    expect(posted.isError).toBeUndefined();
+    const told = await client.callTool({
+      name: 'read',
+      arguments: { conversation: 'files', from: 0, limit: 1 },
+    });
+    const [text, image, link] = told.content as Data[];
+    expect(text.text).toMatch(
+      /^\[0\] .*\[file plan\.png: image\/png, \d+ B, @blob\/\w{12}\]\n {4}\[file a\.csv: text\/csv, 3 B, @blob\/\w{12}\]/,
+    );
+    expect(image).toEqual({ type: 'image', data: picture.toString('base64'), mimeType: 'image/png' });
+    expect(link).toMatchObject({ type: 'resource_link', name: 'a.csv', mimeType: 'text/csv', size: 3 });
+    expect(await client.readResource({ uri: link.uri })).toEqual({
+      contents: [{ uri: link.uri, mimeType: 'text/csv', blob: table.toString('base64') }],
+    });
+    const { uri } = link as { uri: string };
+    for (const other of [
+      uri.replace('/files/', '/other/'),
+      `${uri.slice(0, -1)}x`,
+      uri.replace(/\w{3}$/, '000'),
+    ])
+      await expect(client.readResource({ uri: other })).rejects.toMatchObject({ code: -32002 });
+  });
+
+  it.each([
+    ['bytes and a hash', { data: 'YQ==', sha256: 'ab'.repeat(32) }, 'INVALID_FIELD'],
+    ['neither', { name: 'a' }, 'INVALID_FIELD'],
+    ['a file that is not stored', { sha256: 'ab'.repeat(32) }, 'MISSING_BLOB'],
+  ])('an MCP client that posts %s is refused, and nothing is posted', async (_, file, code) => {
+    const client = await join();
+    const refused = await use(client, 'post', { conversation: 'refused', content: 'look', files: [file] });
+    expect([refused.isError, refused.data.code]).toEqual([true, code]);
+    expect((await use(client, 'read', { conversation: 'refused' })).data.code).toBe('NOT_FOUND');
   });
 });

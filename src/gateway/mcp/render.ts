@@ -2,12 +2,16 @@ import type { AnswerOf } from '../../bus/contract.ts';
 import {
   attemptText,
   type Entry,
+  type FilePart,
+  fileLine,
+  filesOf,
   finishNotice,
   firstCodePoints,
   LINE_BREAK,
   type MessageEntry,
   plainName,
   teamChangeText,
+  withFileLines,
 } from '../../conversation/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
@@ -41,14 +45,15 @@ function lineOf(entry: Entry): string | null {
 
 function messageText(entry: MessageEntry): string {
   const content = shown(entry.content ?? '', MOST_SHOWN);
-  if (entry.role === 'tool') return `result of ${entry.toolName ?? 'a tool'}: ${content}`;
+  if (entry.role === 'tool')
+    return `result of ${entry.toolName ?? 'a tool'}: ${withFileLines({ ...entry, content })}`;
   const whom = entry.to?.length ? ` to ${entry.to.join(', ')}` : '';
   const calls = (entry.tool_calls ?? []).map(
     ({ function: called }) => `calls ${shown(visibleCall(called.name, called.arguments), ARGUMENTS_SHOWN)}`,
   );
   const notice = finishNotice(entry.finishReason);
   const end = notice === null ? [] : [`(${notice})`];
-  const words = [...(content === '' ? [] : [content]), ...calls, ...end];
+  const words = [...(content === '' ? [] : [content]), ...filesOf(entry).map(fileLine), ...calls, ...end];
   return `${plainName(entry.author.name)} (${entry.author.kind})${whom}: ${words.join('\n')}`;
 }
 
@@ -130,6 +135,9 @@ export interface Told {
   readonly text: string;
   /** The same for programs. */
   readonly data: Readonly<Record<string, unknown>>;
+  /** The files that the text names, and the conversation that has them. */
+  readonly files?: readonly FilePart[];
+  readonly conversation?: string;
 }
 
 /** Limit of one answer, in characters of JSON. */
@@ -158,6 +166,8 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   return {
     text: rest > 0 ? `${text}\n(${rest} more: read from ${next})` : text,
     data: { ...facts, next, entries: page, ...more },
+    files: page.flatMap((entry) => (entry.type === 'message' ? filesOf(entry) : [])),
+    conversation: facts.conversation,
   };
 }
 

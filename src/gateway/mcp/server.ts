@@ -14,6 +14,7 @@ import { type Identity, requireRole } from '../guard/access.ts';
 import { errorText, publicErrorOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 import { onAbort } from '../progress/event-stream.ts';
+import { fileBlocks, fileResource, SCHEME } from './files.ts';
 import { type Asked, newestEntries, TOOLS, type Tool } from './tools.ts';
 
 export { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
@@ -62,8 +63,9 @@ async function attempt(
 ): Promise<CallToolResult> {
   try {
     requireRole(asked.identity, one.role);
-    const { text, data } = await one.call(named(input), asked);
-    return { content: [{ type: 'text', text }], structuredContent: { ...data } };
+    const { text, data, ...files } = await one.call(named(input), asked);
+    const blocks = await fileBlocks(asked.daemon, files);
+    return { content: [{ type: 'text', text }, ...blocks], structuredContent: { ...data } };
   } catch (error) {
     const shown = publicErrorOf(error, (fault) => onFault(fault, `/mcp ${one.name}`));
     const { code, message, hint } = shown;
@@ -121,11 +123,11 @@ function askedBy(
  * RESOURCE-3  No notifications are announced: there is no stream to send them on.
  */
 
-const SCHEME = 'parley://conversations/';
 const PAGE = 100;
 /** The SDK has no name for it. */
 const RESOURCE_NOT_FOUND = -32002;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
+const ABOUT_FILE = 'A file of a message';
 
 /** An error with its code on the wire; the SDK's own writes its code into the message, too. */
 class ProtocolError extends Error {
@@ -147,7 +149,10 @@ function addResources(
 ): void {
   server.registerCapabilities({ resources: {} });
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
-    resourceTemplates: [{ name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT }],
+    resourceTemplates: [
+      { name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT },
+      { name: 'file', uriTemplate: `${SCHEME}{conversation}/blobs/{sha256}`, description: ABOUT_FILE },
+    ],
   }));
   server.setRequestHandler(ListResourcesRequestSchema, ({ params }) =>
     guarded(routes, async () => {
@@ -164,14 +169,20 @@ function addResources(
   );
   server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }, { signal }) =>
     guarded(routes, async () => {
-      const conversation = uri.startsWith(SCHEME) ? uri.slice(SCHEME.length) : '';
+      const [, conversation = '', sha256] = /^([^/]+)(?:\/blobs\/([0-9a-f]{64}))?$/.exec(pathOf(uri)) ?? [];
       if (!NAME_PATTERN.test(conversation)) throw notFound(uri);
-      const text = await read(conversation, signal).catch((error: unknown) => {
+      const orNotFound = (error: unknown) => {
         throw error instanceof ParleyError && error.code === 'NOT_FOUND' ? notFound(uri) : error;
-      });
+      };
+      if (sha256) return fileResource(routes.daemon(), uri, [conversation, sha256]).catch(orNotFound);
+      const text = await read(conversation, signal).catch(orNotFound);
       return { contents: [{ uri, mimeType: ABOUT.mimeType, text }] };
     }),
   );
+}
+
+function pathOf(uri: string): string {
+  return uri.startsWith(SCHEME) ? uri.slice(SCHEME.length) : '';
 }
 
 function cursorOf(id: string): string {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { CONTRACT } from '../../bus/contract.ts';
 import {
@@ -178,6 +179,17 @@ const ANONYMOUS: OwnPublisher = 'mcp';
 
 const act = ({ daemon, identity }: Asked) => actingFor(daemon, identity, ANONYMOUS);
 
+const MOST_FILES = 16;
+const sentFile = z.strictObject({
+  name: z.string().max(255).optional(),
+  data: z.base64().min(1).optional().describe('The bytes in base64'),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional()
+    .describe('Instead of data: of a file that is stored already'),
+});
+
 const post = tool({
   name: 'post',
   role: 'post',
@@ -185,7 +197,14 @@ const post = tool({
     'Says something in a conversation, which begins with it if there is none of that id. Answers once the message is durable; with `waitSeconds`, with what the agents did about it. The same `id` again posts nothing and waits again.',
   input: z.strictObject({
     conversation: conversation.optional().describe('Its id; made if there is none'),
-    content: z.string().min(1).describe('The message. `@slug` addresses an agent'),
+    content: z.string().default('').describe('The message. `@slug` addresses an agent'),
+    files: z
+      .array(sentFile)
+      .max(MOST_FILES)
+      .default([])
+      .describe(
+        'Files of the message: small ones as base64, others by the hash that PUT /api/blobs returned',
+      ),
     to: z
       .array(z.string())
       .optional()
@@ -199,10 +218,13 @@ const post = tool({
     ),
     waitSeconds,
   }),
-  async call({ waitSeconds: seconds, name, ...given }, asked) {
+  async call({ waitSeconds: seconds, name, files, ...given }, asked) {
     const { daemon, newId, patiently } = asked;
+    const parts: unknown[] = [];
+    for (const [at, file] of files.entries()) parts.push(await partOf(file, `files.${at}`, asked));
     const message = {
       ...given,
+      ...(parts.length > 0 && { parts }),
       conversation: given.conversation ?? newId(),
       ...(given.to && { to: await slugsOf(daemon, given.to, given.conversation) }),
       ...(name !== undefined && { author: { name } }),
@@ -232,6 +254,18 @@ const post = tool({
     return { ...page, text: [where, page.text, ...last, ...waiting].join('\n') };
   },
 });
+
+async function partOf(
+  { name, data, sha256 }: z.infer<typeof sentFile>,
+  where: string,
+  { daemon, identity }: Asked,
+): Promise<object> {
+  if ((data === undefined) === (sha256 === undefined))
+    throw new ParleyError('INVALID_FIELD', `${where}: expected data or sha256, and not both`);
+  if (data === undefined) return { type: 'file', sha256, name };
+  const publisher = identity.publisher ?? ANONYMOUS;
+  return daemon.keepFile(Readable.from([Buffer.from(data, 'base64')]), { name, publisher }, {});
+}
 
 /** As `delegate` takes them. */
 async function slugsOf(

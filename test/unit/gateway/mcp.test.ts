@@ -74,6 +74,7 @@ describe('an MCP client at /mcp', () => {
     const { client } = await join();
     expect((await client.listResourceTemplates()).resourceTemplates).toMatchObject([
       { uriTemplate: 'parley://conversations/{conversation}', mimeType: 'text/plain' },
+      { uriTemplate: 'parley://conversations/{conversation}/blobs/{sha256}' },
     ]);
   });
 
