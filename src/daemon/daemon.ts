@@ -184,7 +184,7 @@ async function start(
   const serving = { runtime, workers, bus, watchers, membership, releasers, grace, reloader, facts, metrics };
   const { api, posts } = await serve({ ...serving, reading, searchPath: searchPathOf(given, config) });
   onReloader(reloader);
-  given.simulation?.onReady(workers);
+  given.simulation?.onReady(workers, runtime.files);
   releasers.add('retention', startRetention(config, { ...serving, api }));
   const codeKey = gateway?.codeKey ?? undefined;
   const http = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };

@@ -1,6 +1,13 @@
 import { AssertionError } from 'node:assert';
 import { isDeepStrictEqual } from 'node:util';
-import { createTurnWatch, type Entry, type MessageEntry, type TurnOutcome } from '../conversation/index.ts';
+import {
+  createTurnWatch,
+  type Entry,
+  type FilePart,
+  filesOf,
+  type MessageEntry,
+  type TurnOutcome,
+} from '../conversation/index.ts';
 import { parseJson } from '../kernel/index.ts';
 
 /** Assertions on the log of a conversation. Each returns what it found, and throws a list of what there is. */
@@ -137,6 +144,7 @@ export interface TurnSeen {
   readonly outcome: TurnOutcome | 'running';
   /** Its messages, joined by empty lines. */
   readonly text: string;
+  readonly files: readonly FilePart[];
 }
 
 export interface ToolCallSeen {
@@ -146,25 +154,31 @@ export interface ToolCallSeen {
   readonly arguments: unknown;
   /** Absent: it has none yet. */
   readonly result?: string;
+  /** Of the result. */
+  readonly files?: readonly FilePart[];
 }
 
 function turnsOf(entries: readonly Entry[]): TurnSeen[] {
   const turns = new Map<string, TurnSeen>();
   for (const entry of entries) {
     if (entry.type === 'turn-started' && !turns.has(entry.turnId))
-      turns.set(entry.turnId, { agent: entry.agent, outcome: 'running', text: '' });
+      turns.set(entry.turnId, { agent: entry.agent, outcome: 'running', text: '', files: [] });
     const turn = turns.get(entry.turnId ?? '');
     if (!turn || !entry.turnId) continue;
     if (entry.type === 'turn-ended') turns.set(entry.turnId, { ...turn, outcome: entry.outcome });
     if (entry.type === 'turn-started') turns.set(entry.turnId, { ...turn, outcome: 'running' });
     if (isAnswer(entry))
-      turns.set(entry.turnId, { ...turn, text: [turn.text, entry.content].filter(Boolean).join('\n\n') });
+      turns.set(entry.turnId, {
+        ...turn,
+        text: [turn.text, entry.content].filter(Boolean).join('\n\n'),
+        files: [...turn.files, ...filesOf(entry)],
+      });
   }
   return [...turns.values()];
 }
 
 export function isAnswer(entry: Entry): entry is MessageEntry & { readonly content: string } {
-  return entry.type === 'message' && entry.role === 'assistant' && Boolean(entry.content);
+  return entry.type === 'message' && entry.role === 'assistant' && Boolean(entry.content || entry.parts);
 }
 
 function toolCallsOf(entries: readonly Entry[]): ToolCallSeen[] {
@@ -179,6 +193,7 @@ function toolCallsOf(entries: readonly Entry[]): ToolCallSeen[] {
         tool: call.function.name,
         arguments: parseJson(call.function.arguments) ?? call.function.arguments,
         ...(result && { result: result.content ?? '' }),
+        ...(result?.parts && { files: filesOf(result) }),
       };
     }),
   );

@@ -7,7 +7,7 @@
  *   simulated-time   the clock of the team
  *   expectations     assertions that throw `AssertionError`; the turns, calls and questions of a log
  *
- * No file is written, no port is opened, and no test runner is imported.
+ * No file is written but a temporary one for each file of a message, no port is opened, and no test runner is imported.
  */
 export type { Config } from '../config/index.ts';
 export type { Entry } from '../conversation/index.ts';

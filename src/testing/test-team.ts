@@ -1,13 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
-import type { ModelRequest, WireMessage } from '../agents/index.ts';
+import type { ModelRequest, ToolFile, WireMessage } from '../agents/index.ts';
 import type { AnswerOf, RequestOf, Verb } from '../bus/index.ts';
 import { createMemoryBus, type MemoryBus } from '../bus/memory/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
-import type { Entry } from '../conversation/index.ts';
-import { type Activity, createDaemon, type Daemon, type Log } from '../daemon/index.ts';
+import { type Entry, type FilePart, filesOf } from '../conversation/index.ts';
+import { type Activity, createDaemon, type Daemon, type Log, type Simulation } from '../daemon/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
@@ -49,6 +50,8 @@ export interface SayOptions extends Where {
   /** Starts a run of this workflow with the message as its input. */
   readonly workflow?: string;
   readonly id?: string;
+  /** Files of the message. */
+  readonly files?: readonly ToolFile[];
 }
 
 /** What a post led to. */
@@ -56,7 +59,11 @@ export interface Said {
   /** The last answer; empty: there is none. */
   readonly text: string;
   /** Every text of an agent, in order. */
-  readonly answers: readonly { readonly agent: string; readonly text: string }[];
+  readonly answers: readonly {
+    readonly agent: string;
+    readonly text: string;
+    readonly files?: readonly FilePart[];
+  }[];
   /** All entries from the post on. */
   readonly entries: readonly Entry[];
 }
@@ -89,6 +96,7 @@ export async function testTeam(options: TestTeamOptions = {}): Promise<TestTeam>
     },
   });
   let activity: Activity = { running: 0, idle: async () => undefined };
+  let files: Parts['files'] | null = null;
   const names = Object.keys(config.models);
   const daemon = createDaemon({
     config,
@@ -101,13 +109,15 @@ export async function testTeam(options: TestTeamOptions = {}): Promise<TestTeam>
       remote: standIns.model('default'),
       time,
       wrapTools: (toolbox) => standIns.wrapTools(toolbox),
-      onReady: (of) => {
+      onReady: (of, keeper) => {
         activity = of;
+        files = keeper;
       },
     },
   });
   await daemon.start();
-  const team = new TestTeam({ daemon, memory, time, standIns, activity, logs });
+  if (!files) throw new Error('the daemon is not ready');
+  const team = new TestTeam({ daemon, memory, time, standIns, activity, logs, store, files });
   await team.idle();
   return team;
 }
@@ -130,6 +140,8 @@ interface Parts {
   readonly standIns: StandIns;
   readonly activity: Activity;
   readonly logs: ReadonlyMap<string, readonly Entry[]>;
+  readonly store: ConversationStore;
+  readonly files: Parameters<Simulation['onReady']>[1];
 }
 
 export class TestTeam {
@@ -141,15 +153,19 @@ export class TestTeam {
   }
 
   /** Posts a message. Resolves when its turns, and all that they led to, have ended or wait. Throws if the post is refused. */
-  async say(text: string, { conversation, as, name, ...more }: SayOptions = {}): Promise<Said> {
+  async say(text: string, { conversation, as, name, files = [], ...more }: SayOptions = {}): Promise<Said> {
     const at = { conversation: conversation ?? CONVERSATION, publisher: as ?? PUBLISHER };
     const author = name === undefined ? {} : { author: { name } };
-    const { index } = await this.request('post', { ...at, ...author, content: text, ...more });
+    const parts: FilePart[] = [];
+    for (const file of files) parts.push(await this.#parts.files.keep(file.bytes, file));
+    const post = { ...at, ...author, content: text, ...(parts.length > 0 && { parts }), ...more };
+    const { index } = await this.request('post', post);
     await this.idle();
     const entries = this.entries(at.conversation).filter((entry) => entry.index >= index);
-    const answers = entries
-      .filter(isAnswer)
-      .map((entry) => ({ agent: entry.author.id, text: entry.content }));
+    const answers = entries.filter(isAnswer).map((entry) => ({
+      ...{ agent: entry.author.id, text: entry.content },
+      ...(entry.parts && { files: filesOf(entry) }),
+    }));
     return { text: answers.at(-1)?.text ?? '', answers, entries };
   }
 
@@ -190,6 +206,13 @@ export class TestTeam {
   /** The log. */
   entries(conversation: string = CONVERSATION): readonly Entry[] {
     return this.#parts.logs.get(conversation) ?? [];
+  }
+
+  /** The bytes of a file that a message has or a model is shown. */
+  async bytes({ sha256 }: Pick<FilePart, 'sha256'>): Promise<Buffer> {
+    const pieces = await this.#parts.store.blobs.read(sha256);
+    if (pieces) return buffer(pieces);
+    throw new ParleyError('NOT_FOUND', `the file ${sha256} is not stored`);
   }
 
   /** Every request to a model, oldest first; `body` has the exact bytes. */

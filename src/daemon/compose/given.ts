@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Model, Toolbox } from '../../agents/index.ts';
+import type { FileKeeper, Model, Toolbox } from '../../agents/index.ts';
 import type { Bus } from '../../bus/index.ts';
 import { type Config, didYouMean } from '../../config/index.ts';
 import {
@@ -35,7 +35,7 @@ export interface Simulation {
   readonly time: Time;
   wrapTools(toolbox: Toolbox): Toolbox;
   /** Called once, before the first post. */
-  onReady(activity: Activity): void;
+  onReady(activity: Activity, files: FileKeeper): void;
 }
 
 export interface Time {

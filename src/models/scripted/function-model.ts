@@ -5,7 +5,7 @@ import type {
   ModelRequest,
   WireMessage,
 } from '../../agents/model-port.ts';
-import { estimateTokens } from '../../conversation/index.ts';
+import { estimateTokens, type FilePart } from '../../conversation/index.ts';
 import { abortable, messageOf } from '../../kernel/index.ts';
 
 /** A model that is a function: for tests, and for programs that answer themselves. */
@@ -15,6 +15,8 @@ export interface FunctionRequest extends ModelRequest {
   readonly last: string;
   /** The tool whose result the last message is; absent: it is no result. */
   readonly tool?: string | undefined;
+  /** The files that the model is shown with what is new since its last answer. */
+  readonly files: readonly FilePart[];
 }
 
 export interface FunctionCall {
@@ -52,10 +54,12 @@ export function createFunctionModel(answer: ModelFunction): Model {
 async function replyTo(request: ModelRequest, answer: ModelFunction): Promise<FunctionReply> {
   try {
     const { messages } = request;
-    const message = messages.at(-1);
+    const message = messages[newestBefore(messages, messages.length)];
+    const since = messages.findLastIndex(({ role }) => role === 'assistant') + 1;
+    const files = messages.slice(since).flatMap((one) => one.files ?? []);
     const calls = messages.flatMap((one) => one.tool_calls ?? []);
     const tool = calls.findLast(({ id }) => id === message?.tool_call_id)?.function.name;
-    return await answer({ ...request, last: message ? textOf(message) : '', tool });
+    return await answer({ ...request, last: message ? textOf(message) : '', tool, files });
   } catch (error) {
     return error instanceof Error ? error : new Error(messageOf(error));
   }
@@ -129,6 +133,14 @@ export function codeOf(status: number | undefined): string {
 export function isRetryable(code: string, status: number | undefined): boolean {
   if (status === undefined) return RETRYABLE_CODES.includes(code);
   return status >= 500 || [408, 409, 425, 429].includes(status);
+}
+
+const FILE_LINES = /^(?:\[file[ :].*@blob\/[0-9a-f]{12}.*\](?:\n|$))+$/;
+
+/** The index of the message before `end`; of a result, if a message with its files alone follows it (V19). */
+export function newestBefore(messages: readonly WireMessage[], end: number): number {
+  const isFiles = FILE_LINES.test(messages[end - 1]?.content ?? '') && messages[end - 2]?.role === 'tool';
+  return isFiles ? end - 2 : end - 1;
 }
 
 /** The content without the `[Name]: ` that a view adds. A view escapes the same text in content. */

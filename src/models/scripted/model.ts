@@ -8,7 +8,7 @@ import type {
 } from '../../agents/model-port.ts';
 import { splitFailedAnswer } from '../../conversation/index.ts';
 import { inTime, isTimeout, sleep as realSleep } from '../../kernel/index.ts';
-import { answered, codeOf, failed, isRetryable, textOf } from './function-model.ts';
+import { answered, codeOf, failed, isRetryable, newestBefore, textOf } from './function-model.ts';
 import {
   fillDeep,
   fillJson,
@@ -235,8 +235,9 @@ function valuesOf(situation: Situation, n: number): Values {
 /** The situation when the message at `index` was requested. */
 function situationAt(request: ModelRequest, index: number, mode: string): Situation {
   const { agent, conversation, messages } = request;
-  const message = messages[index - 1];
-  const tool = message?.role === 'tool' ? toolOf(messages, index - 1) : '';
+  const newest = newestBefore(messages, index);
+  const message = messages[newest];
+  const tool = message?.role === 'tool' ? toolOf(messages, newest) : '';
   return { agent, conversation, mode, tool, last: message === undefined ? '' : textOf(message) };
 }
 
