@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type ModelRequest, PLAIN_FORM } from '../../../src/agents/index.ts';
+import { type Model, type ModelRequest, PLAIN_FORM } from '../../../src/agents/index.ts';
 import { checkLaws, type Entry, partsOf } from '../../../src/conversation/index.ts';
+import { fsck } from '../../../src/daemon/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
+import { folderPerTest } from '../../support/lifetime.ts';
 import { filesIn, hashOf, type SampleFile, sampleFile } from '../../support/sample-files.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 /** Files of posts in the requests of a daemon. */
 
 let world: World;
+const data = folderPerTest();
 afterEach(() => world.end());
 
 const SEEING = { form: { ...PLAIN_FORM, accepts: ['image'] as const } };
@@ -111,4 +117,48 @@ describe('files in the requests of a turn', () => {
       expect(checkLaws(worker.entries())).toEqual([]);
     },
   );
+
+  it('a what-if and the copy of a conversation send the same bytes again', async () => {
+    const asked: ModelRequest[] = [];
+    const m2: Model = {
+      call: async (request) => {
+        asked.push(request);
+        return { kind: 'answered', answer: { content: 'else', toolCalls: [] } };
+      },
+    };
+    const { worker } = await posted([PNG], { reply: () => 'a picture', models: { m2 } });
+    await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
+    const hash = startOf(worker.entries()).requestHash;
+    const at = worker.entries().findIndex((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const started = await world.request('what-if', { conversation: 'demo', agent: 'pm', at, model: 'm2' });
+    const { id } = (started as never as { body: { id: string } }).body;
+    const result = async () =>
+      (await world.request('what-if-result', { conversation: 'demo', id })) as never as {
+        body: { state: string; results: { control: { requestHash: string }[] }[] };
+      };
+    await expect.poll(async () => (await result()).body.state).toBe('done');
+    expect(world.calls.at(-1)?.request.hash).toBe(hash);
+    expect((await result()).body.results[0]?.control[0]?.requestHash).toBe(hash);
+    expect(asked).toHaveLength(1);
+
+    const forked = await world.request('fork', { conversation: 'demo', at, as: 'copy', publisher: 'alice' });
+    expect(forked).toEqual(expect.objectContaining({ ok: true }));
+    const copied = { conversation: 'copy', agent: 'pm', at };
+    const shown = await world.request('view', copied);
+    expect((shown as never as { body: { report: object } }).body.report).toMatchObject({
+      ...{ requestHash: hash, sent: true },
+    });
+  });
+
+  it('fsck makes the same requests from the files of a stopped daemon, and finds one whose picture is gone', async () => {
+    const store = await openFileStore(data);
+    const { worker } = await posted([PNG], { store, reply: () => 'a picture' });
+    await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
+    await world.end();
+    const findings = async () =>
+      (await fsck({ dataDirectory: data, repair: false, views: true })).flatMap((one) => one.findings);
+    expect(await findings()).toEqual([]);
+    await rm(join(data, 'blobs', PNG.part.sha256.slice(0, 2)), { recursive: true });
+    expect((await findings()).map(({ kind }) => kind)).toContain('view');
+  });
 });
