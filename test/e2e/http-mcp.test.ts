@@ -4,9 +4,9 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EVERYBODY } from '../support/batch.ts';
 import { shared } from '../support/lifetime.ts';
 import { finished, followUntil, ofType, turnsEnded } from '../support/log.ts';
-import { pngOf } from '../support/pictures.ts';
 import { openProject } from '../support/project.ts';
 import { call, FAILS, LOOKS } from '../support/route-rules.ts';
+import { pngOf } from '../support/uploaded-files.ts';
 
 /** The MCP route for agents of other programs, with the client of the official SDK. */
 describe('the client of the MCP SDK', () => {

@@ -9,14 +9,14 @@ import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts
 import { newFolder, untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
-import { pngOf } from '../support/pictures.ts';
 import { modelAt, openProject, providerSettings } from '../support/project.ts';
 import { filesIn } from '../support/sample-files.ts';
+import { pngOf } from '../support/uploaded-files.ts';
 
 /** Files of tools' results and of agents' answers, in a daemon. */
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
-const [LOCAL, REMOTE] = [pngOf(4, 3, 10), pngOf(5, 2, 20)];
+const [LOCAL, REMOTE] = [pngOf(4, 3), pngOf(5, 2)];
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const call = (name: string, given: object = {}) => ({ name, arguments: JSON.stringify(given) });
 

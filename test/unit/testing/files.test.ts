@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { expectToolCall, expectTurn, type ModelFunction, tool } from '../../../src/testing/index.ts';
 import { newFolder } from '../../support/lifetime.ts';
-import { pngOf } from '../../support/pictures.ts';
+import { pngOf } from '../../support/uploaded-files.ts';
 import { agentFile, start } from './support.ts';
 
 /** Files in a team in memory. */
