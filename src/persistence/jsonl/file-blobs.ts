@@ -36,7 +36,7 @@ export function createBlobFiles(paths: StorePaths): BlobContents {
     },
     async list() {
       const folders = (await orNullIfMissing(readdir(paths.blobs))) ?? [];
-      const contents = folders.filter((folder) => folder.length === 2);
+      const contents = folders.filter((folder) => /^[0-9a-f]{2}$/.test(folder));
       return (await Promise.all(contents.map((folder) => readdir(join(paths.blobs, folder))))).flat();
     },
     async storedAt(name) {
