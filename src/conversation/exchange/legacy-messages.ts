@@ -132,8 +132,8 @@ class Importer {
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
     const calls = callsOf(source);
     if (typeof calls === 'string') return calls;
-    const parts = partsOf(source.content, this.#fileOf);
-    const content = parts ? contentOfParts(parts) : contentOf(source.content);
+    const stored = storedIn(source.content, this.#fileOf);
+    const content = stored ? contentOfParts(stored.parts) : contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
     const answered = role === 'tool' ? this.#takeCall(answeredIdOf(source)) : undefined;
@@ -147,7 +147,7 @@ class Importer {
       author,
       ...(author.kind === 'agent' && { agentId: author.id }),
       content,
-      ...(parts && { parts }),
+      ...(stored && { parts: stored.parts }),
       ...(role === 'assistant' && calls.length > 0 && { tool_calls: calls }),
       ...(answered && { tool_call_id: wireCallId(answered.place), call: answered.place }),
     };
@@ -161,9 +161,7 @@ class Importer {
       else this.#open.set(call.id, [{ place, author }]);
     }
     if (entry.agentId !== undefined) this.#agents.add(entry.agentId);
-    this.entries.push(
-      withTheRest(entry, parts ? { ...source, content: restOf(source.content, this.#fileOf) } : source),
-    );
+    this.entries.push(withTheRest(entry, stored ? { ...source, content: stored.content } : source));
     return null;
   }
 
@@ -224,24 +222,21 @@ function callsOf({ tool_calls: given, function_call: called }: JsonRecord): Tool
   return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
 }
 
-/** The parts of a content with at least one stored file; undefined: it has none. */
-function partsOf(content: unknown, fileOf: FileOf): Part[] | undefined {
-  const parts = (Array.isArray(content) ? content : []).flatMap((given): Part[] => {
+/** The parts of a content with at least one stored file, and the content with hashes in place of their bytes; null: it has none. */
+function storedIn(
+  content: unknown,
+  fileOf: FileOf,
+): { readonly parts: Part[]; readonly content: unknown[] } | null {
+  const parts: Part[] = [];
+  const rest = (Array.isArray(content) ? content : []).map((given: unknown) => {
     const part = openAiPart(given);
-    if (part.kind === 'text') return [{ type: 'text', text: part.text }];
+    if (part.kind === 'text') parts.push({ type: 'text', text: part.text });
     const file = part.kind === 'file' ? fileOf(part.url) : undefined;
-    return file ? [{ ...file, ...(part.kind === 'file' && part.name && { name: part.name }) }] : [];
+    if (part.kind !== 'file' || file === undefined) return given;
+    parts.push({ ...file, ...(part.name && { name: part.name }) });
+    return { type: part.type, sha256: file.sha256 };
   });
-  return parts.some(({ type }) => type === 'file') ? parts : undefined;
-}
-
-/** LEGACY-MESSAGES-4 */
-function restOf(content: unknown, fileOf: FileOf): unknown {
-  return (content as unknown[]).map((given) => {
-    const part = openAiPart(given);
-    const file = part.kind === 'file' ? fileOf(part.url) : undefined;
-    return file && part.kind === 'file' ? { type: part.type, sha256: file.sha256 } : given;
-  });
+  return parts.some(({ type }) => type === 'file') ? { parts, content: rest } : null;
 }
 
 /** Joins text parts of the content; other parts are kept in `meta` (LEGACY-MESSAGES-1). */
