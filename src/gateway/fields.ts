@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { Request } from './context.ts';
 
@@ -24,20 +24,6 @@ export function parsedBody<S extends z.ZodType>(schema: S, body: unknown): z.inf
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new FieldRefused(issue?.path.join('.') ?? '', issue ? fieldFault(issue, body) : 'not understood');
-}
-
-/** A part of a message's content, as OpenAI and AG-UI have them. */
-export const textPart = z.looseObject({
-  type: z.enum(['text', 'input_text', 'output_text']),
-  text: z.string(),
-});
-const content = z.union([z.string(), z.array(textPart)]);
-
-/** The content of a message that is posted. */
-export function contentOf(value: unknown, where: string): string {
-  const { data } = content.safeParse(value);
-  if (data === undefined) throw refusedField(where, 'only text is taken');
-  return typeof data === 'string' ? data : data.map(({ text }) => text).join('\n');
 }
 
 const UNUSED_HEADER = 'x-parley-unused';

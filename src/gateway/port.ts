@@ -2,6 +2,7 @@ import type { Arrival as FeedArrival } from '../bus/follower.ts';
 import type { ApiAnswer, ApiRequest } from '../bus/port.ts';
 import type { FilePart } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { FetchOptions } from './fetch.ts';
 import type { Token } from './guard/access.ts';
 
 /**
@@ -82,8 +83,12 @@ export interface GatewayOptions {
   readonly known: KnownHosts;
   /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;
-  /** The same, where a client sends a whole history. */
+  /** The same, where a client sends a whole history, or files in base64. */
   readonly maxHistoryBytes: number;
+  /** Limit of one file that is fetched. */
+  readonly maxFileBytes: number;
+  /** Where files are fetched that clients name by URL. */
+  readonly fetch: Pick<FetchOptions, 'hosts' | 'network'>;
   /** Per caller. */
   readonly requestsPerSecond: number;
   /** Maximum of open event streams and waiting requests: in all, and per caller. */

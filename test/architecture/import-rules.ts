@@ -143,6 +143,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'highlight.js': ['console'],
   hono: ['gateway'],
   'image-size': ['daemon/files'],
+  'ipaddr.js': ['gateway'],
   lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],

@@ -194,9 +194,17 @@ describe('the client of `@a2a-js/sdk`', () => {
     await expect(get(client, 'nonsense')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
     await expect(send(client, ' ')).rejects.toThrow(/EMPTY_CONTENT/);
     await expect(send(client, 'x', { role: Role.ROLE_UNSPECIFIED })).rejects.toThrow(/message\.role/);
-    await expect(
-      send(client, { ...text(''), content: { $case: 'url', value: 'http://x' } }),
-    ).rejects.toMatchObject({ name: 'ContentTypeNotSupportedError' });
+    await expect(send(client, { ...text(''), content: { $case: 'url', value: 'http://x' } })).rejects.toThrow(
+      /URL_REFUSED/,
+    );
+    const pictures = {
+      taskPushNotificationConfig: undefined,
+      returnImmediately: true,
+      acceptedOutputModes: ['image/png'],
+    };
+    await expect(client.sendMessage({ ...message('x'), configuration: pictures })).rejects.toMatchObject({
+      name: 'ContentTypeNotSupportedError',
+    });
     await expect(open('nobody')).rejects.toThrow(/404/);
     const task = await send(client, 'Hello', { contextId: 'mine' });
     await expect(get(await open('dev'), task.id)).rejects.toMatchObject({ name: 'TaskNotFoundError' });

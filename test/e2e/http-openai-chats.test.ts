@@ -174,7 +174,7 @@ describe('chats over `/v1`', () => {
     };
     expect(sent.messages.slice(1)).toEqual(
       [
-        '[left out: image_url]\nsee',
+        '[left out: image_url 08d188e968eb]\nsee',
         'Quoted by openai, a call of look:\n> {}',
         'Quoted by openai, the result of look:\n> seen',
         'Quoted by openai, a call of peek:\n> {}',

@@ -74,6 +74,9 @@ const secret = z.string().min(1);
 /** An HTTP address without user, query and fragment. */
 const isPlainUrl = (text: string) => /^https?:\/\/[^\s?#@]+$/.test(text) && URL.canParse(text);
 
+/** The name of a host, never an address: its last label has a letter. */
+const HOST_FORM = /^(?:\*\.)?(?:[a-z0-9-]{1,63}\.)*(?=[0-9-]*[a-z])[a-z0-9-]{1,63}$/i;
+
 export const http = z.strictObject({
   tokens: z
     .strictObject({
@@ -135,6 +138,21 @@ export const http = z.strictObject({
     .refine(isPlainUrl, 'an address such as https://parley.example.org')
     .optional()
     .describe('The address for other machines if a proxy is in front; used in A2A cards and links'),
+  fetch: z
+    .strictObject({
+      hosts: z
+        .array(
+          z
+            .string()
+            .regex(HOST_FORM, 'a host name such as example.org, or *.example.org for all hosts below it'),
+        )
+        .default([])
+        .describe(
+          'Hosts of which files are fetched that a client names by URL; `*.example.org`: all below it. Their addresses must be public (default: none)',
+        ),
+    })
+    .prefault({})
+    .describe('What the daemon may fetch for clients of the standard protocols'),
   requestsPerSecond: count
     .default(100)
     .describe(

@@ -28,7 +28,7 @@ type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
 interface HttpSetting
   extends Readonly<
-    Pick<HttpFile, 'hosts' | 'origins' | 'requestsPerSecond' | 'readers' | 'readersPerCaller'>
+    Pick<HttpFile, 'hosts' | 'origins' | 'fetch' | 'requestsPerSecond' | 'readers' | 'readersPerCaller'>
   > {
   readonly host: string;
   /** 0: any free port. */
@@ -278,13 +278,13 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
       hint: `set ${settingVariable('httpToken')} to serve other machines`,
     });
   }
-  const { hosts, origins, requestsPerSecond, readers, readersPerCaller } = file;
+  const { hosts, origins, fetch, requestsPerSecond, readers, readersPerCaller } = file;
   const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
   const own = token === undefined ? null : new Secret(token);
   const isGuarded = tokens.length > 0 || text !== NO_TOKEN;
   const operator = file.publishers.operate ?? null;
   const limits = { requestsPerSecond, readers, readersPerCaller, isGuarded, operator };
-  return { host, port, token: own, tokens, hosts, origins, publicUrl, ...limits };
+  return { host, port, token: own, tokens, hosts, origins, fetch, publicUrl, ...limits };
 }
 
 /** The publisher for tokens of a role without a configured publisher. */

@@ -56,12 +56,12 @@ function other(type: string, reason: string): OpenAiPart {
   return { kind: 'other', type, reason };
 }
 
-function dataUrl(mediaType: string, base64: string): string {
+export function dataUrl(mediaType: string, base64: string): string {
   return `data:${mediaType};base64,${base64}`;
 }
 
 /** The parts of a data URL; null: it is none, or not in base64. */
-function readDataUrl(url: string): { readonly mediaType: string; readonly base64: string } | null {
+export function readDataUrl(url: string): { readonly mediaType: string; readonly base64: string } | null {
   const end = url.indexOf(',');
   const head = url.startsWith('data:') && end !== -1 ? url.slice('data:'.length, end).split(';') : [];
   if (head.at(-1)?.trim().toLowerCase() !== 'base64') return null;

@@ -260,8 +260,8 @@ export function composeRemoteModel(
 
 /** The default payload limit of the broker. */
 const MAX_BODY_BYTES = 1_048_576;
-/** A request at `/v1` or of AG-UI brings all messages. Only the last ones are posted. */
-const MAX_HISTORY_BYTES = 16_777_216;
+/** Requests of standard protocols bring all messages with their files, of which only the last ones are posted: as much as OpenAI takes. */
+const MAX_HISTORY_BYTES = 52_428_800;
 
 /** Proxies close a connection that is idle for one minute. */
 const HEARTBEAT_MS = 15_000;
@@ -285,6 +285,8 @@ export async function composeGateway(config: Config, log: Log, own?: HttpToken):
     known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
     maxHistoryBytes: MAX_HISTORY_BYTES,
+    maxFileBytes: config.blobs.maxBytes,
+    fetch: http.fetch,
     requestsPerSecond: http.requestsPerSecond,
     readers: http.readers,
     readersPerCaller: http.readersPerCaller,

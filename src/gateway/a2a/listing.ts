@@ -4,7 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import type { GatewayPort } from '../port.ts';
 import { conversationRows, orElse, type Row, readLog } from '../progress/ask.ts';
-import { AgentTask } from './task.ts';
+import { AgentTask, type TaskPlace } from './task.ts';
 
 /**
  * Lists the tasks of an agent, newest change first.
@@ -17,6 +17,13 @@ import { AgentTask } from './task.ts';
 
 const PAGE_SIZE = 50;
 const MOST_PAGE_SIZE = 100;
+
+interface Source {
+  readonly daemon: GatewayPort;
+  /** Null: any agent. */
+  readonly agent: string | null;
+  readonly address: (conversation: string) => TaskPlace['address'];
+}
 
 type Changed = Pick<Row, 'id' | 'updatedAt'>;
 
@@ -34,8 +41,7 @@ interface Wanted {
 }
 
 export async function listTasks(
-  daemon: GatewayPort,
-  agent: string | null,
+  { daemon, agent, address }: Source,
   request: ListTasksRequest,
   signal: AbortSignal,
 ): Promise<ListTasksResponse> {
@@ -46,7 +52,8 @@ export async function listTasks(
   for (const { id, updatedAt } of rows) {
     if (updatedAt < wanted.since || isCertain(rest, wanted, updatedAt)) break;
     signal.throwIfAborted();
-    const found = tasksIn(id, await orElse(readLog(daemon, id, 0), []), agent).filter((task) =>
+    const place = { conversation: id, address: address(id) };
+    const found = tasksIn(place, await orElse(readLog(daemon, id, 0), []), agent).filter((task) =>
       fits(task, wanted),
     );
     totalSize += found.length;
@@ -89,15 +96,15 @@ async function rowsOf(daemon: GatewayPort, contextId: string): Promise<Changed[]
 }
 
 /** Answers to questions belong to the task that asked. */
-function tasksIn(conversation: string, entries: readonly Entry[], agent: string | null): AgentTask[] {
+function tasksIn(place: TaskPlace, entries: readonly Entry[], agent: string | null): AgentTask[] {
   const answers = new Set(
     entries.flatMap((entry) => (entry.type === 'message' ? (entry.answers ?? []) : [])),
   );
-  return entries.flatMap((entry, place) => {
+  return entries.flatMap((entry, at) => {
     if (entry.type !== 'message' || entry.author.kind !== 'person' || answers.has(entry.index)) return [];
     if (agent !== null && !entry.to?.includes(agent)) return [];
-    const task = new AgentTask(conversation, entry, agent, entries.slice(0, place));
-    task.accept({ kind: 'entries', entries: entries.slice(place), isCurrent: true });
+    const task = new AgentTask(place, entry, agent, entries.slice(0, at));
+    task.accept({ kind: 'entries', entries: entries.slice(at), isCurrent: true });
     return [task];
   });
 }

@@ -1,12 +1,23 @@
 import { Message, Part, type Role } from '@a2a-js/sdk';
-import { type OpenCall, wireCallId } from '../../conversation/index.ts';
+import { type FilePart, type MessageEntry, type OpenCall, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { verdictIn } from '../fields.ts';
+import { type AddressOf, type SentPart, sentFile } from '../files.ts';
 
 /** A2A's messages, their parts, and what they answer. */
 
 export const textPart = (text: string): Part => Part.fromJSON({ text, mediaType: 'text/plain' });
 export const dataPart = (data: object): Part => Part.fromJSON({ data, mediaType: 'application/json' });
+
+/** A file where readers of the conversation get it. */
+export const filePart = (file: FilePart, address: AddressOf): Part =>
+  Part.fromJSON({ url: address(file), mediaType: file.mediaType, filename: file.name });
+
+/** A message of the log: its text, and its files. */
+export const partsFrom = (entry: Pick<MessageEntry, 'content' | 'parts'>, address: AddressOf): Part[] =>
+  entry.parts?.map((part) => (part.type === 'text' ? textPart(part.text) : filePart(part, address))) ?? [
+    textPart(entry.content ?? ''),
+  ];
 
 /** `place`: its id, and its task and context. */
 export function messageFrom(
@@ -23,29 +34,28 @@ export interface Content {
   /** The objects of the parts of data, as one. */
   readonly data: Readonly<Record<string, unknown>>;
   /** All parts in order, as an agent reads them: data as fenced JSON. */
-  readonly words: string;
+  readonly parts: readonly SentPart[];
 }
 
-/** The content of a message. Files are refused. */
+/** The content of a message. */
 export function contentOf({ parts }: Message): Content {
   const texts: string[] = [];
-  const words: string[] = [];
+  const words: SentPart[] = [];
   let data: Record<string, unknown> = {};
-  for (const { content } of parts) {
+  for (const [at, { content, filename }] of parts.entries()) {
+    const as = { where: `message.parts.${at}`, ...(filename && { name: filename }) };
     if (content?.$case === 'text') {
       texts.push(content.value);
-      words.push(content.value);
+      words.push({ type: 'text', text: content.value });
     } else if (content?.$case === 'data') {
       const { value } = content;
       if (value !== null && typeof value === 'object' && !Array.isArray(value)) data = { ...data, ...value };
-      words.push(`\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``);
-    } else {
-      throw new ParleyError('CONTENT_NOT_SUPPORTED', 'parts of text and of data are taken, files are not', {
-        hint: 'send the text of a file as a part of text',
-      });
-    }
+      words.push({ type: 'text', text: `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\`` });
+    } else if (content?.$case === 'raw') words.push({ ...as, type: 'sent', bytes: content.value });
+    else if (content?.$case === 'url') words.push(sentFile(content.value, as));
+    else throw new ParleyError('CONTENT_NOT_SUPPORTED', `${as.where} has no text, data, raw or url`);
   }
-  return { text: texts.join('\n'), data, words: words.join('\n') };
+  return { text: texts.join('\n'), data, parts: words };
 }
 
 /**
@@ -61,17 +71,26 @@ export function contentOf({ parts }: Message): Content {
  */
 
 export type Reply =
-  | { readonly kind: 'words'; readonly agent: string; readonly replyTo: string; readonly content: string }
+  | {
+      readonly kind: 'words';
+      readonly agent: string;
+      readonly replyTo: string;
+      readonly parts: readonly SentPart[];
+    }
   | { readonly kind: 'verdict'; readonly approvalId: string; readonly body: Record<string, unknown> };
 
 const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
 /** `requested`: the number of approvals that the sender may have seen in this task. */
 export function replyOf(message: Message, open: readonly OpenCall[], requested: number): Reply {
-  const { text, data, words } = contentOf(message);
+  const { text, data, parts } = contentOf(message);
   const call = callOf(data.approvalId, open);
   const { approval, agent, place } = call;
-  if (!approval) return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
+  if (!approval) return { kind: 'words', agent, replyTo: wireCallId(place), parts };
+  if (parts.some(({ type }) => type !== 'text')) {
+    const hint = 'send it with a message of its own';
+    throw new ParleyError('CONTENT_NOT_SUPPORTED', 'the answer to an approval has no files', { hint });
+  }
   const body = verdictOf(text, data);
   if (data.approvalId === undefined && requested > 1 && body.answer !== 'deny') {
     const problem = `this task asked for ${requested} approvals, and the message names none`;

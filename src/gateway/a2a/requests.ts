@@ -15,12 +15,12 @@ import {
 } from '@a2a-js/sdk/server';
 import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
+import { addressOf, baseOf, isBase64, keepParts } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
-import { ownUrl } from '../guard/hosts.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { AgentRequests } from './handler.ts';
-import { Tasks } from './tasks.ts';
+import { ANONYMOUS, Tasks } from './tasks.ts';
 
 /**
  * Answers the requests of `routes.ts`.
@@ -144,6 +144,8 @@ function requestsOf(
     agent: slug === ANY_AGENT.slug ? null : slug,
     identity: context.var.identity,
     newId: options.newId,
+    keep: (parts) => keepParts(parts, { routes: options, context, anonymous: ANONYMOUS }),
+    address: (conversation) => addressOf(baseOf(context, options), conversation),
   });
   return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
 }
@@ -153,8 +155,8 @@ async function allAgents(options: RouteContext): Promise<readonly Described[]> {
   return [ANY_AGENT, ...agents.filter(({ slug }) => slug !== ANY_AGENT.slug)];
 }
 
-function urlOf(context: Request, slug: string, { known }: RouteContext): string {
-  return `${ownUrl(context.req.header('host'), known)}/a2a/${slug}`;
+function urlOf(context: Request, slug: string, options: RouteContext): string {
+  return `${baseOf(context, options)}/a2a/${slug}`;
 }
 
 /** The public description of an agent. */
@@ -181,8 +183,8 @@ function cardOf(
       securitySchemes: { token: { httpAuthSecurityScheme: scheme } },
       securityRequirements: [{ schemes: { token: { list: [] } } }],
     }),
-    defaultInputModes: ['text/plain', 'application/json'],
-    defaultOutputModes: ['text/plain'],
+    defaultInputModes: ['text/plain', 'application/json', '*/*'],
+    defaultOutputModes: ['text/plain', '*/*'],
     skills: [{ id: slug, name, description, tags: ['conversation'] }],
   });
 }
@@ -193,7 +195,7 @@ function cardOf(
  * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
  *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
  * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
- *        take them for none.
+ *        take them for none; and bytes in broken base64, of which it would take a part.
  * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
  */
 
@@ -229,7 +231,8 @@ const METHODS: ReadonlySet<string> = new Set([
 
 /** Throws `Unreadable`. */
 async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Body> {
-  const body = await jsonBody(context, routes, false).catch((error: unknown) => {
+  const limit = { ...routes, maxBodyBytes: routes.maxHistoryBytes };
+  const body = await jsonBody(context, limit, false).catch((error: unknown) => {
     const code = error instanceof ParleyError ? CODES[error.code] : undefined;
     throw code === undefined ? error : new Unreadable({}, code, (error as ParleyError).message);
   });
@@ -299,6 +302,8 @@ function faultOfParts(params: unknown): string | null {
       const wanted = 'expected one of text, data, raw and url: send each as a part of its own';
       return `message.parts.${at} has ${kinds.join(' and ')}; ${wanted}`;
     }
+    const raw = part.raw ?? valueAt(part, ['file', 'bytes']);
+    if (typeof raw === 'string' && !isBase64(raw)) return `message.parts.${at}: the base64 is broken`;
   }
   return null;
 }

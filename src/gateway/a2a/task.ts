@@ -1,6 +1,7 @@
 import {
   Artifact,
   type Message,
+  type Part,
   Role,
   type StreamResponse,
   type Task,
@@ -10,6 +11,7 @@ import {
 import {
   type Ending,
   type Entry,
+  filesOf,
   finishNotice,
   type MessageEntry,
   NAME_PATTERN,
@@ -24,7 +26,8 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { dataPart, messageFrom, textPart } from './messages.ts';
+import type { AddressOf } from '../files.ts';
+import { dataPart, filePart, messageFrom, partsFrom, textPart } from './messages.ts';
 
 /**
  * A task: a person's post and the agent's work on it.
@@ -50,9 +53,15 @@ export function postOfTask(taskId: string): { readonly conversation: string; rea
 
 type Update = NonNullable<StreamResponse['payload']>;
 
+export interface TaskPlace {
+  readonly conversation: string;
+  readonly address: AddressOf;
+}
+
 export class AgentTask {
   readonly id: string;
   readonly conversation: string;
+  readonly #address: AddressOf;
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly before: readonly Entry[];
@@ -77,7 +86,7 @@ export class AgentTask {
 
   /** `before`: the end of the log before the post, for what is open there. */
   constructor(
-    conversation: string,
+    { conversation, address }: TaskPlace,
     post: MessageEntry,
     agent: string | null,
     before: readonly Entry[],
@@ -85,6 +94,7 @@ export class AgentTask {
   ) {
     this.id = `${conversation}.${post.index}`;
     this.conversation = conversation;
+    this.#address = address;
     this.contextId = contextOf(post, conversation);
     this.post = post;
     this.before = before;
@@ -147,7 +157,7 @@ export class AgentTask {
   }
 
   #remember(entry: MessageEntry): void {
-    this.#history.push(messageFrom(Role.ROLE_USER, this.#named(entry.id), [textPart(entry.content ?? '')]));
+    this.#history.push(messageFrom(Role.ROLE_USER, this.#named(entry.id), partsFrom(entry, this.#address)));
   }
 
   #apply(step: Step): Update[] {
@@ -176,10 +186,13 @@ export class AgentTask {
       if (tool.name === 'ask') this.#questions.set(call, questionText(tool.arguments));
     }
     const isTold = this.#artifacts.has(message);
-    if (text.words === '' && !isTold) return [];
+    const files = filesOf(entry).map((file) => filePart(file, this.#address));
+    if (text.words === '' && files.length === 0 && !isTold) return [];
     const { finishReason } = entry;
     const ended = finishNotice(finishReason) === null ? {} : { finishReason };
-    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)];
+    return [
+      this.#write(message, { agent: entry.author.id, text: text.words, files, ...ended }, text.isMore, true),
+    ];
   }
 
   /** A person's message answered a question: both belong to the history. */
@@ -258,11 +271,15 @@ function contextOf({ meta }: MessageEntry, conversation: string): string {
 interface ArtifactText {
   readonly agent: string;
   readonly text: string;
+  readonly files?: readonly Part[];
   /** Why the model stopped, if unusual. */
   readonly finishReason?: string | undefined;
 }
 
-function artifactOf(artifactId: string, { agent, text, finishReason }: ArtifactText): Artifact {
+function artifactOf(artifactId: string, { agent, text, files = [], finishReason }: ArtifactText): Artifact {
   const metadata = finishReason === undefined ? undefined : { finishReason };
-  return { ...Artifact.fromJSON({ artifactId, name: agent, metadata }), parts: [textPart(text)] };
+  return {
+    ...Artifact.fromJSON({ artifactId, name: agent, metadata }),
+    parts: [...(text === '' && files.length > 0 ? [] : [textPart(text)]), ...files],
+  };
 }

@@ -3,11 +3,13 @@ import {
   type Entry,
   type MessageEntry,
   type OwnPublisher,
+  type Part,
   type Stopped,
   wireCallId,
 } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
+import { type AddressOf, postOf, type SentPart } from '../files.ts';
 import { hasRole, type Identity, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
@@ -28,7 +30,7 @@ import { AgentTask, postOfTask } from './task.ts';
  * TASKS-4 A subscription stays open while the task needs input that only others can give: its reader cannot continue it.
  */
 
-const ANONYMOUS: OwnPublisher = 'a2a';
+export const ANONYMOUS: OwnPublisher = 'a2a';
 
 export interface TasksOptions {
   readonly daemon: GatewayPort;
@@ -36,6 +38,10 @@ export interface TasksOptions {
   readonly agent: string | null;
   readonly identity: Identity;
   readonly newId: NewId;
+  /** Stores the files of a message. */
+  readonly keep: (parts: readonly SentPart[]) => Promise<readonly Part[]>;
+  /** Of a conversation. */
+  readonly address: (conversation: string) => AddressOf;
 }
 
 export interface Followed {
@@ -59,7 +65,7 @@ export class Tasks {
     return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
       const posted = await this.#begin(message, conversation);
       const stopped = await stoppedOf(daemon, conversation, posted.agents);
-      const task = await openTask(daemon, conversation, posted.index, this.#options.agent, stopped);
+      const task = await openTask(this.#options, conversation, posted.index, stopped);
       const { unknownMentions } = posted;
       if (unknownMentions) task.note = { unknownMentions };
       return { task, arrivals };
@@ -69,15 +75,15 @@ export class Tasks {
   async load(taskId: string): Promise<AgentTask> {
     const ref = postOfTask(taskId);
     if (!ref) throw noTask(taskId);
-    const { daemon, agent } = this.#options;
-    const task = await openTask(daemon, ref.conversation, ref.index, agent);
+    const { daemon } = this.#options;
+    const task = await openTask(this.#options, ref.conversation, ref.index);
     const entries = await readLog(daemon, ref.conversation, ref.index);
     task.accept({ kind: 'entries', entries, isCurrent: true });
     return task;
   }
 
   list(request: ListTasksRequest, signal: AbortSignal): Promise<ListTasksResponse> {
-    return listTasks(this.#options.daemon, this.#options.agent, request, signal);
+    return listTasks(this.#options, request, signal);
   }
 
   /** The same task from its start. */
@@ -142,16 +148,17 @@ export class Tasks {
   }
 
   #restarted({ conversation, post, before }: AgentTask): AgentTask {
-    return new AgentTask(conversation, post, this.#options.agent, before);
+    const { agent, address } = this.#options;
+    return new AgentTask({ conversation, address: address(conversation) }, post, agent, before);
   }
 
-  #begin(message: Message, conversation: string): Promise<Posted> {
-    const { agent, identity } = this.#options;
+  async #begin(message: Message, conversation: string): Promise<Posted> {
+    const { agent, identity, keep } = this.#options;
     requireRole(identity, 'post');
     const meta = metaOf(message);
     return this.#act('post', {
       conversation,
-      content: contentOf(message).words,
+      ...postOf(await keep(contentOf(message).parts)),
       id: message.messageId,
       ...(meta && { meta: { a2a: meta } }),
       ...(agent && { to: [agent] }),
@@ -177,12 +184,13 @@ export class Tasks {
   }
 
   async #answer(message: Message, { conversation, open, approvalsRequested }: AgentTask): Promise<void> {
-    const { identity } = this.#options;
+    const { identity, keep } = this.#options;
     const reply = replyOf(message, open, approvalsRequested);
     if (reply.kind === 'words') {
       requireRole(identity, 'post');
-      const { agent, replyTo, content } = reply;
-      await this.#act('post', { conversation, content, to: [agent], replyTo, id: message.messageId });
+      const { agent, replyTo, parts } = reply;
+      const post = postOf(await keep(parts));
+      await this.#act('post', { conversation, ...post, to: [agent], replyTo, id: message.messageId });
     } else {
       requireRole(identity, 'approve');
       await this.#act('answer', { approvalId: reply.approvalId, ...reply.body });
@@ -224,16 +232,16 @@ function isStopOf(entry: Entry, agent: string): boolean {
 }
 
 async function openTask(
-  daemon: GatewayPort,
+  { daemon, agent, address }: TasksOptions,
   conversation: string,
   index: number,
-  agent: string | null,
   stopped?: Stopped,
 ): Promise<AgentTask> {
   const taskId = `${conversation}.${index}`;
   const post = await postAt(daemon, conversation, index);
   if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
-  return new AgentTask(conversation, post, agent, await readTail(daemon, conversation, index), stopped);
+  const place = { conversation, address: address(conversation) };
+  return new AgentTask(place, post, agent, await readTail(daemon, conversation, index), stopped);
 }
 
 async function postAt(

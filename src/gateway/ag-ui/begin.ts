@@ -8,6 +8,7 @@ import {
 import { ParleyError } from '../../kernel/index.ts';
 import { digest } from '../conversation-id.ts';
 import { refusedField } from '../fields.ts';
+import type { postOf } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
@@ -52,7 +53,8 @@ interface Answer {
 
 export async function begin(
   daemon: GatewayPort,
-  { conversation, posts, resume, sessionId, known }: RunInput,
+  { conversation, resume, sessionId, known }: RunInput,
+  posts: readonly ({ readonly id: string } & ReturnType<typeof postOf>)[],
   agent: string | null,
   act: Act,
 ): Promise<Begun> {

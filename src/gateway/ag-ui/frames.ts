@@ -2,6 +2,7 @@ import {
   type AGUIEvent,
   type AssistantMessage,
   aggregateTokenUsage,
+  type ContentPart,
   EventType,
   type Message,
   PROTOCOL_VERSION,
@@ -23,6 +24,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { canonicalArguments } from '../../kernel/index.ts';
+import { type AddressOf, fileLines } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
 import { ask, orElse, readTail } from '../progress/ask.ts';
@@ -34,6 +36,8 @@ import { interruptOf, type RunInput } from './input.ts';
  *
  * AG-UI-RUN-1 It starts with the conversation's status and, if the application has other messages than the log, with the
  *    newest messages of the log, as many as the application can send back.
+ * AG-UI-RUN-4 Files of messages and results are parts with their address here; those of answers are named in the text, as answers
+ *    of the protocol have no parts.
  * AG-UI-RUN-2 The status is sent again after each change.
  * AG-UI-RUN-3 Unused fields and mentions of no agent are named in an event that applications may show, and in a header of the answer.
  */
@@ -48,6 +52,7 @@ export interface RunContext {
   readonly closing: AbortSignal;
   /** Called with bugs. */
   readonly onFault: (error: unknown) => void;
+  readonly address: AddressOf;
 }
 
 export async function* runFrames(
@@ -63,11 +68,11 @@ async function* runEvents(
   daemon: GatewayPort,
   input: RunInput,
   begun: Begun,
-  { closing, onFault }: RunContext,
+  { closing, onFault, address }: RunContext,
 ): AsyncGenerator<AGUIEvent> {
   const { threadId, conversation, runId, parentRunId } = input;
   const unused = [...input.unused, ...begun.unused];
-  const events = new RunEvents(threadId, runId);
+  const events = new RunEvents(threadId, runId, address);
   yield {
     type: EventType.RUN_STARTED,
     threadId,
@@ -79,7 +84,7 @@ async function* runEvents(
   if (begun.unknownMentions.length > 0) yield unknown(begun.unknownMentions);
   try {
     const before = await readTail(daemon, conversation, begun.before, MOST_HISTORY);
-    yield* snapshot(input, before);
+    yield* snapshot(input, before, address);
     yield* stateSnapshot(daemon, conversation);
     if (begun.progress === null) {
       yield* events.of({ kind: 'over', ending: leftOpen(before) });
@@ -130,12 +135,16 @@ async function* follow(
 
 function* snapshot(
   { known, posts }: RunInput,
-  before: Parameters<typeof messagesOf>[0],
+  before: readonly Entry[],
+  address: AddressOf,
 ): Generator<AGUIEvent> {
-  const logged = messagesOf(before);
+  const logged = messagesOf(before, address);
   const has = new Set(logged.map(({ id }) => id));
   const posted = posts.filter(({ id }) => !has.has(id));
-  const messages = [...logged, ...posted.map((post) => ({ ...post, role: 'user' as const }))];
+  const messages = [
+    ...logged,
+    ...posted.map(({ id, given: content }) => ({ id, content, role: 'user' as const })),
+  ];
   const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);
   if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
 }
@@ -147,7 +156,7 @@ async function* stateSnapshot(daemon: GatewayPort, conversation: string): AsyncG
   yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
 }
 
-function leftOpen(entries: Parameters<typeof messagesOf>[0]): Ending {
+function leftOpen(entries: readonly Entry[]): Ending {
   const calls = new OpenCalls();
   const roots = new Roots();
   for (const entry of entries) {
@@ -171,6 +180,7 @@ type Said = Extract<Step, { kind: 'said' }>;
 class RunEvents {
   readonly #threadId: string;
   readonly #runId: string;
+  readonly #address: AddressOf;
   /** Ids of open messages and open reasoning. */
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
@@ -178,15 +188,16 @@ class RunEvents {
   /** The finish reason of the newest answer, if it is unusual. */
   #finishReason: string | null = null;
 
-  constructor(threadId: string, runId: string) {
+  constructor(threadId: string, runId: string, address: AddressOf) {
     this.#threadId = threadId;
     this.#runId = runId;
+    this.#address = address;
   }
 
   *of(step: Step): Generator<AGUIEvent> {
     if (step.kind === 'words') yield* this.#words(step);
     else if (step.kind === 'said') yield* this.#said(step);
-    else if (step.kind === 'result') yield* result(step.entry);
+    else if (step.kind === 'result') yield* result(step.entry, this.#address);
     else if (step.kind === 'over') yield* this.#over(step.ending);
   }
 
@@ -213,7 +224,8 @@ class RunEvents {
     const thoughts = thoughtsOf(message);
     if (reasoning.isMore && reasoning.words !== '') yield* this.#think(thoughts, reasoning.words);
     yield* this.#closeThoughts(thoughts);
-    yield* this.#finish(message, agent, text);
+    const words = text.words + linesAfter(entry, this.#address);
+    yield* this.#finish(message, agent, { ...text, words });
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
       const toolCallId = wireCallId({ index: entry.index, position });
       yield {
@@ -301,13 +313,13 @@ function outcomeOf(ending: Exclude<Ending, { readonly refusal: unknown }>): Outc
   return { type: 'interrupt', interrupts: ending.open.map(interruptOf) };
 }
 
-function* result(entry: MessageEntry): Generator<AGUIEvent> {
+function* result(entry: MessageEntry, address: AddressOf): Generator<AGUIEvent> {
   if (!entry.call) return;
   yield {
     type: EventType.TOOL_CALL_RESULT,
     messageId: entry.id,
     toolCallId: wireCallId(entry.call),
-    content: entry.content ?? '',
+    content: contentOf(entry, address),
     role: 'tool',
   };
 }
@@ -324,30 +336,55 @@ function usageOf(usage: NonNullable<MessageEntry['usage']>, model: string | unde
 }
 
 /** Entries as AG-UI messages, with the ids they had when streamed. */
-function messagesOf(entries: readonly Entry[]): Message[] {
+function messagesOf(entries: readonly Entry[], address: AddressOf): Message[] {
   const utterances = new Utterances();
   const called = new Set<string>();
   const messages: Message[] = [];
   for (const entry of entries) {
     if (entry.type === 'message' && entry.includeInContext !== false && !entry.isCollapsed) {
-      messages.push(...messageOf(entry, utterances.nameOf(entry), called));
+      messages.push(...messageOf(entry, utterances.nameOf(entry), called, address));
     }
     utterances.observe(entry);
   }
   return messages;
 }
 
-function messageOf(entry: MessageEntry, name: string, called: Set<string>): Message[] {
-  const content = entry.content ?? '';
+function messageOf(entry: MessageEntry, name: string, called: Set<string>, address: AddressOf): Message[] {
+  const content = contentOf(entry, address);
   if (entry.role === 'user') return [{ id: entry.id, role: 'user', content, name: entry.author.name }];
-  if (entry.role === 'assistant') return answerOf(entry, name, called);
+  if (entry.role === 'assistant') return answerOf(entry, name, called, address);
   const toolCallId = entry.call && wireCallId(entry.call);
   const isPaired = entry.role === 'tool' && toolCallId !== undefined && called.has(toolCallId);
   return isPaired ? [{ id: entry.id, role: 'tool', toolCallId, content }] : [];
 }
 
-function answerOf(entry: MessageEntry, id: string, called: Set<string>): Message[] {
-  const content = entry.partType === 'error' ? failureOf(entry.content).partial : (entry.content ?? '');
+/** AG-UI-RUN-4 */
+function contentOf({ content, parts }: MessageEntry, address: AddressOf): string | ContentPart[] {
+  return (
+    parts?.map((part): ContentPart => {
+      if (part.type === 'text') return part;
+      const { mediaType, name } = part;
+      const media = /^(image|audio|video)\//.exec(mediaType)?.[1] ?? 'document';
+      const source = { type: 'url' as const, value: address(part), mimeType: mediaType };
+      return {
+        type: media as 'image' | 'audio' | 'video' | 'document',
+        source,
+        ...(name !== undefined && { metadata: { filename: name } }),
+      };
+    }) ??
+    content ??
+    ''
+  );
+}
+
+function linesAfter(entry: MessageEntry, address: AddressOf): string {
+  const lines = fileLines(entry, address);
+  return lines !== '' && entry.content ? `\n${lines}` : lines;
+}
+
+function answerOf(entry: MessageEntry, id: string, called: Set<string>, address: AddressOf): Message[] {
+  const text = entry.partType === 'error' ? failureOf(entry.content).partial : (entry.content ?? '');
+  const content = text + linesAfter(entry, address);
   const toolCalls = (entry.tool_calls ?? []).map(({ function: tool }, position) => ({
     id: wireCallId({ index: entry.index, position }),
     type: 'function' as const,

@@ -1,10 +1,12 @@
-import type { Interrupt } from '@ag-ui/core';
+import { isDeepStrictEqual } from 'node:util';
+import type { Interrupt, UserMessage } from '@ag-ui/core';
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
-import { type RootedCall, wireCallId } from '../../conversation/index.ts';
+import { dataUrl, type RootedCall, UNKNOWN_TYPE, wireCallId } from '../../conversation/index.ts';
 import { shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { contentOf, isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
+import { isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
+import { type SentPart, sentFile } from '../files.ts';
 
 /**
  * Reads a `RunAgentInput`.
@@ -52,7 +54,7 @@ export interface RunInput {
   readonly conversation: string;
   readonly runId: string;
   readonly parentRunId: string | undefined;
-  readonly posts: readonly { readonly id: string; readonly content: string }[];
+  readonly posts: readonly SentPost[];
   readonly resume: readonly Resume[];
   /** The session of the posts; checked as that of any post. */
   readonly sessionId: unknown;
@@ -60,6 +62,13 @@ export interface RunInput {
   readonly known: readonly string[];
   /** INPUT-2: fields that were sent and are not used. */
   readonly unused: readonly string[];
+}
+
+export interface SentPost {
+  readonly id: string;
+  readonly parts: readonly SentPart[];
+  /** As the application sent it. */
+  readonly given: UserMessage['content'];
 }
 
 export interface Resume {
@@ -78,7 +87,8 @@ export function readRunInput(body: unknown): RunInput {
   const again = resume?.length ? [] : conversational.filter(({ role }) => role === 'user').slice(-1);
   const posts = (unposted.length > 0 ? unposted : again).map((message) => ({
     id: message.id,
-    content: contentOf(message.content, `message ${message.id}`),
+    parts: partsOf(message.content, `message ${message.id}`),
+    given: message.content as UserMessage['content'], // checked by `partsOf`
   }));
   checkIds(posts);
   return {
@@ -96,12 +106,40 @@ export function readRunInput(body: unknown): RunInput {
 
 /** The same id names the same message. */
 function checkIds(posts: RunInput['posts']): void {
-  const contents = new Map<string, string>();
-  for (const { id: name, content: words } of posts) {
-    if ((contents.get(name) ?? words) !== words)
+  const contents = new Map<string, unknown>();
+  for (const { id: name, given } of posts) {
+    if (contents.has(name) && !isDeepStrictEqual(contents.get(name), given))
       throw refusedField('messages', `two different messages have the id ${shown(name)}`);
-    contents.set(name, words);
+    contents.set(name, given);
   }
+}
+
+const MEDIA: Readonly<Record<string, 'image' | 'audio' | undefined>> = {
+  ...{ image: 'image', audio: 'audio', video: undefined, document: undefined },
+};
+const sourceShape = z.looseObject({ type: z.string(), value: z.string(), mimeType: z.string().optional() });
+
+/** The content of a user message: a text, or parts of the protocol. */
+function partsOf(content: unknown, where: string): SentPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (!Array.isArray(content)) throw refusedField(where, 'expected a text, or a list of parts');
+  return content.map((part, at) => partOf(part, `${where}, part ${at}`));
+}
+
+function partOf(part: unknown, where: string): SentPart {
+  const type = valueAt(part, ['type']);
+  const text = valueAt(part, ['text']);
+  if (type === 'text' && typeof text === 'string') return { type, text };
+  if (typeof type !== 'string' || !Object.hasOwn(MEDIA, type))
+    throw refusedField(where, 'expected a part of the type text, image, audio, video or document');
+  const source = sourceShape.safeParse(valueAt(part, ['source']));
+  if (!source.success) throw refusedField(where, 'expected source: { type, value, mimeType }');
+  const { type: kind, value, mimeType = UNKNOWN_TYPE } = source.data;
+  const name = valueAt(part, ['metadata', 'filename']);
+  const as = { where, expects: MEDIA[type], ...(typeof name === 'string' && name !== '' && { name }) };
+  if (kind === 'data') return sentFile(dataUrl(mimeType, value), as);
+  if (kind === 'url') return sentFile(value, as);
+  throw refusedField(where, `a source of the type ${shown(kind)} is not taken: send data, or a url`);
 }
 
 /** INPUT-2: non-empty fields; clients always send empty ones. */

@@ -2,6 +2,7 @@ import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
+import { addressOf, baseOf, keepParts, postOf } from '../files.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { actingFor, ask } from '../progress/ask.ts';
@@ -33,11 +34,15 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const act = actingFor(daemon, identity, ANONYMOUS);
-  const begun = await begin(daemon, input, slug === ANY_AGENT ? null : slug, act);
+  const posts = [];
+  for (const { id, parts } of input.posts)
+    posts.push({ id, ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })) });
+  const begun = await begin(daemon, input, posts, slug === ANY_AGENT ? null : slug, act);
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();
-  const frames = runFrames(daemon, input, begun, { closing, onFault });
+  const address = addressOf(baseOf(context, routes), input.conversation);
+  const frames = runFrames(daemon, input, begun, { closing, onFault, address });
   const response = eventStream(frames, { heartbeatMs, closing, onGone, onFault });
   context.header('x-parley-conversation', input.conversation);
   nameUnused(context, [...input.unused, ...begun.unused]);

@@ -1,5 +1,6 @@
-import { type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
+import { contentOf, type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
 import { digest } from '../conversation-id.ts';
+import { type SentPart, withoutAddresses } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask, conversationRows, orElse, type Row, readTail } from '../progress/ask.ts';
 import { approvalNotice, Reply } from './reply.ts';
@@ -20,14 +21,16 @@ import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
  * PICK-7  The instructions of the caller are part of a post unless its post before came with the same ones.
+ * PICK-8  A message with files is compared by a digest that includes those of their bytes: what was sent before is neither
+ *         stored nor fetched again.
  */
 
 export interface Picked {
   readonly conversation: string;
   /** The id of the post; one that is in the log is repeated. */
   readonly id: string;
-  /** The text of the post: that of the caller, and its instructions (PICK-7). */
-  readonly content: string;
+  /** The post: that of the caller, and its instructions (PICK-7). */
+  readonly parts: readonly SentPart[];
   readonly meta: ChatMeta;
   /** What the conversation is to begin with. */
   readonly seed: readonly Past[];
@@ -44,6 +47,8 @@ export interface ChatMeta {
   readonly instructions?: string;
   /** Length of the caller's own text, if the content has instructions after it. */
   readonly length?: number;
+  /** PICK-8: of a message with files. */
+  readonly asked?: string;
 }
 
 /** Maximum of candidate conversations that are read, newest first. */
@@ -90,7 +95,7 @@ export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked>
     const place = sealed(request, key);
     return at(place, (await tailOf(daemon, place)) ?? [], history);
   }
-  const own = `${digest([request.model, digestOf(history), request.content])}-`;
+  const own = `${digest([request.model, digestOf(history), request.asked])}-`;
   const tried = found.map(({ id }) => restOf(request, id)).filter((rest) => rest.startsWith(own));
   for (let attempt = Math.max(0, ...tried.map((rest) => Number(rest.slice(own.length)))); ; attempt++) {
     const place = sealed(request, `${own}${attempt}`);
@@ -100,22 +105,25 @@ export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked>
   }
 }
 
-type PostOf = Pick<Picked, 'id' | 'content' | 'meta'>;
+type PostOf = Pick<Picked, 'id' | 'parts' | 'meta'>;
 
 function newPost(conversation: string, tail: readonly Entry[], request: Asked): PostOf {
-  const { model, caller, history, key, instructions, content, author } = request;
+  const { model, caller, history, key, instructions, parts, asked, author } = request;
   const digested = instructions === '' ? undefined : digest(instructions);
   const before = tail[newestPlace(tail, request, null)];
   const isNew = digested !== undefined && (before && metaOf(before, request)?.instructions) !== digested;
-  const quoted = [`Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
+  const quoted = ['', `Instructions of ${author}:`, ...quotedLines(instructions)].join('\n');
+  const hasFiles = parts.some(({ type }) => type !== 'text');
+  const own = contentOf(parts.filter((part) => part.type === 'text'));
   return {
     id: postId(conversation, tail, request),
-    content: isNew ? `${content}\n\n${quoted}` : content,
+    parts: isNew ? [...parts, { type: 'text', text: quoted }] : parts,
     meta: {
       ...{ model, caller, history: digestOf(history) },
       ...(key !== null && { key }),
       ...(digested !== undefined && { instructions: digested }),
-      ...(isNew && { length: content.length }),
+      ...(isNew && { length: own.length }),
+      ...(hasFiles && { asked: digest(plainText(asked)) }),
     },
   };
 }
@@ -123,9 +131,9 @@ function newPost(conversation: string, tail: readonly Entry[], request: Asked): 
 /** PICK-5. The same text after an answer or a failure is another post. */
 function postId(conversation: string, tail: readonly Entry[], request: Asked): string {
   if (beginsChat(request)) return `chat-${request.newId()}`;
-  const { key, model, caller, history, content, instructions } = request;
+  const { key, model, caller, history, asked, instructions } = request;
   const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
-  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content, instructions])}`;
+  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), asked, instructions])}`;
 }
 
 /** The request cannot repeat or continue another one: each is a new message. */
@@ -138,8 +146,8 @@ function isBeforeAnyPost(entry: Entry): boolean {
 }
 
 /** The id prefix of conversations that start with the same text of the same caller. */
-export function prefixOf({ caller, secret, history, content }: ChatRequest): string {
-  const first = history.find(({ role }) => role === 'user')?.content ?? content;
+export function prefixOf({ caller, secret, history, asked }: ChatRequest): string {
+  const first = history.find(({ role }) => role === 'user')?.content ?? asked;
   return `chat-${digest([secret, caller, plainText(first)])}-`;
 }
 
@@ -177,9 +185,13 @@ async function tailOf(daemon: GatewayPort, conversation: string): Promise<Entry[
 function repeatedIn(tail: readonly Entry[], request: Asked): PostOf | null {
   const exchange = newestExchange(tail, request, request.key);
   if (!exchange) return null;
-  const { post, meta, asked, isOver, failed } = exchange;
-  if (asked !== request.content || meta.model !== request.model) return null;
-  const known = { id: post.id, content: post.content ?? '', meta };
+  const { post, meta, isOver, failed } = exchange;
+  if (!isAsked(exchange, request.asked) || meta.model !== request.model) return null;
+  const known = {
+    id: post.id,
+    parts: post.parts ?? [{ type: 'text' as const, text: post.content ?? '' }],
+    meta,
+  };
   if (meta.key !== undefined && meta.key === request.key) return known;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
   const ended = tail.findLast(({ type }) => type === 'turn-ended')?.createdAt ?? post.createdAt;
@@ -191,16 +203,22 @@ function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
   const { history } = request;
   const exchange = newestExchange(tail, request);
   if (!exchange) return false;
-  const { meta, asked: posted, text, failed } = exchange;
+  const { meta, text, failed } = exchange;
   if (failed && meta.history === digestOf(history)) return true; // a failed exchange is ignored
   const place = history.findLastIndex(({ role }) => role === 'user');
   const asked = history[place];
-  if (!asked || plainText(asked.content ?? '') !== plainText(posted)) return false;
+  if (!asked || !isAsked(exchange, asked.content ?? '')) return false;
   if (meta.history !== digestOf(history.slice(0, place))) return false;
   const answered = history.slice(place + 1).map(({ content }) => content ?? '');
-  const words = plainText(answered.join('\n\n'));
+  const words = plainText(withoutAddresses(answered.join('\n\n')));
   // An approval may have been answered since: the log continues, the client's copy does not.
   return words === plainText(text) || noticesIn(tail).some((notice) => words.endsWith(notice));
+}
+
+/** PICK-8 */
+function isAsked({ meta, asked }: Exchange, text: string): boolean {
+  if (meta.asked !== undefined) return meta.asked === digest(plainText(text));
+  return plainText(asked) === plainText(text);
 }
 
 interface Exchange {

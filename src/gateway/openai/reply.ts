@@ -13,6 +13,7 @@ import {
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
+import { fileLines } from '../files.ts';
 
 /**
  * The reply of a conversation to one post, as one text: renders a `Progress`.
@@ -24,6 +25,7 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
  *    if all agents are stopped. With one addressed agent, it ends with that agent's turn.
  * REPLY-4 It is never empty without a reason: a limit or a stop is a failure, or after some text a sentence; an agent that ends
  *    its turn without text is named.
+ * REPLY-5 Files of an answer follow its text, each in one line: the protocol has no place for them.
  */
 
 export type Said =
@@ -46,6 +48,7 @@ interface Speaking {
 export class Reply {
   readonly #progress: Progress;
   readonly #stopped: Stopped | undefined;
+  readonly #linesOf: (entry: MessageEntry) => string;
   #usage: Usage | null = null;
   /** The messages that wait for the one that is sent (REPLY-2). */
   readonly #held: MessageStep[] = [];
@@ -66,8 +69,10 @@ export class Reply {
     agent: string | null,
     before: readonly Entry[] = [],
     stopped?: Stopped,
+    linesOf: (entry: MessageEntry) => string = fileLines,
   ) {
     this.#stopped = stopped;
+    this.#linesOf = linesOf;
     const posts = [{ index, agents }];
     this.#progress = new Progress({ agent, posts, before, stopped, endsAtQuestion: true });
     if (agents.length > 0) return;
@@ -109,8 +114,12 @@ export class Reply {
     else if (step.kind === 'words') this.#emit(this.#speaking, step.agent, step.delta);
     else {
       const { isMore, words } = step.text;
-      if (isMore) this.#emit(this.#speaking, step.entry.author.id, words);
+      const agent = step.entry.author.id;
+      if (isMore) this.#emit(this.#speaking, agent, words);
       else if (!this.#speaking.sent.startsWith(words)) this.#write(`\n\n${words}`);
+      const lines = this.#linesOf(step.entry);
+      if (lines !== '')
+        this.#emit(this.#speaking, agent, `${this.#speaking.sent === '' ? '' : '\n'}${lines}`);
       this.#sayHeld();
     }
   }

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
+import { openAiPart } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
-import { contentOf, isEmpty, parsedBody, refusedField, textPart } from '../fields.ts';
+import { isEmpty, parsedBody, refusedField } from '../fields.ts';
+import { referenceOf, type SentPart, sentFile } from '../files.ts';
 
 /**
  * Reads a chat completion request as a message to a conversation.
@@ -12,8 +14,10 @@ import { contentOf, isEmpty, parsedBody, refusedField, textPart } from '../field
  * REQUEST-2  Reasoning is not part of it. System messages are instructions of the caller: they follow its text in the post
  *            (`pick.ts`), as a quotation, so they come after the agent's own and mention no agent.
  * REQUEST-3  A setting that would change what the answer is, and cannot be honoured, is refused. Every other one, such as
- *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a text part
- *            but its text (`cache_control`) are ignored.
+ *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a part that
+ *            name neither text nor file (`cache_control`, `detail`) are ignored.
+ * REQUEST-4  A file of the history is a reference to its bytes in the text: nothing of it is stored, and the same history has the
+ *            same text.
  */
 
 const message = z.looseObject({
@@ -58,7 +62,10 @@ export interface ChatRequest {
   /** Part of the conversation's id, so that others cannot compute it. Not stored. */
   readonly secret: string;
   readonly history: readonly Past[];
-  readonly content: string;
+  /** The last message. */
+  readonly parts: readonly SentPart[];
+  /** The same as one text, as it will be in the history of the next request (REQUEST-4). */
+  readonly asked: string;
   /** REQUEST-2; empty: none. */
   readonly instructions: string;
   /** Digest of the client's idempotency key, if any. */
@@ -97,7 +104,8 @@ export function readChatRequest(
     caller,
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
-    content: contentOf(last.content, `messages.${messages.length - 1}.content`),
+    parts: partsOf(last.content, `messages.${messages.length - 1}.content`),
+    asked: shownText(last.content) ?? '',
     instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
@@ -122,9 +130,25 @@ export function plainText(words: string): string {
   return words.replaceAll('\r\n', '\n').trim();
 }
 
-function instructionOf({ role, content: said }: z.infer<typeof message>): string[] {
-  const words = role === 'system' || role === 'developer' ? plainText(shownText(said) ?? '') : '';
+function instructionOf({ role, content: said }: z.infer<typeof message>, at: number): string[] {
+  if (role !== 'system' && role !== 'developer') return [];
+  if (Array.isArray(said) && said.some((part) => openAiPart(part).kind !== 'text'))
+    throw refusedField(`messages.${at}.content`, `a message of the role ${role} has text only`);
+  const words = plainText(shownText(said) ?? '');
   return words === '' ? [] : [words];
+}
+
+/** The content of the message that is posted. */
+function partsOf(said: unknown, where: string): SentPart[] {
+  if (typeof said === 'string') return [{ type: 'text', text: said }];
+  if (!Array.isArray(said)) throw refusedField(where, 'expected a text, or a list of parts');
+  return said.map((given, at): SentPart => {
+    const part = openAiPart(given);
+    const place = `${where}.${at}`;
+    if (part.kind === 'text') return { type: 'text', text: part.text };
+    if (part.kind === 'file') return sentFile(part.url, { ...part, where: place });
+    throw refusedField(place, `a part of the type ${cut(part.type, 40)} is not taken: ${part.reason}`);
+  });
 }
 
 function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past[] {
@@ -132,15 +156,16 @@ function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past
   return [{ ...more, role, content: shownText(said) }];
 }
 
-/** Content that is not text is replaced by its type. */
+/** Content that is not text is replaced by its type (REQUEST-4). */
 function shownText(said: unknown): string | null {
   if (said === null || said === undefined) return null;
   if (!Array.isArray(said)) return typeof said === 'string' ? said : '[left out: not text]';
-  const parts = said.map((part) => {
-    const found = z.union([textPart, z.looseObject({ refusal: z.string() })]).safeParse(part);
-    if (found.success) return 'text' in found.data ? String(found.data.text) : String(found.data.refusal);
-    const type = part !== null && typeof part === 'object' && 'type' in part ? String(part.type) : 'not text';
-    return `[left out: ${cut(type, 40)}]`;
+  const parts = said.map((given) => {
+    const part = openAiPart(given);
+    if (part.kind === 'text') return part.text;
+    return part.kind === 'file'
+      ? `[left out: ${part.type} ${referenceOf(part.url)}]`
+      : `[left out: ${cut(part.type, 40)}]`;
   });
   return parts.join('\n');
 }

@@ -2,6 +2,7 @@ import type { OwnPublisher, Received } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
+import { addressOf, baseOf, fileLines, keepParts, postOf } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
@@ -82,21 +83,28 @@ async function startReply(
   model: string,
 ): Promise<Started> {
   const daemon = routes.daemon(context);
-  const { conversation, id, content, meta, seed } = await pick(daemon, {
+  const { conversation, id, parts, meta, seed } = await pick(daemon, {
     ...request,
     newId: routes.newId,
     now: Date.now(),
   });
   context.header('x-parley-conversation', conversation);
   const agent = model === ANYBODY ? null : model;
-  const post = { id, content, meta: { model: meta.model, chat: meta }, ...(agent && { to: [agent] }) };
+  const post = {
+    id,
+    ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })),
+    meta: { model: meta.model, chat: meta },
+    ...(agent && { to: [agent] }),
+  };
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
   if (seed.length > 0) await act('seed', { conversation, messages: seed, post }); // without effect if the post would be refused
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
     const before = await readTail(daemon, conversation, index);
-    const reply = new Reply(index, agents, agent, before, await stoppedOf(daemon, conversation, agents));
+    const stopped = await stoppedOf(daemon, conversation, agents);
+    const address = addressOf(baseOf(context, routes), conversation);
+    const reply = new Reply(index, agents, agent, before, stopped, (entry) => fileLines(entry, address));
     return {
       completion: { id: `chatcmpl-${id}`, model, created: Math.floor(Date.now() / 1_000) },
       reply: saidBy(reply, arrivals.from(index)),

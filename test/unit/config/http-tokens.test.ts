@@ -93,6 +93,33 @@ describe('the tokens for HTTP', () => {
     await expect(load(file)).rejects.toThrow(/http\.publicUrl[\s\S]*https:\/\/parley\.example\.org/);
   });
 
+  it('hosts of which files are fetched are named, and no address is', async () => {
+    const file = (host: string) => ({ 'parley.yaml': `http: { fetch: { hosts: ["${host}"] } }\n` });
+    for (const host of [
+      'pictures.example.org',
+      '*.example.org',
+      'localhost',
+      'xn--bcher-kva.example',
+      '3.example',
+    ])
+      expect((await load(file(host))).daemon.http?.fetch.hosts).toEqual([host]);
+    for (const host of [
+      '127.0.0.1',
+      '::1',
+      '[::1]',
+      '2130706433',
+      '*',
+      'a/b',
+      'https://a.example',
+      'a.example:80',
+      '*.',
+      'a..b',
+    ])
+      await expect(load(file(host))).rejects.toThrow(
+        /http\.fetch\.hosts[\s\S]*a host name such as example\.org/,
+      );
+  });
+
   it.each(['https://Console.example.org', 'https://console.example.org:443', 'http://console.example.org/'])(
     'the origin %s is refused, since no browser sends it in this form',
     async (origin) => {

@@ -22,6 +22,7 @@ describe('the settings of the daemon', () => {
         operator: null,
         hosts: [],
         origins: [],
+        fetch: { hosts: [] },
         publicUrl: null,
         requestsPerSecond: 100,
         readers: 1_000,

@@ -70,6 +70,7 @@ export const CHATS = [
   '{"model":"pm","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"n":1,"tools":[],"response_format":{"type":"text"},"modalities":["text"]}',
   '{"model":"pm","messages":[{"role":"user","content":"one"},{"role":"assistant","content":null},{"role":"tool","content":{"a":[1]}},{"role":"user","content":"two"}],"temperature":2}',
   '{"model":"pm","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}]}',
+  '{"model":"pm","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},{"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0=","filename":"a.pdf"}},{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}]},{"role":"assistant","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":"https://a.example/b.png"}]}]}',
   '{"model":"pm","messages":[{"role":"user","content":null}]}',
   `{"model":"pm","messages":[{"role":"system","content":${deep('[', ']')}},{"role":"user","content":"x"}]}`,
 ];

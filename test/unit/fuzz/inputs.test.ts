@@ -119,7 +119,8 @@ describe('a request for a chat completion', () => {
     expect(posted).toMatchObject({
       caller: expect.stringMatching(/^[0-9a-f]{32}$/),
       history: expect.any(Array),
-      content: expect.any(String),
+      parts: expect.any(Array),
+      asked: expect.any(String),
     });
     expect(readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice', secret: '' })).toEqual(
       posted,

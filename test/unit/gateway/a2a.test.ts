@@ -146,13 +146,13 @@ describe('the A2A routes', () => {
       'historyLength',
     ],
     [
-      'a file',
+      'a file of another host',
       { message: { ...message, parts: [text, { url: 'http://x/a.png' }] } },
-      -32005,
-      'files are not',
+      -32602,
+      'http.fetch.hosts',
     ],
     ['a part of two kinds', { message: { ...message, parts: [both] } }, -32602, 'text and data'],
-    ['the bytes of a file', { message: { ...message, parts: [{ raw: 'AAAA' }] } }, -32005, 'files are not'],
+    ['half of a file', { message: { ...message, parts: [{ raw: 'AAAAA' }] } }, -32602, 'base64 is broken'],
   ])('the A2A route refuses %s and posts nothing', async (_, params, code, words) => {
     const { call, posts } = await start();
     for (const method of ['SendMessage', 'SendStreamingMessage']) {

@@ -34,6 +34,8 @@ describe('the roles of routes', () => {
       known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
       maxHistoryBytes: 1,
+      maxFileBytes: 0,
+      fetch: { hosts: [] },
       requestsPerSecond: 1_000,
       readers: 1_000,
       readersPerCaller: 1_000,

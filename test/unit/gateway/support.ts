@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { decodeRequest, statusOf } from '../../../src/bus/index.ts';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
@@ -14,6 +15,13 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 /** A daemon controlled by the test, served by a real HTTP server on loopback. */
 export interface FakeDaemon extends GatewayPort {
   readonly asked: ApiRequest[];
+  /** Files that were stored, in order. Their type is taken from a signature: PNG, JPEG, WAV, PDF. */
+  readonly kept: {
+    bytes: Uint8Array;
+    name?: string | undefined;
+    mediaType?: string | undefined;
+    publisher: string;
+  }[];
   /** Answers of the next requests, `{}` by default. */
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
   measurements: Measurements;
@@ -30,10 +38,23 @@ export interface FakeDaemon extends GatewayPort {
 export function createFakeDaemon(): FakeDaemon {
   const asked: ApiRequest[] = [];
   const logs = new Map<string, Entry[]>();
+  const kept: FakeDaemon['kept'] = [];
   const watching = new Map<string, Set<(arrival: Arrival) => void>>();
   const daemon: FakeDaemon = {
     asked,
     logs,
+    kept,
+    async keepFile(content, { name, publisher }) {
+      const pieces: Uint8Array[] = [];
+      for await (const piece of content) pieces.push(piece);
+      const bytes = Buffer.concat(pieces);
+      kept.push({ bytes, name, publisher });
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      return { type: 'file', sha256, ...(name && { name }), mediaType: typeOf(bytes), size: bytes.length };
+    },
+    async findFile() {
+      throw new ParleyError('NOT_FOUND', 'there is no such file');
+    },
     measurements: [],
     isConnected: true,
     isWritable: async () => true,
@@ -41,14 +62,6 @@ export function createFakeDaemon(): FakeDaemon {
     async request(request) {
       asked.push(request);
       return daemon.answer(request);
-    },
-    async keepFile(content, { name }) {
-      let size = 0;
-      for await (const bytes of content) size += bytes.length;
-      return { type: 'file', sha256: '0'.repeat(64), mediaType: 'text/plain', size, ...(name && { name }) };
-    },
-    async findFile() {
-      throw new ParleyError('NOT_FOUND', 'there is no such file');
     },
     subscribe(conversation, onArrival) {
       const own = watching.get(conversation) ?? new Set();
@@ -71,6 +84,18 @@ export function createFakeDaemon(): FakeDaemon {
     watchers: (conversation) => watching.get(conversation)?.size ?? 0,
   };
   return daemon;
+}
+
+const SIGNATURES = {
+  'image/png': '89504e47',
+  'image/jpeg': 'ffd8ff',
+  'audio/wav': '52494646',
+  'application/pdf': '25504446',
+};
+
+function typeOf(bytes: Uint8Array): string {
+  const start = Buffer.from(bytes.subarray(0, 4)).toString('hex');
+  return Object.entries(SIGNATURES).find(([, signature]) => start.startsWith(signature))?.[0] ?? 'text/plain';
 }
 
 function fromLogs({ endpoint, body }: ApiRequest, logs: ReadonlyMap<string, Entry[]>): ApiAnswer {
@@ -111,6 +136,8 @@ export async function openGateway(
     known: { hosts: [], origins: [], publicUrl: null },
     maxBodyBytes: 10_000,
     maxHistoryBytes: 10_000,
+    maxFileBytes: 10_000,
+    fetch: { hosts: [] },
     requestsPerSecond: 1_000,
     readers: 1_000,
     readersPerCaller: 1_000,

@@ -1,0 +1,154 @@
+import { lookup } from 'node:dns';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+
+/**
+ * Fetches the file behind a URL that a client sends in place of bytes.
+ *
+ * FETCH-1 Only hosts that `http.fetch.hosts` names are asked, also by a redirect. The default is none.
+ * FETCH-2 A host is connected to at the addresses that were checked, so that DNS cannot change in between. An address that is
+ *         not public (loopback, private, link-local, mapped and others) is refused.
+ * FETCH-3 No credentials, cookies or headers of the client are sent. Size and time are limited while reading.
+ */
+
+const MOST_REDIRECTS = 3;
+const MOST_MS = 20_000;
+/** 2000::/3. `ipaddr.js` also takes the old IPv4-compatible addresses for public ones. */
+const GLOBAL_IPV6 = /^[23][0-9a-f]{3}:/;
+
+export interface FetchOptions {
+  /** Names, or `*.` and a name for all hosts below it. */
+  readonly hosts: readonly string[];
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+  readonly maxMs?: number;
+  /** For tests; default: the resolver of the system, and only public addresses. */
+  readonly network?: { readonly resolve: typeof lookup; readonly isPublic: (address: string) => boolean };
+}
+
+export async function fetchFile(url: string, options: FetchOptions): Promise<Uint8Array> {
+  const { maxMs = MOST_MS } = options;
+  const timeout = AbortSignal.timeout(maxMs);
+  const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+  let at = url;
+  try {
+    for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
+      const target = checked(at, options.hosts);
+      const response = await get(target, options, signal);
+      const { statusCode = 0, headers } = response;
+      if (statusCode === 200) return await read(response, options.maxBytes);
+      response.destroy();
+      if (![301, 302, 303, 307, 308].includes(statusCode) || headers.location === undefined)
+        throw failed(`it answered ${statusCode}`);
+      at = URL.canParse(headers.location, target.href)
+        ? new URL(headers.location, target).href
+        : headers.location;
+    }
+    throw failed(`it redirects more than ${MOST_REDIRECTS} times`);
+  } catch (error) {
+    if (error instanceof ParleyError) throw error;
+    const { hostname } = new URL(at);
+    throw failed(
+      timeout.aborted
+        ? `${hostname} took longer than ${maxMs / 1_000} s`
+        : `${hostname}: ${messageOf(error)}`,
+    );
+  }
+}
+
+/** FETCH-1 */
+function checked(text: string, hosts: readonly string[]): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw refused(
+      `a URL of the kind ${JSON.stringify(url?.protocol ?? text.slice(0, 40))} is not fetched`,
+      'send http, https, or the bytes as a data URL',
+    );
+  const { hostname } = url;
+  const isAllowed = hosts.some((name) =>
+    name.startsWith('*.') ? hostname.endsWith(name.slice(1).toLowerCase()) : hostname === name.toLowerCase(),
+  );
+  if (!isAllowed)
+    throw refused(
+      `nothing is fetched from ${hostname}`,
+      'send the bytes as a data URL, or name the host in http.fetch.hosts of parley.yaml',
+    );
+  if (url.username !== '' || url.password !== '')
+    throw refused(`the URL at ${hostname} has a user or a password`, 'send the bytes as a data URL');
+  return url;
+}
+
+function get(url: URL, { network }: FetchOptions, signal: AbortSignal): Promise<IncomingMessage> {
+  const request: typeof requestHttp = url.protocol === 'https:' ? requestHttps : requestHttp;
+  const headers = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'parley' };
+  return new Promise((resolve, reject) => {
+    const agent = false; // a kept connection would not be checked again
+    const lookup = publicLookup(network);
+    request(url, { agent, headers, lookup, signal }, resolve).on('error', reject).end();
+  });
+}
+
+/** FETCH-2 */
+function publicLookup(
+  { resolve, isPublic }: NonNullable<FetchOptions['network']> = {
+    resolve: lookup,
+    isPublic: isPublicAddress,
+  },
+): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const other = error ? undefined : addresses.find(({ address }) => !isPublic(address));
+      const [first] = addresses ?? [];
+      if (error) callback(error, []);
+      else if (other)
+        callback(
+          refused(
+            `${hostname} is at ${other.address}, which is no public address`,
+            'http.fetch.hosts takes public hosts only; send the bytes as a data URL',
+          ),
+          [],
+        );
+      else if (options.all) callback(null, addresses);
+      else callback(null, first?.address ?? '', first?.family);
+    });
+  };
+}
+
+export function isPublicAddress(text: string): boolean {
+  const address = ipaddr.parse(text);
+  if (address.range() !== 'unicast') return false;
+  return address.kind() === 'ipv4' || GLOBAL_IPV6.test(address.toString());
+}
+
+/** FETCH-3 */
+async function read(response: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new ParleyError('BLOB_TOO_LARGE', `a file may have ${maxBytes} bytes`, {
+      hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
+    });
+  if (Number(response.headers['content-length'] ?? 0) > maxBytes) {
+    response.destroy();
+    throw tooLarge();
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(); // leaving the loop closes the connection
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+function refused(message: string, hint: string): ParleyError {
+  return new ParleyError('URL_REFUSED', message, { hint });
+}
+
+function failed(why: string): ParleyError {
+  return new ParleyError('URL_NOT_FETCHED', `the URL could not be fetched: ${why}`, {
+    hint: 'send the bytes as a data URL',
+  });
+}
