@@ -63,6 +63,7 @@ export function createRuntime(
     ...{ sources, agents: sources.agents, retry, toolbox, limits, publishers, titler: null },
     files: { ...config.blobs, environment: {} },
     rules: conversationRules(config, sources, toolbox, newId),
+    coding: new Map(),
     approvers: ['*'],
     approvalExpiryMs: null,
     models: { names: [], get: () => undefined, changedTo: () => null },

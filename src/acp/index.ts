@@ -6,5 +6,6 @@
  *            them; modes.ts: who answers; prompt.ts: one prompt, followed to its end; permissions.ts: approvals; updates.ts: entries
  *            and steps of a progress as updates; content.ts: content blocks as text
  */
-export { CodingAgent, type CodingAgentSettings } from './agents/coding-agent.ts';
+export { CodingAgent } from './agents/coding-agent.ts';
+export { type LivePiece, LocalTurn } from './agents/local-turns.ts';
 export { type AcpOptions, serveAcp } from './editors/server.ts';

@@ -22,6 +22,7 @@ export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {
+  AcpConfig,
   AgentConfig,
   AgentParameters,
   Config,

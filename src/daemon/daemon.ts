@@ -149,8 +149,8 @@ async function start(
 
   const membership = composeMembership(config, store, bus, log);
   const watchers = new Watchers(membership ?? undefined);
-  const remote = composeRemoteModel(composition, bus, watchers, (agent) => absentMsOf(runtime.team, agent));
-  releasers.add('agents in other processes', () => remote.close());
+  const agents = agentsContext(config, () => ({ runtime, tools }));
+  const remote = composeRemoteModel(composition, bus, watchers, agents);
 
   const context = toolContext(store, () => ({ runtime, workers }));
   const tools = new TeamTools(log, context, given);
@@ -193,6 +193,19 @@ async function start(
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   rebuildList(workers, log);
   return readinessOf(config, { ...place, codeKey });
+}
+
+/** What agents in other processes need of the daemon while turns run. */
+function agentsContext(
+  config: Config,
+  daemon: () => { readonly runtime: Runtime; readonly tools: TeamTools },
+): Parameters<typeof composeRemoteModel>[3] {
+  return {
+    absentMs: (agent) => absentMsOf(daemon().runtime.team, agent),
+    settingsOf: (agent) => daemon().runtime.team.coding.get(agent) ?? null,
+    enclose: () => daemon().tools.encloseFor(config),
+    publish: (...piece) => daemon().runtime.publishLive(...piece),
+  };
 }
 
 /** Only a failed append shows that a store on other machines is full. */

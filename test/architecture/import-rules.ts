@@ -67,6 +67,7 @@ const MODULES: Readonly<Record<string, Module>> = {
       'client',
       'traces',
       'search',
+      'acp',
     ],
   },
   testing: {

@@ -49,6 +49,7 @@ export class CodingAgent {
   #opening: Promise<AgentConnection> | null = null;
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
+  readonly #handling = new Set<Promise<unknown>>();
   /** By session. */
   readonly #running = new Map<string, Running>();
 
@@ -57,7 +58,13 @@ export class CodingAgent {
   }
 
   /** Rejects with what a person can do (`ACP_…`). */
-  async handle(turn: OfferedTurn): Promise<AcpAnswer> {
+  handle(turn: OfferedTurn): Promise<AcpAnswer> {
+    const handling = this.#handle(turn).finally(() => this.#handling.delete(handling));
+    this.#handling.add(handling);
+    return handling;
+  }
+
+  async #handle(turn: OfferedTurn): Promise<AcpAnswer> {
     const connection = await this.#connection();
     const running = {
       turn,
@@ -75,6 +82,12 @@ export class CodingAgent {
       running.silence.end();
       this.#tools.end(turn.conversation);
     }
+  }
+
+  /** Closes when no turn runs. */
+  async closeWhenIdle(): Promise<void> {
+    while (this.#handling.size > 0) await Promise.allSettled(this.#handling);
+    await this.close();
   }
 
   async close(): Promise<void> {

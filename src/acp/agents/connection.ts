@@ -11,7 +11,7 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import { cut, messageOf, ParleyError, VERSION } from '../../kernel/index.ts';
-import { ChildTransport } from '../../tools/mcp/index.ts';
+import { type ChildSettings, ChildTransport } from '../../tools/mcp/index.ts';
 
 /**
  * One process of a coding agent, and the connection over its standard streams.
@@ -27,6 +27,8 @@ export interface AgentCommand {
   readonly directory: string;
   /** The whole environment of the process. */
   readonly env: Readonly<Record<string, string>>;
+  /** Wraps the start of the program. */
+  readonly enclose?: ChildSettings['enclose'];
 }
 
 export interface SessionEvents {
@@ -45,8 +47,8 @@ export class AgentConnection {
 
   static async open(command: AgentCommand, events: SessionEvents): Promise<AgentConnection> {
     const [program = '', ...args] = command.command;
-    const { env, directory } = command;
-    const transport = new ChildTransport({ command: program, args, env, directory, endMs: END_MS });
+    const { env, directory, enclose } = command;
+    const transport = new ChildTransport({ command: program, args, env, directory, enclose, endMs: END_MS });
     const { stream, noise } = streamOver(transport);
     const connection = client({ name: 'parley' })
       .onRequest(methods.client.session.requestPermission, ({ params }) => events.permission(params))

@@ -246,7 +246,7 @@ const agentSchema = z.looseObject({
   description: z.string(),
   phases: texts,
   modes: texts,
-  runtime: z.enum(['local', 'bus']),
+  runtime: z.enum(['local', 'bus', 'acp']),
   tools: texts,
 }) as unknown as z.ZodType<AgentCard>;
 

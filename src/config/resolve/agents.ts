@@ -4,6 +4,7 @@ import {
   looksLike,
   nameFromSlug,
   OWN_PUBLISHERS,
+  PERMIT,
   SLUG_PATTERN,
   SYSTEM_AUTHOR,
 } from '../../conversation/index.ts';
@@ -17,8 +18,9 @@ import {
   type YamlSource,
 } from '../files/yaml-file.ts';
 import { isSame, type KeyPath, overlap, type Problems, removeAt, show } from '../problems.ts';
-import type { AgentConfig } from '../schema/config.ts';
+import type { AcpConfig, AgentConfig } from '../schema/config.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
+import { Secret } from '../schema/secret.ts';
 import type { Environment } from '../schema/setting-sources.ts';
 import { resolveParameters } from './models.ts';
 
@@ -112,11 +114,19 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
     parameters,
     absent,
     absentSeconds,
+    command,
+    cwd,
+    env,
+    idleSeconds,
     ...front
   }: AgentFile = check(agentFileSchema, input, problems);
   const { maxOutputTokens } = parameters;
   if (source.isValid) refuseIdleAbsence(source, { absent, absentSeconds, runtime: front.runtime }, problems);
-  const card: AgentCard = { slug, ...front, name: front.name ?? nameFromSlug(slug) };
+  const acp = { command, cwd, env, idleSeconds };
+  if (source.isValid) refuseAcpKeys(source, front.runtime, acp, problems);
+  const isCoding = front.runtime === 'acp';
+  const tools = isCoding ? [...new Set([...front.tools, ...Object.values(PERMIT)])] : front.tools;
+  const card: AgentCard = { slug, ...front, tools, name: front.name ?? nameFromSlug(slug) };
   return {
     config: {
       ...card,
@@ -128,6 +138,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
         ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
       },
       absentMs: absent === 'wait' ? absentMsOf(absentSeconds) : null,
+      ...(isCoding && { acp: acpOf(acp) }),
       file,
     },
     namesModel: Object.hasOwn(Object(input.data), 'model'),
@@ -140,6 +151,39 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
 /** Without a limit of its own, the time limit of the turn applies. */
 function absentMsOf(seconds: number | undefined): number {
   return seconds === undefined ? Number.MAX_SAFE_INTEGER : seconds * 1_000;
+}
+
+type AcpKeys = Pick<AgentFile, 'command' | 'cwd' | 'env' | 'idleSeconds'>;
+
+const IDLE_SECONDS = 600;
+
+function acpOf({ command = [], cwd = '@project', env = {}, idleSeconds = IDLE_SECONDS }: AcpKeys): AcpConfig {
+  const secrets = Object.entries(env).map(([name, value]) => [name, new Secret(value)]);
+  return { command, cwd, env: Object.fromEntries(secrets), idleSeconds };
+}
+
+function refuseAcpKeys(
+  source: YamlSource,
+  runtime: AgentFile['runtime'],
+  keys: AcpKeys,
+  problems: Problems,
+): void {
+  if (runtime === 'acp' && keys.command === undefined)
+    problems.add({
+      source: source.locate(['runtime']),
+      key: 'command',
+      seen: 'nothing',
+      expected: 'the command of the coding agent, such as [opencode, acp]',
+    });
+  if (runtime === 'acp') return;
+  for (const [key, value] of Object.entries(keys))
+    if (value !== undefined)
+      problems.add({
+        source: source.locate([key]),
+        key,
+        seen: show(value),
+        expected: `runtime: acp, or no ${key}`,
+      });
 }
 
 /** A key that would have no effect. */
@@ -155,16 +199,16 @@ function refuseIdleAbsence(
     refuse('absentSeconds', absentSeconds, 'absent: wait, or no absentSeconds');
 }
 
-/** Replaces `${NAME}` in `parameters` alone: other texts of an agent may contain it. */
+/** Replaces `${NAME}` in `parameters` and `env` alone: other texts of an agent may contain it. */
 function withVariables(
   source: YamlSource,
   { env, found }: { readonly env: Environment; readonly found: Substitution[] },
   reported: KeyPath[],
   problems: Problems,
 ): Checkable {
-  const { parameters } = source.data;
   const data = { ...source.data };
-  if (parameters !== undefined) data.parameters = substitute(parameters, env, found, ['parameters']);
+  for (const key of ['parameters', 'env'])
+    if (data[key] !== undefined) data[key] = substitute(data[key], env, found, [key]);
   for (const one of found.filter(({ missing }) => missing.length > 0)) {
     problems.add(missingVariable(source, one));
     reported.push(removeAt(data, one.path));

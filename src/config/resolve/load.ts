@@ -231,10 +231,10 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
     }
     refuse(['model'], config.model, 'a model of parley.yaml', modelNames);
     const { fallback = [] } = (Object.hasOwn(known.models, config.model) && known.models[config.model]) || {};
-    if (config.runtime === 'bus' && agent.namesModel && fallback.length > 0)
+    if (config.runtime !== 'local' && agent.namesModel && fallback.length > 0)
       problems.add({
         ...{ source: locate(['model']), key: ['model'], seen: show(config.model) },
-        expected: 'a model without fallback for an agent with runtime: bus',
+        expected: `a model without fallback for an agent with runtime: ${config.runtime}`,
         hint: 'its program asks a model of its own: a fallback would have no effect',
       });
     checkAgentParameters(agent, known.models, problems);

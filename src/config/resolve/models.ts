@@ -127,7 +127,7 @@ export function fallbacksOf(
   { model, runtime }: Pick<AgentConfig, 'model' | 'runtime'>,
   models: Parameters<typeof fallbackOrder>[0],
 ): string[] {
-  return runtime === 'bus' ? [] : fallbackOrder(models, model);
+  return runtime !== 'local' ? [] : fallbackOrder(models, model);
 }
 
 function roomIn({ contextTokens, maxOutputTokens }: ModelConfig): number {
@@ -405,10 +405,10 @@ export function checkAgentParameters(
     if (isReported(path)) return;
     problems.add({ source: locate(path), key: path, seen, expected, ...(hint ? { hint } : {}) });
   };
-  if (config.runtime === 'bus') {
+  if (config.runtime !== 'local') {
     for (const key of Object.keys(parameters).filter((one) => one !== 'maxOutputTokens')) {
       const hint = 'remove it: the program of the agent makes its own requests';
-      refuse([key], 'a value', 'none for an agent with runtime: bus', hint);
+      refuse([key], 'a value', `none for an agent with runtime: ${config.runtime}`, hint);
     }
   }
   for (const name of [config.model, ...fallbacksOf(config, models)]) {

@@ -1,5 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { PERMIT } from '../../conversation/index.ts';
 import { nearest } from '../../kernel/index.ts';
 import { listFiles } from '../files/read-file.ts';
 import { type KeyPath, type Problems, show } from '../problems.ts';
@@ -19,6 +20,7 @@ export const BUILT_IN_TOOLS = [
   'fs_edit',
   'attach',
   'shell',
+  ...Object.values(PERMIT),
   'handoff',
   'delegate',
   'ask',

@@ -78,6 +78,15 @@ interface ScriptedModelConfig extends AnyModelConfig {
 
 export type ModelConfig = HttpModelConfig | ScriptedModelConfig;
 
+/** How the daemon runs a coding agent. */
+export interface AcpConfig {
+  readonly command: readonly string[];
+  /** `@project` and the way from there. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, Secret>>;
+  readonly idleSeconds: number;
+}
+
 export interface AgentConfig extends AgentCard {
   /** A key of `Config.models`. */
   readonly model: string;
@@ -88,6 +97,8 @@ export interface AgentConfig extends AgentCard {
   readonly parameters: AgentParameters;
   /** How long a turn waits for the program of this agent to connect; null: it fails at once. */
   readonly absentMs: number | null;
+  /** With `runtime: acp`. */
+  readonly acp?: AcpConfig;
   readonly file: string;
 }
 

@@ -273,7 +273,30 @@ export const agentFileSchema = z.strictObject({
   modes: z.array(modeSchema).default([]).describe('Modes in which it answers if no other rule decides'),
   model: z.string().min(1).default('default').describe('A key of models in parley.yaml'),
   tools: z.array(toolName).default([]).describe('The tools of the agent, and no others'),
-  runtime: z.enum(['local', 'bus']).default('local').describe('bus: the agent is a program of yours'),
+  runtime: z
+    .enum(['local', 'bus', 'acp'])
+    .default('local')
+    .describe('bus: the agent is a program of yours; acp: a coding agent that the daemon runs'),
+  command: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe('With runtime: acp: the program and its arguments; it speaks the Agent Client Protocol'),
+  cwd: z
+    .string()
+    .regex(/^@project(\/|$)/, 'a folder of the project: @project/ and the way from there')
+    .optional()
+    .describe('With runtime: acp: where it works (default: @project/)'),
+  env: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('With runtime: acp: variables of its environment, which may name others as parameters do'),
+  idleSeconds: z
+    .number()
+    .positive()
+    .max(MAX_TIMER_MS / 1_000)
+    .optional()
+    .describe('With runtime: acp: a turn without any sign of it for so long fails (default: 600)'),
   absent: z
     .enum(['fail', 'wait'])
     .default('fail')

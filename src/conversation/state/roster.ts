@@ -10,7 +10,8 @@ export interface AgentCard {
   readonly phases: readonly string[];
   /** It answers in these modes if no other rule decides. */
   readonly modes: readonly Mode[];
-  readonly runtime: 'local' | 'bus';
+  /** `bus`: a program of yours; `acp`: a coding agent, which the daemon runs. */
+  readonly runtime: 'local' | 'bus' | 'acp';
   /** Wire names of the tools its file lists. */
   readonly tools: readonly string[];
   /** The configured model that it calls; absent where no request is sent. */

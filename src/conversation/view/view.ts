@@ -2,6 +2,7 @@ import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
+import { reportedText } from '../log/reported.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -225,7 +226,7 @@ export class AgentView {
     switch (entry.type) {
       case 'message':
         if (entry.author.kind === 'system') return escapeMarkers(entry.content ?? '');
-        return this.#attributed(entry, entry.content ?? '');
+        return this.#attributed(entry, joined(entry.content ?? '', reportedText(entry.reported)));
       case 'handoff':
         if (entry.to === this.knowledge.agent) return this.#attributed(entry, entry.summary);
         return this.#attributed(entry, `hands over to ${entry.to}: ${entry.summary}`);
@@ -313,4 +314,8 @@ function wordsOf(entry: MessageEntry): string {
 function heading(title: string, text?: string): string {
   const line = `=== ${escapeTokens(plainName(title).replace(/\s+/gu, ' '))} ===`;
   return text ? `${line}\n${escapeMarkers(text)}` : line;
+}
+
+function joined(...texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join('\n');
 }

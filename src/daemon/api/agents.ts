@@ -18,7 +18,7 @@ export async function listAgents(
     });
   }
   const agents = [...known.values()].map(async (card) => {
-    const connected = card.runtime === 'local' ? undefined : await bus.isAgentConnected(card.slug);
+    const connected = card.runtime === 'bus' ? await bus.isAgentConnected(card.slug) : undefined;
     return {
       slug: card.slug,
       name: card.name,

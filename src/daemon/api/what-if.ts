@@ -139,7 +139,7 @@ async function refuseUnreplayable(
   { at }: Start,
   { definitions, team }: WhatIfContext,
 ): Promise<void> {
-  if (team.agents.get(agent)?.card.runtime === 'bus') {
+  if (team.agents.get(agent)?.card.runtime !== 'local') {
     throw new ParleyError(
       'WHAT_IF_REMOTE_AGENT',
       `agent ${agent} runs in another process, and its model cannot be called from here`,

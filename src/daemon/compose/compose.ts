@@ -50,6 +50,7 @@ import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/js
 import { fingerprintOf } from '../cluster/config-fingerprint.ts';
 import { Membership } from '../cluster/membership.ts';
 import type { Watchers } from '../feed/watchers.ts';
+import { CodingAgents, type CodingAgentsParts } from './coding-agents.ts';
 import type { Faults } from './faults.ts';
 import { type Given, givenModels } from './given.ts';
 
@@ -244,18 +245,23 @@ function withKeys(keys: readonly Model[]): Model {
   };
 }
 
-/** One model for all agents in other processes. */
+/** One model for all agents in other processes, those that this daemon runs included. */
 export function composeRemoteModel(
-  { config: { remoteAgents }, given: { simulation } }: Composition,
+  { config: { remoteAgents }, releasers, given: { simulation } }: Composition,
   bus: Bus,
   watchers: Watchers,
-  absentMs: (agent: string) => number | null,
+  { absentMs, ...parts }: CodingAgentsParts & { absentMs(agent: string): number | null },
 ): RemoteModel {
   if (simulation)
     return { isAbsent: () => false, ...simulation.remote, turnOver: () => undefined, close: () => undefined };
+  const coding = new CodingAgents(parts);
+  releasers.add('coding agents', () => coding.close());
   const openChannel = (agent: string) =>
+    coding.openChannel(agent) ??
     bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
-  return createRemoteModel({ openChannel, absentMs, ...remoteAgents });
+  const remote = createRemoteModel({ openChannel, absentMs, ...remoteAgents });
+  releasers.add('agents in other processes', () => remote.close());
+  return remote;
 }
 
 /** The default payload limit of the broker. */

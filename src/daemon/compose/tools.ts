@@ -167,7 +167,7 @@ export class TeamTools {
       unhidden,
     ]);
     return this.#reuse('', made, async () =>
-      composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.#encloseFor(config) }),
+      composeBuiltInTools(config, this.#log, { ...this.#context, enclose: await this.encloseFor(config) }),
     );
   }
 
@@ -186,7 +186,7 @@ export class TeamTools {
     return this.#reuse(name, made, async () => {
       const { createMcpTools } = await import('../../tools/mcp/index.ts');
       this.#accepted ??= openAcceptedTools(config.daemon.data, this.#log);
-      const [accepted, enclose] = [await this.#accepted, await this.#encloseFor(config, unhidden)];
+      const [accepted, enclose] = [await this.#accepted, await this.encloseFor(config, unhidden)];
       const servers = settings ? { [name]: settings } : {};
       const secrets = secretValuesOf(config);
       const tools = createMcpTools({
@@ -211,7 +211,7 @@ export class TeamTools {
     return { made, toolbox };
   }
 
-  #encloseFor(config: Config, unhidden = config.tools.unhidden): Promise<Enclose> {
+  encloseFor(config: Config, unhidden = config.tools.unhidden): Promise<Enclose> {
     if (!startsPrograms(config)) return Promise.resolve(asIs);
     const enclose = this.#enclose.get(unhidden) ?? hideData(config, unhidden, this.#log);
     this.#enclose.set(unhidden, enclose);
@@ -307,7 +307,7 @@ export async function composeHidingFault(config: Config): Promise<string | null>
 function startsPrograms({ agents, tools }: Config): boolean {
   const servers = Object.values(tools.mcpServers);
   return (
-    agents.some((agent) => agent.tools.includes('shell')) ||
+    agents.some((agent) => agent.runtime === 'acp' || agent.tools.includes('shell')) ||
     servers.some(({ transport }) => transport === 'command')
   );
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import {
   type AgentSetup,
   DIALECTS,
@@ -13,11 +14,13 @@ import {
   type WireForm,
 } from '../../agents/index.ts';
 import type {
+  AcpConfig,
   AgentConfig,
   AgentParameters,
   Config,
   ModelConfig,
   PublishersConfig,
+  Secret,
 } from '../../config/index.ts';
 import {
   awayTokens,
@@ -46,6 +49,15 @@ export interface RunningAgent extends AgentSetup {
   readonly summariser: Summariser | null;
   /** `absentMsOf` */
   readonly absentMs?: number | null;
+}
+
+/** How the daemon runs a coding agent. */
+export interface CodingSettings {
+  readonly command: readonly string[];
+  /** Absolute. */
+  readonly directory: string;
+  readonly env: Readonly<Record<string, string | Secret>>;
+  readonly idleSeconds: number;
 }
 
 /** The setup with the clients of its models. A fallback without one, which the configuration has lost, is left out. */
@@ -89,6 +101,8 @@ export interface Team {
   readonly sources: RequestSources;
   readonly rules: ConversationRules;
   readonly agents: ReadonlyMap<string, RunningAgent>;
+  /** Those with `runtime: acp`. */
+  readonly coding: ReadonlyMap<string, CodingSettings>;
   readonly retry: RetryPolicy;
   /** Under the tool policy. */
   readonly toolbox: Toolbox;
@@ -146,7 +160,7 @@ export function requestSources(
 
 /** An agent in another process asks its own model. */
 function fallbacksOf(config: Config, agent: AgentConfig, setup: AgentSetup): AgentSetup[] {
-  if (agent.runtime === 'bus') return [];
+  if (agent.runtime !== 'local') return [];
   return (modelConfigOf(config, agent)?.fallback ?? []).flatMap((name) => {
     const model = config.models[name];
     if (!model) return [];
@@ -232,7 +246,7 @@ function teamWith(
   const agents = new Map<string, RunningAgent>();
   for (const agent of agentsOf(config, sources.roster)) {
     const setup = sources.agents.get(agent.slug);
-    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
+    const model = agent.runtime !== 'local' ? remote : models.get(agent.model);
     if (!setup || !model) continue;
     const summariser = summariserOf(config, agent, models);
     const parts = { model, absentMs: agent.absentMs, summariser };
@@ -245,6 +259,9 @@ function teamWith(
     sources,
     rules: conversationRules(config, sources, toolbox, newId),
     agents,
+    coding: new Map(
+      config.agents.flatMap(({ slug, acp }) => (acp ? [[slug, codingSettings(config, acp)]] : [])),
+    ),
     retry: config.retry,
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
@@ -258,6 +275,11 @@ function teamWith(
       changedTo: (name, agent) => changedModel(config, name, agent),
     },
   };
+}
+
+function codingSettings({ tools }: Config, { command, cwd, env, idleSeconds }: AcpConfig): CodingSettings {
+  const directory = resolve(tools.project, cwd.replace(/^@project\/?/, ''));
+  return { command, directory, env: { ...tools.environment, ...env }, idleSeconds };
 }
 
 /** The configured model of an agent. Validation ensures that it exists. */

@@ -10,7 +10,7 @@
  * Only this folder imports the MCP client SDK. A call is never sent twice.
  */
 
-export { ChildTransport } from './child-transport.ts';
+export { type ChildSettings, ChildTransport } from './child-transport.ts';
 export type { McpServerSettings, McpTimes } from './connection.ts';
 export type { AcceptedTools, McpToolbox } from './toolbox.ts';
 export { createMcpTools } from './toolbox.ts';

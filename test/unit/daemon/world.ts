@@ -176,6 +176,7 @@ export function createWorld(options: WorldOptions = {}) {
     sources,
     titler: null,
     agents,
+    coding: new Map(),
     rules: {
       roster,
       phases: BUILT_IN_PHASES,

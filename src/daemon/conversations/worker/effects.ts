@@ -292,7 +292,7 @@ export class Effects {
       );
       daemon.telemetry.modelCalled(
         this.#conversation,
-        setup.card.runtime === 'bus' ? null : setup.profile.name,
+        setup.card.runtime !== 'local' ? null : setup.profile.name,
         prepared.number,
         command,
         firstTokenMs,

@@ -1,0 +1,74 @@
+import { CodingAgent, type LivePiece, LocalTurn } from '../../acp/index.ts';
+import { settingDigest } from '../../config/index.ts';
+import type { Enclose } from '../../tools/index.ts';
+import type { CodingSettings } from '../team/team.ts';
+
+/**
+ * The coding agents that this daemon runs (`runtime: acp`): one process for each agent, started with its first turn.
+ *
+ * CODING-AGENTS-1 An agent whose settings did not change keeps its process over a reload. After a change the next turn starts another
+ *                 process, and the old one ends when its turns have ended.
+ */
+export interface CodingAgentsParts {
+  /** Null: the daemon does not run this agent. */
+  settingsOf(slug: string): CodingSettings | null;
+  /** Hides the data directory from the programs. */
+  enclose(): Promise<Enclose>;
+  publish(conversation: string, agent: string, piece: LivePiece): void;
+}
+
+interface Started {
+  readonly made: string;
+  readonly agent: Promise<CodingAgent>;
+}
+
+export class CodingAgents {
+  readonly #parts: CodingAgentsParts;
+  readonly #started = new Map<string, Started>();
+  readonly #retired = new Set<Promise<void>>();
+
+  constructor(parts: CodingAgentsParts) {
+    this.#parts = parts;
+  }
+
+  openChannel(slug: string): LocalTurn | null {
+    const settings = this.#parts.settingsOf(slug);
+    if (settings === null) return null;
+    return new LocalTurn(
+      async (turn) => (await this.#agent(slug, settings)).handle(turn),
+      (conversation, piece) => this.#parts.publish(conversation, slug, piece),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const { agent } of this.#started.values()) await (await agent.catch(() => null))?.close();
+    await Promise.all(this.#retired);
+  }
+
+  #agent(slug: string, settings: CodingSettings): Promise<CodingAgent> {
+    const made = settingDigest(settings);
+    const known = this.#started.get(slug);
+    if (known?.made === made) return known.agent;
+    if (known) this.#retire(known);
+    const agent = this.#parts.enclose().then((enclose) => {
+      const env = Object.fromEntries(
+        Object.entries(settings.env).map(([name, value]) => [name, textOf(value)]),
+      );
+      return new CodingAgent({ ...settings, env, enclose });
+    });
+    this.#started.set(slug, { made, agent });
+    return agent;
+  }
+
+  #retire({ agent }: Started): void {
+    const ending: Promise<void> = agent
+      .then((one) => one.closeWhenIdle())
+      .catch(() => undefined) // it was never started
+      .finally(() => this.#retired.delete(ending));
+    this.#retired.add(ending);
+  }
+}
+
+function textOf(value: CodingSettings['env'][string]): string {
+  return typeof value === 'string' ? value : value.reveal();
+}

@@ -1,0 +1,138 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { shared, sharedFolder } from '../support/lifetime.ts';
+import { checkLog, followUntil } from '../support/log.ts';
+import { startProject } from '../support/project.ts';
+
+/** Coding agents that the daemon runs, as real processes beside a real daemon and its managed server. */
+
+const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
+const state = sharedFolder();
+const agentFile = (name: string, flags: readonly string[] = []) =>
+  `---
+name: ${name}
+runtime: acp
+command: ${JSON.stringify([process.execPath, PROGRAM, ...flags])}
+env: { ACP_STATE: ${JSON.stringify(state)} }
+tools: [recall, handoff]
+---
+PERSONA OF ${name}`;
+
+const project = shared(() =>
+  startProject({
+    nats: {},
+    model: () => ({ text: 'Pam has read it.' }),
+    agents: {
+      pm: '---\nname: Pam\n---\nPERSONA OF PAM',
+      dev: agentFile('Dev'),
+      odd: agentFile('Odd', ['--no-auth']),
+    },
+  }),
+);
+const { provider } = project;
+let { client } = project;
+
+async function killDaemon(): Promise<void> {
+  await project.daemon.kill9();
+  await project.up();
+  client = await project.connect();
+}
+
+async function post(conversation: string, content: string, to: string): Promise<void> {
+  await client.post({ conversation, content, to: [to], publisher: 'alice' });
+}
+
+/** Turns that are over: one that waits is not. */
+const over = (count: number) => (entries: readonly Entry[]) =>
+  entries.filter((entry) => entry.type === 'turn-ended' && entry.outcome !== 'waiting').length >= count;
+const isAsking = (entries: readonly Entry[]) => entries.some(({ type }) => type === 'approval-requested');
+
+async function approvalOf(conversation: string): Promise<string> {
+  const { approvals } = await client.request('approvals', { conversation });
+  return approvals[0]?.approvalId ?? '';
+}
+
+async function edits(file: string): Promise<number> {
+  const log = join(state, 'edits.log');
+  if (!existsSync(log)) return 0;
+  return (await readFile(log, 'utf8')).split('\n').filter((line) => line === file).length;
+}
+
+async function told(marker: string): Promise<string[]> {
+  const lines = (await readFile(join(state, 'told.jsonl'), 'utf8')).trim().split('\n');
+  const prompts = lines.map((line) => (JSON.parse(line) as { texts: string[] }).texts);
+  return prompts.findLast((texts) => texts.some((text) => text.includes(marker))) ?? [];
+}
+
+describe('a coding agent in the team', () => {
+  it('edits after a person approved it, reports what it did, and another agent reads that', async () => {
+    await post('c1', 'edit c1.txt hello', 'dev');
+    await followUntil(client, 'c1', isAsking);
+    expect(await edits('c1.txt')).toBe(0);
+    await client.request('answer', { approvalId: await approvalOf('c1'), answer: 'approve' });
+    const entries = await followUntil(client, 'c1', over(1));
+    expect(await edits('c1.txt')).toBe(1);
+    const answer = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant');
+    expect(answer).toMatchObject({
+      content: 'Done.',
+      reported: [expect.objectContaining({ kind: 'edit', status: 'completed' })],
+    });
+    await post('c1', 'please review', 'pm');
+    await followUntil(client, 'c1', over(2));
+    expect(String(provider.requests.at(-1)?.body)).toContain('Edit c1.txt');
+    expect(checkLog(await project.logFile('c1'))).toEqual([]);
+  });
+
+  it('is told once who it is, then only what it missed, also after kill -9 of the daemon', async () => {
+    await post('c2', 'first words', 'dev');
+    await followUntil(client, 'c2', over(1));
+    expect((await told('first words')).join()).toContain('PERSONA OF Dev');
+    await post('c2', 'something for Pam', 'pm');
+    await followUntil(client, 'c2', over(2));
+    await killDaemon();
+    await post('c2', 'second words', 'dev');
+    await followUntil(client, 'c2', over(3));
+    const texts = await told('second words');
+    expect(texts.join('\n')).not.toContain('PERSONA OF Dev');
+    expect(texts.join('\n')).not.toContain('first words');
+    expect(texts.join('\n')).toContain('[Pam]: Pam has read it.');
+  });
+
+  it('a permission that waits survives kill -9 of the daemon, and the edit happens at most once', async () => {
+    await post('c3', 'edit c3.txt hello', 'dev');
+    await followUntil(client, 'c3', isAsking);
+    await killDaemon();
+    expect(await edits('c3.txt')).toBe(0);
+    await client.request('answer', { approvalId: await approvalOf('c3'), answer: 'approve' });
+    await followUntil(client, 'c3', over(1));
+    expect(checkLog(await project.logFile('c3'))).toEqual([]);
+    expect(await edits('c3.txt')).toBeLessThanOrEqual(1);
+  });
+
+  it('a crash in a turn is a visible failure, and the next turn works', async () => {
+    await post('c4', 'crash', 'dev');
+    const failed = await followUntil(client, 'c4', over(1));
+    expect(JSON.stringify(failed)).toContain('ended in the middle of a turn');
+    await post('c4', 'again', 'dev');
+    const entries = await followUntil(client, 'c4', over(2));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+  });
+
+  it('an agent that is not signed in says so and what to do', async () => {
+    await post('c5', 'hello', 'odd');
+    const entries = await followUntil(client, 'c5', over(1));
+    expect(JSON.stringify(entries)).toContain('is not signed in');
+  });
+
+  it('a stop cancels the prompt, and no text comes after it', async () => {
+    await post('c6', 'late', 'dev');
+    await followUntil(client, 'c6', (entries) => entries.some(({ type }) => type === 'turn-started'));
+    await client.request('stop', { conversation: 'c6' });
+    const entries = await followUntil(client, 'c6', over(1));
+    expect(JSON.stringify(entries)).not.toContain('after the cancel');
+    expect(entries.find(({ type }) => type === 'turn-ended')).toMatchObject({ outcome: 'aborted' });
+  });
+});
