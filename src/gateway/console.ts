@@ -20,7 +20,7 @@ const POLICY = [
   "script-src 'self'",
   "style-src 'self'",
   "worker-src 'self'",
-  "img-src 'self'",
+  "img-src 'self' blob:",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",

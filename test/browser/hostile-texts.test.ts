@@ -132,7 +132,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
       for (const rule of [
         "default-src 'none'",
         "script-src 'self'",
-        "img-src 'self'",
+        "img-src 'self' blob:",
         "connect-src 'self'",
         "frame-ancestors 'none'",
         "form-action 'none'",

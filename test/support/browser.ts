@@ -33,7 +33,8 @@ export async function openConsole(
   });
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('request', (request) => {
-    if (!request.url().startsWith(`${url}/`)) faults.push(`asked elsewhere: ${request.url()}`);
+    if (!request.url().replace('blob:', '').startsWith(`${url}/`))
+      faults.push(`asked elsewhere: ${request.url()}`);
   });
   await page.goto(`${url}/${hash}`);
   await page.locator('.console, .gate:not([aria-busy])').waitFor(); // before, it listens to no key

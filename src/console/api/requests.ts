@@ -1,4 +1,5 @@
 import type { AnswerOf, RequestOf, Verb } from '../../bus/contract.ts';
+import type { FilePart } from '../../conversation/index.ts';
 import { readToken } from './session.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
@@ -16,7 +17,10 @@ export type Sender = Pick<RequestOf<'stop'>, 'publisher' | 'author'>;
 
 export type ApprovalAnswer = Body<'answer'>;
 
-export type Post = Body<'post'> & { readonly id: string };
+export type Post = Omit<Body<'post'>, 'parts'> & {
+  readonly id: string;
+  readonly parts?: readonly FilePart[] | undefined;
+};
 
 /** A request without what its path names. */
 type Body<V extends Verb> = Omit<RequestOf<V>, 'conversation' | 'approvalId' | 'sequence'>;
@@ -88,6 +92,28 @@ async function refusalOf(response: Response): Promise<RequestError> {
   return new RequestError(status, code, detail, hint, 1_000 * (Number(headers.get('retry-after')) || 0));
 }
 
+/** `fetch` does not say how much is sent. */
+function upload(file: File, signal: AbortSignal, onSent: (bytes: number) => void): Promise<FilePart> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('PUT', `api/blobs?${new URLSearchParams({ name: file.name })}`);
+    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
+    request.upload.onprogress = ({ loaded }) => onSent(loaded);
+    request.onerror = request.onabort = () => reject(new Unreachable('The daemon does not answer'));
+    request.onload = () => {
+      const { status, statusText, response } = request;
+      const after = request.getResponseHeader('retry-after') ?? '';
+      if (status === 201) resolve(JSON.parse(response));
+      else
+        refusalOf(new Response(response, { status, statusText, headers: { 'retry-after': after } })).then(
+          reject,
+        );
+    };
+    signal.onabort = () => request.abort();
+    request.send(file);
+  });
+}
+
 /** Bytes of a request's body that the daemon accepts. */
 const MOST_BYTES = 1_048_576;
 
@@ -109,6 +135,12 @@ function fileNameIn({ headers }: Response): string {
   const given = headers.get('content-disposition') ?? '';
   const [, encoded] = /filename\*=UTF-8''([^;]+)/.exec(given) ?? [];
   return encoded === undefined ? (/filename="([^"]*)"/.exec(given)?.[1] ?? '') : decodeURIComponent(encoded);
+}
+
+async function download(path: string, signal: AbortSignal | null = null) {
+  const response = await reach(`api/${path}`, { headers: headers(), signal });
+  if (!response.ok) throw await refusalOf(response);
+  return { name: fileNameIn(response), content: await response.blob() };
 }
 
 /** Longer than the daemon waits for its server. */
@@ -159,12 +191,11 @@ export const requests = {
     get<'what-if-result'>(`${of(conversation)}/what-ifs/${id}`),
   whatIfStop: (conversation: string, id: string) =>
     ask('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
-  /** As a file; `format`: `markdown` or `openai`. */
-  async exported(conversation: string, format: string) {
-    const response = await reach(`api/${of(conversation)}/export?format=${format}`, { headers: headers() });
-    if (!response.ok) throw await refusalOf(response);
-    return { name: fileNameIn(response), content: await response.blob() };
-  },
+  /** `format`: `markdown` or `openai`. */
+  exported: (conversation: string, format: string) => download(`${of(conversation)}/export?format=${format}`),
+  upload,
+  blob: (conversation: string, { sha256, name = '' }: FilePart, signal?: AbortSignal) =>
+    download(`${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`, signal),
   label: step<'label'>('label'),
   phase: step<'phase'>('phase'),
   mode: step<'mode'>('mode'),

@@ -1,6 +1,8 @@
 import { batch, computed, signal } from '@preact/signals';
+import { filesOf } from '../../conversation/log/parts.ts';
 import { follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
+import { fileText } from '../model/files.ts';
 import { oneLine } from '../model/format.ts';
 import type { Block } from '../model/thread/blocks.ts';
 import {
@@ -79,7 +81,8 @@ export function ownMessages(): readonly string[] {
   const logged = (opened.value?.thread.entries ?? []).flatMap((entry) =>
     entry.type === 'message' && entry.author.id === me.value ? (entry.content ?? '') : [],
   );
-  return [...logged, ...pending().map(({ post }) => post.content)].reverse();
+  const all = [...logged, ...pending().map(({ post }) => post.content)];
+  return all.filter((text) => text !== '').reverse();
 }
 
 /** The keys of streamed texts, by the index of their message: their elements are kept, and a selection in them. */
@@ -208,7 +211,7 @@ function announce(blocks: readonly Block[], createdAt: string): void {
   if (Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
   for (const block of blocks) {
     if (block.kind === 'message')
-      announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content ?? '', 200)}`;
+      announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
     else if (block.kind === 'passage')
       announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
     else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;

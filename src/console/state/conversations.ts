@@ -4,6 +4,7 @@ import type { ListChange } from '../api/hub.ts';
 import type { Activity, ConversationRow } from '../model/answers.ts';
 import { oneLine, withoutAnsi } from '../model/format.ts';
 import { changedRows, sharedTitlesOf } from '../model/list/list.ts';
+import { filesFor, postOf } from './files.ts';
 import { firstPosts, forgetAccepted } from './outbox.ts';
 import { access, isAway } from './session.ts';
 
@@ -19,7 +20,14 @@ export const sharedTitles = computed(() => sharedTitlesOf(rows.value));
 /** Conversations that this person begins and the daemon does not list yet. */
 export const begun = computed<readonly ConversationRow[]>(() => {
   const unlisted = [...firstPosts.value].filter(([id]) => !byId.value.has(id));
-  return unlisted.map(([id, { post }]) => ({ ...NEW_ROW, id, title: oneLine(post.content, TITLE_LENGTH) }));
+  return unlisted.map(([id, { post }]) => {
+    const words =
+      post.content ||
+      filesFor(postOf(post.id))
+        .map(({ name }) => name)
+        .join(', ');
+    return { ...NEW_ROW, id, title: oneLine(words, TITLE_LENGTH) };
+  });
 });
 
 /** As the daemon's. */

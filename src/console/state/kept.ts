@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import { drafted, keepDraft, keepOfTab, readDraft, readOfTab } from '../api/session.ts';
 import { opened } from './conversation.ts';
+import { chosen, draftOf } from './files.ts';
 
 /**
  * What a person left in a conversation, until the tab is closed: unsent texts, unfolded parts and the place in the thread.
@@ -17,7 +18,11 @@ export function useConversation(): string {
 
 /** Those with an unsent message, answer or reason in this tab. */
 export const unsent = computed<ReadonlySet<string>>(
-  () => new Set([...drafted.value].map((place) => place.split('/', 1).join())),
+  () =>
+    new Set([
+      ...[...drafted.value].map((place) => place.split('/', 1).join()),
+      ...chosen.value.flatMap(({ of }) => (of.startsWith(draftOf('')) ? of.slice(draftOf('').length) : [])),
+    ]),
 );
 
 /** A text field whose text is kept; an empty text is forgotten. */

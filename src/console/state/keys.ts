@@ -66,7 +66,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
 export function listenToKeys(search: (conversation?: string) => void): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
-    const isOpen = document.querySelector('.palette[open]') !== null;
+    const isOpen = document.querySelector('.palette[open], .viewer[open]') !== null;
     const at = route.value;
     const key = withControl(event);
     if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
@@ -214,7 +214,7 @@ export function writeNext(): void {
   if (isFree && matchMedia('(hover: hover)').matches) focusOn('composer');
 }
 
-function focusOn(id: string): boolean {
+export function focusOn(id: string): boolean {
   const field = document.getElementById(id);
   field?.focus();
   return field !== null;

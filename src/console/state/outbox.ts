@@ -1,6 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
 import { keepOfTab, readOfTab } from '../api/session.ts';
+import { filesFor, moveFiles, next, partsFor, postOf, remove } from './files.ts';
 import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
 
 /**
@@ -69,23 +70,29 @@ let passes = Promise.resolve();
 let notBefore = 0;
 let retry: ReturnType<typeof setTimeout> | undefined;
 
-/** Tries to send it. False: it was refused, and the person sees the reason. */
-export async function send(conversation: string, message: Omit<Post, 'id'>): Promise<boolean> {
-  const post = { id: crypto.randomUUID(), ...message, ...sender() };
+/** Tries to send it, with the files of `draft`. False: it was refused, and the person sees the reason. */
+export async function send(conversation: string, message: Omit<Post, 'id'>, draft = ''): Promise<boolean> {
+  let post: Post = { id: crypto.randomUUID(), ...message, ...sender() };
+  let isUploaded: boolean;
   try {
+    const parts = partsFor(draft);
+    isUploaded = parts !== null;
+    if (parts && parts.length > 0) post = { ...post, parts };
     checkSize(post);
-    if (nameFault.peek() !== null) throw new Error(`Not sent: ${nameFault.peek()}`); // each post would be refused
+    if (nameFault.peek() !== null) throw new Error(nameFault.peek() ?? ''); // each post would be refused
   } catch (error) {
-    report(error);
+    reportUnsent(error);
     return false;
   }
   noteSigned();
-  const mustWait = isAway.value || outbox.value.some(({ state }) => state === 'waiting');
+  moveFiles(draft, postOf(post.id));
+  const mustWait = !isUploaded || isAway.value || outbox.value.some(({ state }) => state === 'waiting');
   store([...outbox.value, { conversation, post, by: owner.peek(), state: mustWait ? 'waiting' : 'sending' }]);
   const isTried = flush();
   if (mustWait) return true;
   await isTried;
   if (keptOf(post.id)?.state !== 'refused') return true;
+  moveFiles(postOf(post.id), draft);
   discard(post.id);
   return false;
 }
@@ -104,10 +111,12 @@ export function forgetAccepted(isGone: (conversation: string) => boolean): void 
 
 export function discard(id: string): void {
   store(outbox.value.filter(({ post }) => post.id !== id));
+  for (const file of filesFor(postOf(id))) remove(file.id);
 }
 
 /** Sends what waits, now and as long as it waits. */
 effect(() => {
+  void next.value; // an upload has ended
   if (access.value === 'granted' && !isAway.value) void flush();
 });
 
@@ -132,14 +141,13 @@ async function sendAll(): Promise<void> {
       if (kept.state === 'sending') change(post.id, 'waiting');
       continue;
     }
-    const error = await requests.post(conversation, post).then(
-      ({ index }) => {
-        accepted.value = [...accepted.peek(), { ...kept, index }].slice(-MOST_ACCEPTED);
-        discard(post.id);
-      },
-      (failure: Error) => failure,
-    );
+    const error = await postWithFiles(kept);
     if (!error) continue;
+    if (error === 'uploading') {
+      blocked.add(conversation);
+      change(post.id, 'waiting');
+      continue;
+    }
     if (isRetryable(error)) {
       blocked.add(conversation);
       if (error instanceof RequestError) notBefore = Date.now() + Math.min(error.afterMs, LONGEST_WAIT_MS);
@@ -147,12 +155,31 @@ async function sendAll(): Promise<void> {
       change(post.id, 'waiting', isUnreachable ? undefined : error.message);
     } else {
       change(post.id, 'refused', error.message);
-      report(error);
-      if (notice.value) notice.value = { ...notice.value, text: `Not sent: ${notice.value.text}` };
+      reportUnsent(error);
     }
   }
   if (outbox.peek().some(({ state }) => state !== 'refused'))
     retry = setTimeout(flush, Math.max(RETRY_MS, notBefore - Date.now()));
+}
+
+function reportUnsent(error: unknown): void {
+  report(error);
+  if (notice.value) notice.value = { ...notice.value, text: `Not sent: ${notice.value.text}` };
+}
+
+/** `uploading`: its files are not. */
+async function postWithFiles(kept: KeptPost): Promise<Error | 'uploading' | null> {
+  try {
+    const parts = partsFor(postOf(kept.post.id));
+    if (parts === null) return 'uploading';
+    const post = parts.length > 0 ? { ...kept.post, parts } : kept.post;
+    const { index } = await requests.post(kept.conversation, post);
+    accepted.value = [...accepted.peek(), { ...kept, post, index }].slice(-MOST_ACCEPTED);
+    discard(post.id);
+    return null;
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 const otherToken = (by: string) => `it was written with another token${by && `, as ${by}`}`;

@@ -21,6 +21,7 @@ import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
+import { Viewer, viewed } from './thread/files.tsx';
 import { TokenGate } from './token-gate.tsx';
 
 export function App() {
@@ -40,6 +41,7 @@ function Console() {
   useSignalEffect(() => {
     const at = route.value;
     isHelpOpen.value = false; // it would cover another page
+    viewed.value = null;
     if (at.page === 'conversation') open(at.id);
     else close();
   });
@@ -57,6 +59,7 @@ function Console() {
         {page === 'unknown' && <UnknownPage />}
         {isPaletteOpen.value && <Palette />}
         <RowMenu />
+        <Viewer />
         {isHelpOpen.value && <Help />}
         <div class="unseen" aria-live="polite">
           {announcement}

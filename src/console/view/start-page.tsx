@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { draftOf } from '../state/files.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
 import { writeIn } from '../state/route.ts';
@@ -15,7 +16,7 @@ export function StartPage() {
   const begin = async (content: string) => {
     const conversation = crypto.randomUUID().replaceAll('-', '');
     const message = { content, ...(workflow && { workflow: workflow.id }) };
-    if (!(await send(conversation, message))) return false;
+    if (!(await send(conversation, message, draftOf('')))) return false;
     writeIn(conversation);
     return true;
   };

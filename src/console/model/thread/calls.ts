@@ -1,4 +1,5 @@
-import type { CallPlace, Entry, MessageEntry } from '../../../conversation/index.ts';
+import type { CallPlace, Entry, FilePart, MessageEntry } from '../../../conversation/index.ts';
+import { filesOf } from '../../../conversation/log/parts.ts';
 import { askedIn } from '../../../conversation/progress/open-calls.ts';
 import { type DiffLine, diffLines } from '../../../conversation/text/line-diff.ts';
 import { plainCommand } from '../../../conversation/tools/shell-command.ts';
@@ -32,6 +33,7 @@ export interface CallResult {
   /** Milliseconds. */
   readonly duration: number | null;
   readonly fullOutputPath: string | null;
+  readonly files: readonly FilePart[];
 }
 
 export interface Approval {
@@ -89,7 +91,15 @@ export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
 export function resultOf(entry: MessageEntry, entries: readonly Entry[]): CallResult {
   const { index, content, createdAt: at, duration = null, fullOutputPath = null } = entry;
   const answer = entries[entry.answers?.[0] ?? -1];
-  return { index, content: content ?? '', at, duration, fullOutputPath, by: answer?.author.name ?? null };
+  return {
+    index,
+    content: content ?? '',
+    at,
+    duration,
+    fullOutputPath,
+    by: answer?.author.name ?? null,
+    files: filesOf(entry),
+  };
 }
 
 /** An argument as a person reads it before an approval: the value in full. */

@@ -1,5 +1,6 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { wireCallId } from '../../../conversation/log/call-id.ts';
+import { filesOf } from '../../../conversation/log/parts.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
 import { argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
@@ -264,6 +265,7 @@ export class Thread {
 export function messagesFrom(blocks: readonly Block[], place: number): number {
   return blocks.slice(place).filter((block) => {
     if (block.kind !== 'message') return block.kind === 'passage';
+    if (filesOf(block.entry).length > 0) return true;
     return (block.entry.content ?? '').trim() !== '' || block.calls.some(({ tool }) => tool === 'ask');
   }).length;
 }

@@ -5,10 +5,12 @@ import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
 import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
+import { choose, draftOf, filesFor } from '../../state/files.ts';
 import { route } from '../../state/route.ts';
 import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
 import { NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
+import { ChosenFiles, FilePicker } from './chosen-files.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES = [
@@ -31,16 +33,19 @@ interface ComposerProps {
 export function Composer({ onPost, place, workflow = null, children }: ComposerProps) {
   const [delivery, setDelivery] = useState<DeliveryMode>('steer');
   const writing = useWriting(place, (content) => onPost(content, delivery));
+  const draft = draftOf(place);
+  const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
     return <p class="composer muted">Your token may {may} but not post.</p>;
   }
   return (
-    <form class="composer" onSubmit={onSubmit(writing.post)}>
+    <form class={`composer ${isOver ? 'drop-here' : ''}`} onSubmit={onSubmit(writing.post)}>
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
       {workflow ? <ToWorkflow {...workflow} /> : <To content={writing.text} place={place} />}
       <div class="field">
+        <ChosenFiles of={draft} />
         <textarea
           id="composer"
           ref={writing.field}
@@ -56,8 +61,17 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           onInput={writing.onInput}
           onKeyDown={writing.onKeyDown}
           onSelect={writing.onSelect}
+          onPaste={(event) => {
+            const { files = [], types = [] } = event.clipboardData ?? {};
+            if (files.length === 0 || types.includes('text/rtf')) return; // office programs add a picture of the text
+            event.preventDefault();
+            for (const file of files) choose(draft, file);
+          }}
         />
-        <button type="submit" class="send" disabled={writing.text.trim() === ''} aria-label="Send">
+        <FilePicker label="Add files" multiple onChoose={(file) => choose(draft, file)}>
+          <Icon name="clip" />
+        </FilePicker>
+        <button type="submit" class="send" disabled={writing.isEmpty} aria-label="Send">
           <Icon name="send" />
         </button>
       </div>
@@ -81,6 +95,25 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
       </div>
     </form>
   );
+}
+
+/** Files are dropped anywhere: the browser would leave the page for them. True: they are above it. */
+function useDrop(onDrop: (file: File) => void): boolean {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    const ended = new AbortController();
+    const onDrag = (event: DragEvent) => {
+      const { dataTransfer, type, relatedTarget } = event;
+      if (!dataTransfer?.types.includes('Files')) return;
+      event.preventDefault();
+      setOver(type === 'dragover' || (type === 'dragleave' && relatedTarget !== null));
+      if (type === 'drop') for (const file of dataTransfer.files) onDrop(file);
+    };
+    for (const type of ['dragover', 'dragleave', 'drop'] as const)
+      document.addEventListener(type, onDrag, { signal: ended.signal });
+    return () => ended.abort();
+  }, []);
+  return isOver;
 }
 
 function StopNotice() {
@@ -127,6 +160,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const [cursor, setCursor] = useState(0);
   const [chosen, choose] = useState(0);
   const [isDismissed, dismiss] = useState(false);
+  const isEmpty = text.trim() === '' && filesFor(draftOf(place)).length === 0;
   const mention = isDismissed ? null : mentionAt(text, cursor);
   const suggested = mention ? candidates(agents.value, mention.typed) : [];
 
@@ -145,7 +179,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   };
   const post = async () => {
     const content = text.trim();
-    if (content === '') return;
+    if (isEmpty) return;
     write('');
     setCursor(0);
     field.current?.focus();
@@ -192,7 +226,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
       void post();
     } else if (recall(event.key)) event.preventDefault();
   };
-  return { field, text, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+  return { field, text, isEmpty, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
 }
 
 /** The up arrow in an empty field writes the person's last message, then the ones before; the down arrow goes back. */

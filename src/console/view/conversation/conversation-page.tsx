@@ -2,6 +2,7 @@ import type { DeliveryMode } from '../../../conversation/index.ts';
 import { oneLine } from '../../model/format.ts';
 import { connection, useThread } from '../../state/conversation.ts';
 import { deletedIds, titleOf } from '../../state/conversations.ts';
+import { draftOf, postOf } from '../../state/files.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
 import { jumpTo, route } from '../../state/route.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
@@ -10,6 +11,7 @@ import { useHeading } from '../parts/hooks.ts';
 import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
+import { ChosenFiles } from './chosen-files.tsx';
 import { Composer } from './composer.tsx';
 import { Header } from './header.tsx';
 import { People } from './people.tsx';
@@ -21,7 +23,8 @@ export function ConversationPage() {
   useHeading(title ?? '');
   const at = route.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
-  const post = (content: string, delivery: DeliveryMode) => send(at.id, { content, delivery });
+  const post = (content: string, delivery: DeliveryMode) =>
+    send(at.id, { content, delivery }, draftOf(at.id));
   return (
     <>
       <main class="page">
@@ -91,6 +94,7 @@ function KeptPosts({ place }: { readonly place: string }) {
       {kept.map(({ post, state, reason }) => (
         <li key={post.id} class={state}>
           <p dir="auto">{oneLine(post.content, 300)}</p>
+          <ChosenFiles of={postOf(post.id)} />
           <p class="muted">
             {state === 'waiting' ? 'Waits to be sent' : 'Not sent'}
             {reason && `: ${reason}`}

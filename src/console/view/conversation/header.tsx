@@ -6,7 +6,7 @@ import { forgetRow, titleOf } from '../../state/conversations.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
-import { Button, Confirm, Menu, Select } from '../parts/controls.tsx';
+import { Button, Confirm, Menu, Select, saveAs } from '../parts/controls.tsx';
 import { BackLink, Icon, Tabs } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
 
@@ -178,13 +178,4 @@ function ConversationMenu({ id }: { readonly id: string }) {
       }
     </Menu>
   );
-}
-
-/** A link would carry no token. */
-function saveAs({ name, content }: { readonly name: string; readonly content: Blob }): void {
-  const link = document.createElement('a');
-  link.download = name;
-  link.href = URL.createObjectURL(content);
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { escapeHidden } from '../../../kernel/hidden.ts';
+import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import type { MarkedLine } from '../../model/changed-words.ts';
 import { withoutAnsi } from '../../model/format.ts';
 
@@ -15,15 +15,22 @@ export function Scrolled({ class: look, children }: { class?: string; children: 
   );
 }
 
-const ESCAPES = /((?:\\u[0-9a-f]{4})+)/;
+const ESCAPES = /((?:\\(?:u[0-9a-f]{4}|[nt]))+)/;
+
+interface VisibleTextProps {
+  readonly text: string;
+  readonly isOutput?: boolean;
+  /** Tabs and line ends are hidden characters, too. */
+  readonly isLine?: boolean;
+}
 
 /** A text in full. Hidden characters are marked escapes, so that they differ from a written backslash. */
-export function VisibleText({ text, isOutput = false }: { text: string; isOutput?: boolean }) {
+export function VisibleText({ text, isOutput = false, isLine = false }: VisibleTextProps) {
   const shown = isOutput ? withoutAnsi(text) : text;
   // Only what escaping adds is marked: the text is split at its own characters first.
-  const parts = shown.split(/([^\n\t\x20-\x7e]+)/).flatMap((part, n) => {
+  const parts = shown.split(isLine ? /([^\x20-\x7e]+)/ : /([^\n\t\x20-\x7e]+)/).flatMap((part, n) => {
     if (n % 2 === 0) return [part];
-    return escapeHidden(part)
+    return (isLine ? inOneLine : escapeHidden)(part)
       .split(ESCAPES)
       .map((piece, m) => (m % 2 === 1 ? <mark class="hidden-character">{piece}</mark> : piece));
   });

@@ -14,6 +14,7 @@ import { Fold, Icon } from '../parts/parts.tsx';
 import { Scrolled, VisibleText } from '../parts/text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
+import { Files } from './files.tsx';
 
 /** One tool call with arguments, result and duration: folded, unless it needs a person. */
 export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
@@ -27,11 +28,15 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   if (question) return <QuestionCard question={question} />;
   const status = statusOf(call);
   const failure = failureOf(call);
+  const { files = [] } = call.result ?? {};
   const heading = (
     <>
       <code class="tool">{escapeHidden(call.tool)}</code>
       <span class="muted preview">{status !== 'waiting' && argumentsLine(call.arguments)}</span>
-      <span class="meta">{stateText(call)}</span>
+      <span class="meta">
+        {files.length > 0 && `${files.length} file${files.length === 1 ? '' : 's'}, `}
+        {stateText(call)}
+      </span>
     </>
   );
   return (
@@ -48,6 +53,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
               <Scrolled>
                 <VisibleText text={pretty(call.result.content)} isOutput />
               </Scrolled>
+              <Files files={files} />
               {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
             </>
           )}

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { MessageEntry } from '../../../conversation/index.ts';
+import type { FilePart, MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { filesOf } from '../../../conversation/log/parts.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity } from '../../model/answers.ts';
 import { clockTime, count, duration, fullTime } from '../../model/format.ts';
@@ -21,6 +22,7 @@ import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { CallRow } from './call-row.tsx';
 import { FailureText } from './failure-view.tsx';
+import { Files } from './files.tsx';
 
 /**
  * A message while it is written, while it is sent, and in the log. All three have the same elements, so that a message keeps
@@ -33,12 +35,15 @@ interface FrameProps {
   readonly by: ComponentChildren;
   readonly reasoning?: ComponentChildren;
   readonly text: string;
+  readonly files?: readonly FilePart[];
+  /** The log has its files. */
+  readonly isLogged?: boolean;
   readonly isTyped?: boolean;
   readonly isGrowing?: boolean;
   readonly children?: ComponentChildren;
 }
 
-function Frame({ author, name, by, reasoning, text, isTyped, isGrowing, children }: FrameProps) {
+function Frame({ author, name, by, reasoning, text, files = [], children, ...is }: FrameProps) {
   return (
     <>
       <Avatar id={author} />
@@ -49,8 +54,9 @@ function Frame({ author, name, by, reasoning, text, isTyped, isGrowing, children
         </p>
         {reasoning}
         {text !== '' && (
-          <LongText key="text" text={text} isTyped={isTyped === true} isGrowing={isGrowing === true} />
+          <LongText key="text" text={text} isTyped={is.isTyped === true} isGrowing={is.isGrowing === true} />
         )}
+        {files.length > 0 && <Files key="files" files={files} isLogged={is.isLogged === true} />}
         {children}
       </div>
     </>
@@ -96,6 +102,8 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
       author={author.id}
       name={nameOfAuthor(author)}
       text={text}
+      files={filesOf(entry)}
+      isLogged
       isTyped={author.kind === 'person'}
       by={
         <>
@@ -194,6 +202,7 @@ export function postView({ post }: KeptPost) {
       author={me.value}
       name={nameOfMe.value}
       text={post.content}
+      files={filesOf(post)}
       isTyped
       by={<span class="meta">sending…</span>}
     />

@@ -1,6 +1,8 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { Virtualizer } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { filesOf } from '../../../conversation/log/parts.ts';
+import { heightOf } from '../../model/files.ts';
 import { messagesFrom, readMarkers } from '../../model/thread/thread.ts';
 import {
   drafts,
@@ -236,5 +238,6 @@ function estimate(block: Shown | undefined): number {
   if (block.kind === 'band' || block.kind === 'working') return 54;
   if (block.kind !== 'message') return 76;
   const length = block.entry.content?.length ?? 0;
-  return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
+  const files = heightOf(filesOf(block.entry));
+  return 62 + files + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
 }
