@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { hasLongTests } from '../support/runs.ts';
+import { PNG } from '../support/uploaded-files.ts';
 import { sharedStage } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
 
@@ -123,6 +124,34 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await page.keyboard.press('Enter');
     await page.locator('article.draft .prose').waitFor();
     expect(await violations(page)).toEqual([]);
+  });
+
+  it.each(LOOKS)('with files, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const place = `files-${colorScheme}-${viewport.width}`;
+    const page = await stage.look(`#/c/${place}`, { colorScheme, viewport });
+    const files = page.getByLabel('Add files');
+    const [picture, text, empty] = ['a.png', 'b.txt', 'c.txt'].map((name) => ({
+      ...{ name, mimeType: name === 'a.png' ? 'image/png' : 'text/plain' },
+      buffer: name === 'a.png' ? PNG : Buffer.from(name === 'b.txt' ? 'text' : ''),
+    }));
+    if (!picture || !text || !empty) throw new Error('three files');
+    await files.setInputFiles([picture, text]);
+    await expect.poll(() => page.locator('.chosen-files .uploaded').count()).toBe(2);
+    await page.getByLabel('Message', { exact: true }).press('Enter');
+    await page.getByRole('button', { name: /^Download/ }).waitFor();
+    await files.setInputFiles(empty);
+    await page.locator('.chosen-files .refused').waitFor();
+    await page.route('**/api/blobs*', (route) => route.abort());
+    await files.setInputFiles(text);
+    await page.getByRole('progressbar').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.reload();
+    await page.locator('.chosen-files .lost').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.locator('.thumbnail').click();
+    await page.locator('.viewer img').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await stage.endOfTest(/net::ERR_|status of 400/);
   });
 
   it.each(LOOKS)('in the inbox, $colorScheme on a $size', async ({ colorScheme, viewport }) => {

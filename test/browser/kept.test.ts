@@ -95,6 +95,7 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
 
   it.each([
     ['sessionStorage', 'parley.outbox', ['no JSON', 'null', '{}', '[1,null]', '[{"conversation":"demo"}]']],
+    ['sessionStorage', 'parley.files', ['no JSON', 'null', '5', '[1,null,{"state":{"kind":"lost"}}]']],
     ['sessionStorage', 'parley.left.demo', ['no JSON', 'null', '5', '{"unfolded":5,"place":{"index":"a"}}']],
     ['localStorage', 'parley.seen', ['no JSON', 'null', '{"since":"x","lengths":null}']],
     ['localStorage', 'parley.pins', ['no JSON', 'null', '[1,{}]']],

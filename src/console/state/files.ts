@@ -47,13 +47,19 @@ const previews = new Map<string, string>();
 export const chosen = signal<readonly ChosenFile[]>(
   [readOfTab(KEPT) ?? []]
     .flat()
-    .filter((value): value is ChosenFile => typeof (value as ChosenFile | null)?.state?.kind === 'string')
+    .filter(isChosen)
     .map((file) => (file.state.kind === 'uploading' ? { ...file, state: { kind: 'lost' } } : file)),
 );
 /** How much of the file that is uploaded is sent, from 0 to 1. */
 export const progress = signal<{ readonly id: string; readonly share: number } | null>(null);
 /** The first file to upload. */
 export const next = computed(() => chosen.value.find(({ state }) => state.kind === 'uploading')?.id);
+
+/** Another version of the page may have stored anything. */
+function isChosen(value: unknown): value is ChosenFile {
+  const { id, of, name, state } = (value ?? {}) as Partial<ChosenFile>;
+  return [id, of, name, state?.kind].every((one) => typeof one === 'string');
+}
 
 export const filesFor = (of: string): readonly ChosenFile[] => chosen.value.filter((file) => file.of === of);
 
