@@ -9,11 +9,11 @@ import { access, isAway, report } from './session.ts';
 /**
  * Files that a person adds to messages, from the choice to the post.
  *
- * FILES-1 Files are uploaded when they are chosen, one after the other. An upload that is cut off begins again; a refused one waits
+ * CHOSEN-1 Files are uploaded when they are chosen, one after the other. An upload that is cut off begins again; a refused one waits
  *         for the person.
- * FILES-2 The content is in the memory of the tab. After a reload, files that were not uploaded are `lost`: the page names them,
+ * CHOSEN-2 The content is in the memory of the tab. After a reload, files that were not uploaded are `lost`: the page names them,
  *         and the person chooses them again.
- * FILES-3 A post is sent after its files. Files of a post that is refused are those of the message again.
+ * CHOSEN-3 A post is sent after its files. Files of a post that is refused are those of the message again.
  */
 
 type State =
@@ -39,7 +39,7 @@ const KEPT = 'parley.files';
 const RETRY_MS = 2_000;
 const MOST_PREVIEWS = 50;
 
-/** FILES-2 */
+/** CHOSEN-2 */
 const contents = new Map<string, File>();
 /** Addresses of pictures in memory, by the id of the file and by its hash. */
 const previews = new Map<string, string>();
