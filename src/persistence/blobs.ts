@@ -31,8 +31,8 @@ type BlobRecord = Omit<BlobFacts, 'sha256'> & {
 interface Claims {
   /** ISO 8601: of the newest claim. */
   readonly at: string;
-  /** Bytes by hash. */
-  readonly files: Readonly<Record<string, number>>;
+  /** By hash; with the facts, so that one reading tells those of a conversation with many files. */
+  readonly files: Readonly<Record<string, Omit<BlobFacts, 'sha256'>>>;
   /** Its log is gone, and its blobs are being released. */
   readonly released?: true;
 }
@@ -86,9 +86,7 @@ export class StoredBlobs implements Blobs {
   async facts(sha256: string): Promise<BlobFacts | null> {
     requireBlobHash(sha256);
     const known = await this.#record(sha256);
-    if (known === null) return null;
-    const { storedAt: _, content: __, in: ___, ...facts } = known;
-    return { sha256, ...facts };
+    return known && { sha256, ...factsIn(known) };
   }
 
   read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
@@ -98,9 +96,8 @@ export class StoredBlobs implements Blobs {
   async of(conversation: string): Promise<readonly BlobFacts[]> {
     const lives = await this.#lives(conversation);
     const current = await this.#current(conversation, lives);
-    const files = new Set(current.flatMap((life) => Object.keys(lives[life]?.files ?? {})));
-    const found = await Promise.all([...files].map((sha256) => this.facts(sha256)));
-    return found.flatMap((facts) => facts ?? []);
+    const files = Object.assign({}, ...current.map((life) => lives[life]?.files)) as Claims['files'];
+    return Object.entries(files).map(([sha256, facts]) => ({ sha256, ...facts }));
   }
 
   /** Before the append of an entry that names these files (BLOBS-2). */
@@ -111,26 +108,26 @@ export class StoredBlobs implements Blobs {
     isBeginning: boolean,
   ): Promise<void> {
     const { documents } = this.#storage;
-    const sizes = new Map<string, number>();
+    const claimed = new Map<string, Omit<BlobFacts, 'sha256'>>();
     for (const { sha256 } of files) {
       const known = await this.#record(sha256);
       if (known === null) throw missing(sha256);
-      sizes.set(sha256, known.size);
+      claimed.set(sha256, factsIn(known));
     }
     await documents.change(`files.${conversation}`, (stored) => {
       const lives = livesIn(stored);
       const known = lives[life];
       if (known?.released) throw logClosed(conversation);
-      const isKnown = [...sizes.keys()].every((sha256) => known?.files[sha256] !== undefined);
+      const isKnown = [...claimed.keys()].every((sha256) => known?.files[sha256] !== undefined);
       if (isKnown && !isBeginning) return null;
       const claims = {
         at: new Date().toISOString(),
-        files: { ...known?.files, ...Object.fromEntries(sizes) },
+        files: { ...known?.files, ...Object.fromEntries(claimed) },
       };
       return { ...lives, [life]: claims };
     });
     const holder = `${conversation}.${life}`;
-    for (const sha256 of sizes.keys()) {
+    for (const sha256 of claimed.keys()) {
       await documents.change(`blob.${sha256}`, (stored) => {
         const known = alive(stored);
         if (known === null) throw missing(sha256);
@@ -301,6 +298,16 @@ export async function readBlob(
   if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
   if ((await recordOf(storage, sha256))?.content === known.content) throw damaged(sha256);
   return null; // it was erased meanwhile
+}
+
+function factsIn({
+  storedAt: _,
+  content: __,
+  in: ___,
+  erasing: ____,
+  ...facts
+}: BlobRecord): Omit<BlobFacts, 'sha256'> {
+  return facts;
 }
 
 function alive(stored: unknown): BlobRecord | null {
