@@ -34,6 +34,9 @@ const WAV = Buffer.concat([
 
 /** Says which pictures the newest messages show it, by the hash of their bytes. */
 const sees: FakeHandler = ({ json }) => {
+  const last = json.messages?.at(-1);
+  const path = /attach (@blob\/\w+)/.exec(JSON.stringify(last))?.[1];
+  if (path) return { toolCalls: [{ id: 'a', name: 'attach', arguments: JSON.stringify({ path }) }] };
   const urls = JSON.stringify(json.messages).match(/data:image\/png;base64,[A-Za-z0-9+/=]+/g) ?? [];
   const seen = urls.map((url) => HASH(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64')).slice(0, 8));
   return { text: `I see ${seen.join(' and ') || 'nothing'}.` };
@@ -49,7 +52,7 @@ describe('a file sent by a standard client', () => {
       return { ...settings, models: { default: { ...model, accepts: ['image'] } } };
     },
     model: sees,
-    agents: { pm: '---\nname: Pam\n---\nPERSONA OF PAM' },
+    agents: { pm: '---\nname: Pam\ntools: [attach]\n---\nPERSONA OF PAM' },
     http: true,
   });
   beforeAll(() => {
@@ -132,6 +135,31 @@ describe('a file sent by a standard client', () => {
     await expect(chat([user(image(beyond))])).rejects.toMatchObject({ status: 413, code: 'BLOB_TOO_LARGE' });
     const body = picture('body', 40 * 1_024 ** 2);
     await expect(chat([user(image(body))])).rejects.toMatchObject({ status: 413, code: 'TOO_LARGE' });
+  });
+
+  it('a picture that an agent attaches is named with its address in the answer, and the chat continues', async () => {
+    const one = picture('attached');
+    const sha256 = HASH(one);
+    const question = user(said(`attach @blob/${sha256.slice(0, 12)}`), image(one));
+    const first = await chat([question]);
+    const address = `${project.http}/api/conversations/${first.conversation}/blobs/${sha256}`;
+    expect(first.answer.split('\n').at(-1)).toMatch(/^\[file: image\/png, .*@blob\/\w+\] http/);
+    expect(first.answer.endsWith(` ${address}`)).toBe(true);
+    const second = await chat([
+      question,
+      { role: 'assistant', content: first.answer },
+      user(said('And now?')),
+    ]);
+    expect(second.conversation).toBe(first.conversation);
+    const task = await fetch(
+      `${project.http}/a2a/pm`,
+      posting(
+        { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: `${first.conversation}.0` } },
+        { 'a2a-version': '1.0' },
+      ),
+    );
+    const { result } = (await task.json()) as { result: { artifacts: { parts: object[] }[] } };
+    expect(result.artifacts.at(-1)?.parts.at(-1)).toMatchObject({ url: address, mediaType: 'image/png' });
   });
 
   it('the parts that the AI SDK and LangChain send are stored with their types', async () => {
