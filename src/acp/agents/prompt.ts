@@ -1,5 +1,5 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
-import { AWAY_MARKER } from '../../conversation/index.ts';
+import { AWAY_MARKER, PERMIT } from '../../conversation/index.ts';
 import type { OfferedTurn, TurnMessage } from './turn.ts';
 
 /**
@@ -8,6 +8,7 @@ import type { OfferedTurn, TurnMessage } from './turn.ts';
  * ACP-PROMPT-1 A session that continues keeps its own history, so it is told what it missed (MISSED-1), and never its own messages.
  * ACP-PROMPT-2 A new session is told the whole view, its own earlier messages included, in the order of the view.
  * ACP-PROMPT-3 The away block repeats messages that come before it, so it is left out.
+ * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: what a permission allowed did not run then.
  */
 export function promptOf(
   { messages, missed }: Pick<OfferedTurn, 'messages' | 'missed'>,
@@ -26,10 +27,18 @@ function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean)
   const message = messages[place];
   const content = message?.content ?? '';
   if (message === undefined || content.startsWith(AWAY_MARKER)) return []; // ACP-PROMPT-3
-  if (message.role === 'tool') return [`[Result of your call ${nameOfCall(messages, message)}]: ${content}`];
+  if (message.role === 'tool') return [resultText(nameOfCall(messages, message), content)];
   if (message.role !== 'assistant') return content === '' ? [] : [content];
   return isNew && content !== '' ? [`[You, earlier]: ${content}`] : []; // ACP-PROMPT-1
 }
+
+/** ACP-PROMPT-4 */
+function resultText(name: string, content: string): string {
+  if (!PERMITS.has(name)) return `[Result of your call ${name}]: ${content}`;
+  return `[You asked for a permission, and were interrupted before the call ran. The answer was: ${content}. Ask again if you still want it.]`;
+}
+
+const PERMITS: ReadonlySet<string> = new Set(Object.values(PERMIT));
 
 function nameOfCall(messages: readonly TurnMessage[], { tool_call_id: id }: TurnMessage): string {
   const calls = messages.flatMap(({ tool_calls: made = [] }) => made);
