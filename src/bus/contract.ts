@@ -4,8 +4,10 @@ import {
   type Entry,
   type ExplainedRequest,
   entrySchema,
+  filePartSchema,
   modeSchema,
   NAME_PATTERN,
+  SHA256,
   SPENT_DAYS,
 } from '../conversation/index.ts';
 import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
@@ -34,7 +36,7 @@ import {
   whatIfResult,
   whatIfSummary,
 } from './answers.ts';
-import { postShape, slugShape } from './post.ts';
+import { MOST_OF_A_NAME, postShape, slugShape } from './post.ts';
 
 /**
  * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI
@@ -47,6 +49,9 @@ import { postShape, slugShape } from './post.ts';
 
 const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
 const publisher = conversation.optional();
+const sha256 = z.string().regex(SHA256, { error: 'expected a SHA-256: 64 digits, 0 to 9 and a to f' });
+/** Bytes of a file in one request, decoded: as base64 they fit the payload of a nats-server by default. */
+export const MOST_PIECE_BYTES = 512 * 1_024;
 /** Who acts: a publisher, or a person at it; by default the daemon's operator. */
 const actor = { publisher, author: postShape.shape.author };
 const stopping = { conversation, agent: slugShape.nullish(), ...actor };
@@ -68,6 +73,41 @@ export const CONTRACT = {
   post: {
     request: postShape.extend({ conversation, publisher }),
     answer: posted,
+    actsAsPublisher: true,
+    namesConversation: true,
+    isRepeatable: true,
+  },
+  /**
+   * A piece of a file. `last`: with the last one; the answer has the file. `received`: the bytes that have arrived, so the offset of
+   * the next piece.
+   */
+  upload: {
+    request: z.strictObject({
+      /** Chosen by the client, the same in each piece. */
+      upload: conversation,
+      offset: index,
+      data: z.base64().max((MOST_PIECE_BYTES / 3) * 4 + 4),
+      /** Of the whole file: in the first piece, if it is known. */
+      size: index.optional(),
+      last: z
+        .strictObject({ sha256, size: index, name: z.string().max(MOST_OF_A_NAME).optional() })
+        .optional(),
+      publisher,
+    }),
+    answer: fields({ received: index, file: filePartSchema.optional() }),
+    actsAsPublisher: true,
+    isRepeatable: true,
+  },
+  /** A piece of a file that a message of this conversation names. */
+  blob: {
+    request: z.strictObject({
+      conversation,
+      sha256,
+      offset: index.optional(),
+      limit: z.int().positive().optional(),
+      publisher,
+    }),
+    answer: fields({ data: z.base64(), size: index, mediaType: z.string() }),
     actsAsPublisher: true,
     namesConversation: true,
     isRepeatable: true,

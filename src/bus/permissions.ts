@@ -67,7 +67,9 @@ function accessOf(subjects: Subjects, user: Guest): Access {
           ...listed.map((conversation) => subjects.in(user.name, conversation)),
           ...listed.map((conversation) => subjects.api('post', user.name, conversation)),
           ...(user.conversations === 'all' ? [subjects.api('post', user.name)] : []),
-          subjects.api('answer', user.name),
+          ...listed.map((conversation) => subjects.api('blob', user.name, conversation)),
+          ...(user.conversations === 'all' ? [subjects.api('blob', user.name)] : []),
+          ...[subjects.api('upload', user.name), subjects.api('answer', user.name)],
         ],
         receives: [
           subjects.dead(user.name, ANY),

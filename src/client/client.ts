@@ -14,9 +14,17 @@ import {
   openNats,
   refusedCredentials,
 } from '../bus/nats/index.ts';
-import type { Entry } from '../conversation/index.ts';
+import type { Entry, FilePart } from '../conversation/index.ts';
 import { createIdSource, isRecord, type JsonRecord, type ParleyError, parseJson } from '../kernel/index.ts';
 import { type AgentHandler, type Connected, flush, type RunningAgent, runAgent } from './agent.ts';
+import {
+  type DownloadOptions,
+  download,
+  type FileContent,
+  type Pieces,
+  type UploadOptions,
+  upload,
+} from './files.ts';
 import {
   type Arrival,
   type FollowEvent,
@@ -51,6 +59,10 @@ export interface ParleyClient {
    * id.
    */
   post(message: PostMessage, options?: PostOptions): Promise<PostAnswer>;
+  /** Stores a file, which a message may then name: `post({ content, parts: [part] })`. Nothing of it is kept if it rejects. */
+  upload(content: FileContent, options?: UploadOptions): Promise<FilePart>;
+  /** The bytes of a file that a message of this conversation names. Rejects at the end if they are damaged. */
+  download(conversation: string, sha256: string, options?: DownloadOptions): AsyncIterable<Uint8Array>;
   request<E extends Endpoint>(
     endpoint: E,
     body: RequestOf<E>,
@@ -108,11 +120,15 @@ function createClient(
     }
   };
 
+  const pieces: Pieces = { send: request, maxPayload: connection.info?.max_payload ?? 0 };
   return {
     url,
     maxPayload: connection.info?.max_payload ?? 0,
     request,
     post: (message, options) => request('post', { ...message, id: message.id ?? newId() }, options),
+    upload: (content, uploadOptions = {}) => upload(pieces, newId(), content, uploadOptions),
+    download: (conversation, sha256, downloadOptions = {}) =>
+      download(pieces, conversation, sha256, downloadOptions),
     async *follow(conversation, followOptions = {}) {
       const source: FollowSource = {
         subscribe: (live, onArrival) => subscribe(connected, conversation, live, onArrival),

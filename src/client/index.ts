@@ -6,6 +6,7 @@
  * requests.ts         one request with its retries
  * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
  * log-pages.ts        a log, page by page
+ * files.ts            files in pieces: uploads that continue after a lost connection, downloads
  * agent.ts            a program as an agent: its types, its turns
  * connection-file.ts  the address that a daemon leaves in its data directory
  *
@@ -28,6 +29,9 @@ export {
   type Entry,
   type EntryOf,
   emptyAnswerFailure,
+  type FilePart,
+  fileLine,
+  filesOf,
   finishNotice,
   type Hunk,
   type MessageEntry,
@@ -65,6 +69,7 @@ export {
   removeConnectionFile,
   writeConnectionFile,
 } from './connection-file.ts';
+export type { DownloadOptions, FileContent, UploadOptions } from './files.ts';
 export type { FollowEvent, FollowOptions } from './follow.ts';
 export { logEntries, logLength } from './log-pages.ts';
 export type { RequestPolicy } from './requests.ts';

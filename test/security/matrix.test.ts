@@ -28,6 +28,10 @@ const FORMS: Readonly<Record<string, boolean>> = {
   'post.': false,
   'post.demo': true,
   'post.other': false,
+  'blob.': false,
+  'blob.demo': true,
+  'blob.other': false,
+  'upload.': true,
   'answer.': true,
 };
 const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
@@ -118,6 +122,8 @@ const HTTP_CASES: readonly HttpCase[] = [
     needs: 'post',
     body: { model: 'lead', messages: [{ role: 'user', content: 'Hello' }] },
   },
+  { method: 'PUT', path: '/api/blobs', needs: 'post', body: { any: 'bytes' } },
+  { method: 'GET', path: `/api/conversations/matrix/blobs/${'0'.repeat(64)}`, needs: 'read' },
   { method: 'GET', path: '/a2a', needs: 'read' },
   a2a('SendMessage', 'post', { message: message('hello') }),
   a2a('GetTask', 'read', { id: 'none' }),

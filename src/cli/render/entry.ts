@@ -3,6 +3,8 @@ import {
   attemptText,
   type Entry,
   type EntryOf,
+  fileLine,
+  filesOf,
   finishNotice,
   type MessageEntry,
   type ModelFailure,
@@ -65,7 +67,8 @@ export function renderModelFailure({ code, message }: ModelFailure, palette: Pal
 
 function messageText(entry: MessageEntry, palette: Palette): string {
   const { text, failure } = splitMessage(entry);
-  const parts = [printable(text), failure ? renderModelFailure(failure, palette) : ''];
+  const files = filesOf(entry).map((file) => palette.dim(printable(fileLine(file))));
+  const parts = [printable(text), ...files, failure ? renderModelFailure(failure, palette) : ''];
   return parts.filter((part) => part !== '').join('\n');
 }
 
@@ -106,7 +109,8 @@ function toolResult(entry: MessageEntry): string {
   const content = printable(entry.content ?? '');
   const length = [...content].length;
   const about = length > ARGUMENTS_SHOWN ? ` (${plural(length, 'character')})` : '';
-  return `⚙ ${visibleText(entry.toolName ?? 'result')}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}`;
+  const files = filesOf(entry).map((file) => ` ${printable(fileLine(file))}`);
+  return `⚙ ${visibleText(entry.toolName ?? 'result')}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}${files.join('')}`;
 }
 
 type EventEntry = Exclude<Entry, { type: 'message' }>;

@@ -1,4 +1,11 @@
-import { type Entry, type LiveChunk, type MessageEntry, splitMessage } from '../../client/index.ts';
+import {
+  type Entry,
+  fileLine,
+  filesOf,
+  type LiveChunk,
+  type MessageEntry,
+  splitMessage,
+} from '../../client/index.ts';
 import {
   concernsPeople,
   describeEvent,
@@ -92,7 +99,8 @@ export class Transcript {
     if (entry.role === 'tool') return '';
     if (entry.author.kind === 'agent') return this.#answer(entry);
     const name = this.#options.palette.bold(oneLine(entry.author.name));
-    return this.#say(`${name}: ${hang(printable(entry.content ?? ''))}\n`);
+    const said = [entry.content ?? '', ...filesOf(entry).map(fileLine)].filter((part) => part !== '');
+    return this.#say(`${name}: ${hang(printable(said.join('\n')))}\n`);
   }
 
   #answer(entry: MessageEntry): string {
@@ -102,6 +110,7 @@ export class Transcript {
     if (speech) this.#finish(speech);
     const { text, failure } = splitMessage(entry);
     const below = [
+      ...filesOf(entry).map((file) => palette.dim(printable(fileLine(file)))),
       ...(failure ? [renderModelFailure(failure, palette)] : []),
       ...questions(entry, palette),
       ...(details ? [...toolCalls(entry, palette), ...endNotices(entry, palette)] : []),

@@ -33,6 +33,8 @@ import type { ConversationStore } from '../../persistence/index.ts';
 import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Files } from '../files/files.ts';
+import { pieceOf, Uploads } from '../files/uploads.ts';
 import type { Posts } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
@@ -40,7 +42,7 @@ import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
 import { listAgents, listTools } from './agents.ts';
 import { approvalsPage, unknownApproval } from './approvals.ts';
-import { askedPost, isNameBound, operatorOf, refuseOther } from './authorship.ts';
+import { askedPost, isNameBound, OPERATOR, operatorOf, refuseOther } from './authorship.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation } from './fork.ts';
@@ -69,6 +71,7 @@ interface Admin extends Pick<StatusParts, 'facts' | 'metrics'> {
 interface ApiContext extends WhatIfContext {
   readonly store: ConversationStore;
   readonly definitions: Definitions;
+  readonly files: Files;
   readonly progress: Parameters<typeof keepUnless>[1];
   /** A managed server: every publisher may use any author name (PERSON-5). */
   readonly believesNames: boolean;
@@ -81,6 +84,14 @@ interface ApiContext extends WhatIfContext {
 export class Api {
   readonly #handlers: Handlers = {
     post: (request, caller) => this.#post(request, caller),
+    upload: (request, { sender }) => {
+      refuseOther(sender, request.publisher);
+      return this.#uploads.take(request, sender ?? request.publisher ?? OPERATOR);
+    },
+    blob: (request, { sender }) => {
+      refuseOther(sender, request.publisher);
+      return pieceOf(this.daemon.files, request, this.room);
+    },
     entries: (request) => this.#entries(request),
     conversation: ({ conversation }) => this.#document(conversation),
     conversations: (request) => this.#list(request),
@@ -127,6 +138,7 @@ export class Api {
   readonly #posts: Posts;
   readonly #bus: Pick<Bus, 'isAgentConnected' | 'ingressLag' | 'deadLetters'>;
   readonly #histories: PublisherLimits;
+  readonly #uploads: Uploads;
   /** The largest answer, in bytes. */
   readonly room: number;
   readonly #deadLetters: DeadLetterOffice;
@@ -148,6 +160,7 @@ export class Api {
       () => daemon.team.publishers,
       () => false,
     );
+    this.#uploads = new Uploads(daemon.files);
     this.room = bus.maxPayload * PAYLOAD_SHARE;
     this.#deadLetters = new DeadLetterOffice(bus, posts, daemon.believesNames, this.room);
   }

@@ -64,7 +64,7 @@ function asName(value: unknown, what: string): string {
 }
 
 /** The author where a request names none: the plain subjects are the operator's. */
-const OPERATOR: OwnPublisher = 'operator';
+export const OPERATOR: OwnPublisher = 'operator';
 
 interface Actor {
   readonly publisher?: string | undefined;

@@ -130,7 +130,7 @@ export class Membership {
       workers,
       router,
       monitor,
-      ...{ log, logs, bus, leaving },
+      ...{ daemon, log, logs, bus, leaving },
     });
     const reconciler = () => this.#reconciler;
     const post = async (handed: PeerRequestOf<'post'>) => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -35,6 +36,8 @@ import type { Router } from './router.ts';
  * SHARED-API-6  A reload is executed here first. If it is refused, no other daemon reloads; else all do, each from its own
  *               files, and the answer names each one that keeps its configuration.
  * SHARED-API-7  A daemon that leaves takes over nothing: it passes a request about a conversation without an owner on.
+ * SHARED-API-8  The pieces of an upload go to one daemon, which their id and the daemons that are alive decide. When that changes, the
+ *               upload begins again.
  */
 
 const MAX_ATTEMPTS = 8;
@@ -43,6 +46,8 @@ export interface SharedApiParts {
   readonly workers: Workers;
   readonly router: Router;
   readonly monitor: PeerMonitor;
+  /** This one. */
+  readonly daemon: string;
   readonly bus: Pick<Bus, 'lastPost' | 'deadLetters'>;
   readonly logs: Pick<SharedLogs, 'origin'>;
   readonly log: Log;
@@ -55,6 +60,7 @@ export class SharedApi {
   readonly #workers: Workers;
   readonly #router: Router;
   readonly #monitor: PeerMonitor;
+  readonly #daemon: string;
   readonly #bus: SharedApiParts['bus'];
   readonly #logs: SharedApiParts['logs'];
   readonly #leaving: AbortSignal;
@@ -68,12 +74,14 @@ export class SharedApi {
     this.#workers = parts.workers;
     this.#router = parts.router;
     this.#monitor = parts.monitor;
+    this.#daemon = parts.daemon;
     this.#log = parts.log;
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
     switch (request.endpoint) {
       case 'tools':
+      case 'blob': // each daemon reads every stored file
         return this.#api.handle(request);
       case 'agents':
         return this.#gather('agents', request, mergeAgents);
@@ -95,6 +103,8 @@ export class SharedApi {
         return this.#post(request);
       case 'dead-retry':
         return this.#retry(request);
+      case 'upload':
+        return this.#upload(request);
     }
     const approvalId = request.endpoint === 'answer' ? fieldOf(request.body, 'approvalId') : null;
     const conversation =
@@ -146,6 +156,21 @@ export class SharedApi {
       if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
     }
+  }
+
+  /** SHARED-API-8 */
+  async #upload(request: ApiRequest): Promise<ApiAnswer> {
+    const upload = fieldOf(request.body, 'upload') ?? '';
+    const [chosen] = [this.#daemon, ...this.#monitor.others]
+      .map((daemon) => ({ daemon, rank: digest(`${upload}\n${daemon}`) }))
+      .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+      .map(({ daemon }) => daemon);
+    if (chosen === undefined || chosen === this.#daemon) return this.#api.handle(request);
+    const response = await this.#router.ask(chosen, 'api', { conversation: null, request });
+    if (response.kind === 'invalid') return unreadable(chosen, response.reason);
+    const answer = response.kind === 'answered' ? response.body.answer : null;
+    const message = `daemon ${chosen}, which has the first pieces, does not answer`;
+    return answer ?? { ok: false, refusal: refusal('TIMEOUT', message, 'send the piece again') };
   }
 
   async #passOn(request: ApiRequest): Promise<ApiAnswer | null> {
@@ -225,6 +250,10 @@ export class SharedApi {
     );
     return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], missing) };
   }
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 function unreadable(daemon: string, reason: string): ApiAnswer {

@@ -170,7 +170,7 @@ interface Hooks {
 }
 
 /** One file on its way. */
-class Incoming {
+export class Incoming {
   readonly about: About;
   /** Bytes that have arrived. */
   size = 0;

@@ -15,7 +15,7 @@ import { jsonSchema, openApiDocument } from '../../../src/gateway/rest/openapi.t
 import { ROUTES } from '../../../src/gateway/rest/routes.ts';
 
 /** HTTP has no route for them. */
-const WITHOUT_ROUTE: readonly Verb[] = ['seed'];
+const WITHOUT_ROUTE: readonly Verb[] = ['seed', 'upload', 'blob'];
 
 describe('the contract of the request API', () => {
   it('each verb has a handler in the daemon with its request and answer', () => {
@@ -63,8 +63,8 @@ describe('the contract of the request API', () => {
   });
 
   it('the contract lists the verbs that act as a publisher, that name a conversation in the subject, and that are idempotent', () => {
-    expect([...PUBLISHER_VERBS]).toEqual(['post', 'answer']);
-    expect([...CONVERSATION_VERBS]).toEqual(['post']);
+    expect([...PUBLISHER_VERBS]).toEqual(['post', 'upload', 'blob', 'answer']);
+    expect([...CONVERSATION_VERBS]).toEqual(['post', 'blob']);
     const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry', 'dead-discard'];
     expect(VERBS.filter((verb) => !REPEATABLE_VERBS.has(verb))).toEqual(changing);
   });

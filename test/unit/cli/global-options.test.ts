@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ls: [],
   show: ['c'],
   tail: ['c'],
+  file: ['c', '0a1b2c', '--out', '-'],
   acp: [],
   explain: ['c', '--agent', 'pm'],
   fork: ['c', '--as', 'd'],

@@ -9,7 +9,7 @@ describe('wrong usage', () => {
   it.each([
     [['bogus'], 'unknown command'],
     [['ls', '--bogus'], 'unknown option'],
-    [['say', 'c'], 'missing required argument'],
+    [['show'], 'missing required argument'],
     [['show', 'a.b'], 'conversation id is 1 to 128'],
     [['show', 'c', '--from', '-1'], 'whole number'],
     [['say', 'c', 'x', '--delivery', 'soon'], 'steer, queue, interrupt'],

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import type { CliDependencies, DaemonModule, EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
@@ -23,6 +24,8 @@ export interface FakeDaemon {
   readonly posts: PostMessage[];
   readonly connections: ClientOptions[];
   readonly log: Entry[];
+  /** Uploaded ones, by hash. */
+  readonly files: Map<string, Uint8Array>;
   closed: number;
   /** How many times it was followed. */
   followed: number;
@@ -43,6 +46,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
     posts: [],
     connections: [],
     log: [],
+    files: new Map(),
     closed: 0,
     followed: 0,
     say(...events) {
@@ -62,6 +66,18 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
       async post(message) {
         fake.posts.push(message);
         return fake.onPost(message);
+      },
+      async upload(content, { name } = {}) {
+        if (typeof content !== 'function') throw new Error('a command sends a file that can be read again');
+        const read: Uint8Array[] = [];
+        for await (const bytes of content()) read.push(bytes);
+        const bytes = Buffer.concat(read);
+        const sha256 = createHash('sha256').update(bytes).digest('hex');
+        fake.files.set(sha256, bytes);
+        return { type: 'file', sha256, mediaType: 'text/plain', size: bytes.length, ...(name && { name }) };
+      },
+      async *download(_, sha256) {
+        yield fake.files.get(sha256) ?? Buffer.alloc(0);
       },
       agent: () => Promise.reject(new Error('no command is an agent')),
       async request(endpoint, body) {

@@ -12,6 +12,7 @@ import { withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
 import { conversationId, listOf } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions, withOperator } from '../../options/publisher.ts';
+import { sendFiles } from './file.ts';
 
 /** Posts a message, or starts a workflow. */
 
@@ -25,6 +26,7 @@ interface SayOptions extends PostingOptions {
   readonly to?: string[];
   readonly delivery?: DeliveryMode;
   readonly session?: string;
+  readonly file?: readonly string[];
 }
 
 export function addSay(program: Command, act: Act): void {
@@ -32,7 +34,8 @@ export function addSay(program: Command, act: Act): void {
     .command('say')
     .description('post a message; with --wait stream the answer')
     .argument('<conversation>', 'its id; the first message creates it', conversationId)
-    .argument('<text...>', 'the message; - reads it from stdin')
+    .argument('[text...]', 'the message; - reads it from stdin; may be left out beside --file')
+    .option('--file <path>', 'a file to send with it; may be given several times', collected)
     .option('--to <slugs>', 'the agents that should answer, separated by commas', slugs)
     .option('--id <id>', 'a message with the same id is posted only once')
     .addOption(
@@ -43,22 +46,21 @@ export function addSay(program: Command, act: Act): void {
     .option('--operator', 'post it as an operator, who may name any session');
   addActorOptions(added).action(
     act(async (context, conversation: string, words: string[], options: SayOptions) => {
-      const content = await textOf(context, words, 'say CONVERSATION');
+      const { to, id, delivery, session: sessionId, file = [] } = options;
+      const isWordless = file.length > 0 && words.length === 0;
+      const content = isWordless ? '' : await textOf(context, words, 'say CONVERSATION');
       return withDaemon(context, async (client) => {
-        const { to, id, delivery, session: sessionId } = options;
         await refuseNoSlug(client, to);
         const actor = actorOf(context, options);
-        return post(
-          context,
-          client,
-          { conversation, content, to, id, delivery, sessionId, ...actor },
-          options,
-        );
+        const parts = file.length > 0 ? await sendFiles(context, client, file, actor.publisher) : undefined;
+        const message = { conversation, content, parts, to, id, delivery, sessionId, ...actor };
+        return post(context, client, message, options);
       });
     }),
   );
 }
 
+const collected = (path: string, before: readonly string[] = []) => [...before, path];
 const slugs = listOf('slugs of agents');
 
 function post(

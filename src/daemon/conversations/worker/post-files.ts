@@ -66,7 +66,7 @@ function missingFile(sha256: string): Refusal {
   return refusal(
     'MISSING_BLOB',
     `the file ${sha256} is not stored`,
-    'upload it first (PUT /api/blobs), then post the message again',
+    'upload it first (PUT /api/blobs, `parley say --file`, or upload() of the client), then post the message again',
   );
 }
 
