@@ -16,8 +16,8 @@ import { InOrder, type Storage } from './storage.ts';
  *         removed, then its record. Whoever finds the mark can finish. Where logs are shared, each stored content has a name
  *         of its own, so that this never removes what another daemon has just stored again.
  * BLOBS-4 A deletion releases the lives that it removed: a log that begins meanwhile under the same name keeps its files.
- * BLOBS-5 The claim of a log that has not begun may be that of an append under way, so it is released a day later, by a sweep.
- *         So are content without a record, and blobs that were never claimed.
+ * BLOBS-5 The claim of a log that has not begun may be that of an append under way, so a sweep releases it an hour later.
+ *         Content without a record and blobs that were never claimed are older: a person may still be writing the message.
  */
 type BlobRecord = Omit<BlobFacts, 'sha256'> & {
   /** ISO 8601: of the newest upload. */
@@ -38,6 +38,9 @@ interface Claims {
 }
 /** By life. */
 type Lives = Readonly<Record<string, Claims>>;
+
+/** No append takes longer: the server of a shared log would be away for that time. */
+const APPEND_MS = 3_600_000;
 
 /** The life of the log that begins with this entry. */
 export function lifeOf(first: Pick<Entry, 'id'>): string {
@@ -183,13 +186,15 @@ export class StoredBlobs implements Blobs {
     const contents = await blobs.list();
     const records = await documents.entries('blob.');
     const claims = await documents.entries('files.');
+    const anHourAgo = new Date(Date.now() - APPEND_MS).toISOString();
+    const begunBefore = before > anHourAgo ? before : anHourAgo;
     let erased = 0;
     for (const [conversation, stored] of claims) {
       const lives = livesIn(stored);
       const current = await this.#current(conversation, lives);
       for (const [life, { released }] of Object.entries(lives)) {
         if (released) erased += await this.release(conversation, life);
-        else if (!current.includes(life)) erased += await this.release(conversation, life, before);
+        else if (!current.includes(life)) erased += await this.release(conversation, life, begunBefore);
       }
     }
     for (const [sha256, stored] of records) {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { createStore } from '../../../src/persistence/store.ts';
 import { blobOf, entryWith, putBlob, textOf } from '../../contract/blobs.contract.ts';
@@ -146,4 +146,29 @@ describe('two daemons and one blob', () => {
       }
     });
   }
+});
+
+describe('a claim whose append a crash prevented', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('a sweep releases it after an hour, also while another log has the name', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-01-01T00:00:00Z') });
+    const memory = new SharedMemory();
+    const store = createStore(memory.storage(FREE));
+    await put(store);
+    const killed = createStore(memory.storage(FREE));
+    const { log } = await killed.open('demo');
+    const claimed = log.append(0, [{ ...entryWith(7, blob.part), id: 'never-appended' }]);
+    await expect(claimed).rejects.toMatchObject({ code: 'ENTRY_INDEX_WRONG' });
+    await begin('demo')(store);
+    await store.delete('demo');
+    const sweepAt = async (time: string) => {
+      vi.setSystemTime(new Date(time));
+      return store.blobs.sweep('2000-01-01T00:00:00.000Z');
+    };
+    expect(await sweepAt('2026-01-01T00:59:59Z')).toBe(0);
+    expect(await textOf(store, blob.facts.sha256)).toBe('shared');
+    expect(await sweepAt('2026-01-01T01:00:01Z')).toBe(1);
+    expect(memory.contents.size).toBe(0);
+  });
 });
