@@ -197,6 +197,7 @@ export const deleted = z.discriminatedUnion('deleted', [
       entries: count.describe('Of the log'),
       records: count.describe('Of tool calls'),
       outputs: count.describe('Results of tools that were too large for the log'),
+      files: count.describe('Files in messages that no other conversation names'),
       posts: count.describe('In the ingress stream'),
       deadLetters: count.describe('Refused posts to this conversation'),
     }).describe('How many of each were removed'),

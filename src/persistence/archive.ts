@@ -1,3 +1,4 @@
+import { BlobReader } from './blobs.ts';
 import type { ConversationStore, IngressPosition, MigrationTarget, StoreArchive } from './port.ts';
 import { migrationUnfinished } from './rules.ts';
 import type { Documents, StoredContent } from './storage.ts';
@@ -18,6 +19,7 @@ export function archiveOf(name: string, content: StoredContent): StoreArchive {
       (await documents.get(outputKey(conversation, entryId))) as string | null,
     definitions: () => documents.keys('definition.'),
     definition: async (hash) => (await documents.get(`definition.${hash}`)) as string | null,
+    blobs: new BlobReader(content),
     deletions: () => deletionsIn(documents),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
     backup: () => readBackup(documents),

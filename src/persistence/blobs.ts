@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Entry, FilePart } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
-import type { BlobFacts, Blobs } from './port.ts';
+import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
-import { InOrder, type Storage } from './storage.ts';
+import { InOrder, type Storage, type StoredContent } from './storage.ts';
 
 /**
  * Which blobs are stored, and which logs may name them, in the documents of a store.
@@ -47,12 +47,54 @@ export function lifeOf(first: Pick<Entry, 'id'>): string {
   return createHash('sha256').update(first.id).digest('hex').slice(0, 16);
 }
 
-export class StoredBlobs implements Blobs {
+/** Reads the blobs of a store, which another process may own. */
+export class BlobReader {
+  readonly #content: Pick<StoredContent, 'documents' | 'blobs'>;
+
+  constructor(content: Pick<StoredContent, 'documents' | 'blobs'>) {
+    this.#content = content;
+  }
+
+  async facts(sha256: string): Promise<BlobFacts | null> {
+    requireBlobHash(sha256);
+    const known = await this.record(sha256);
+    return known && { sha256, ...factsIn(known) };
+  }
+
+  async read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+    requireBlobHash(sha256);
+    const known = await this.record(sha256);
+    if (known === null) return null;
+    const content = await this.#content.blobs.read(known.content);
+    if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
+    if ((await this.record(sha256))?.content === known.content) throw damaged(sha256);
+    return null; // it was erased meanwhile
+  }
+
+  /** BLOBS-2 */
+  async isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean> {
+    const life = lifeOf(first);
+    const known = await this.record(sha256);
+    const claims = (await this.lives(conversation))[life];
+    return known?.in.includes(`${conversation}.${life}`) === true && claims?.files[sha256] !== undefined;
+  }
+
+  async record(sha256: string): Promise<BlobRecord | null> {
+    return alive(await this.#content.documents.get(`blob.${sha256}`));
+  }
+
+  async lives(conversation: string): Promise<Lives> {
+    return livesIn(await this.#content.documents.get(`files.${conversation}`));
+  }
+}
+
+export class StoredBlobs extends BlobReader implements Blobs {
   readonly #storage: Storage;
   /** By hash: the storage of one process may use the same name for content that is stored again (BLOBS-3). */
   readonly #order = new InOrder();
 
   constructor(storage: Storage) {
+    super(storage);
     this.#storage = storage;
   }
 
@@ -67,7 +109,7 @@ export class StoredBlobs implements Blobs {
   /** False: it was stored, and was erased meanwhile. */
   async #put({ sha256, ...facts }: BlobFacts, content: () => AsyncIterable<Uint8Array>): Promise<boolean> {
     const { documents, blobs } = this.#storage;
-    const known = await this.#record(sha256);
+    const known = await this.record(sha256);
     if (known !== null && known.size !== facts.size) throw wrongHash(sha256);
     const isStored = known !== null && (await this.#isWhole(sha256, known));
     const checked = () => verified({ sha256, size: facts.size }, content(), () => wrongHash(sha256));
@@ -86,18 +128,8 @@ export class StoredBlobs implements Blobs {
     return isDone;
   }
 
-  async facts(sha256: string): Promise<BlobFacts | null> {
-    requireBlobHash(sha256);
-    const known = await this.#record(sha256);
-    return known && { sha256, ...factsIn(known) };
-  }
-
-  read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
-    return readBlob(this.#storage, sha256);
-  }
-
   async of(conversation: string): Promise<readonly BlobFacts[]> {
-    const lives = await this.#lives(conversation);
+    const lives = await this.lives(conversation);
     const current = await this.#current(conversation, lives);
     const files = Object.assign({}, ...current.map((life) => lives[life]?.files)) as Claims['files'];
     return Object.entries(files).map(([sha256, facts]) => ({ sha256, ...facts }));
@@ -113,7 +145,7 @@ export class StoredBlobs implements Blobs {
     const { documents } = this.#storage;
     const claimed = new Map<string, Omit<BlobFacts, 'sha256'>>();
     for (const { sha256 } of files) {
-      const known = await this.#record(sha256);
+      const known = await this.record(sha256);
       if (known === null) throw missing(sha256);
       claimed.set(sha256, factsIn(known));
     }
@@ -145,14 +177,14 @@ export class StoredBlobs implements Blobs {
   async #isBeingDeleted(conversation: string, life: string): Promise<boolean> {
     const noted = await this.#storage.documents.get(`deleting.${conversation}`);
     const { lives = [] } = (noted ?? {}) as { readonly lives?: readonly string[] };
-    const claims = (await this.#lives(conversation))[life];
+    const claims = (await this.lives(conversation))[life];
     return lives.includes(life) || claims === undefined || claims.released === true;
   }
 
   /** The lives whose claims a deletion of the log up to `newest` releases (BLOBS-4). */
   async livesUpTo(conversation: string, newest: number): Promise<string[]> {
     const { shared } = this.#storage;
-    if (shared === null) return Object.keys(await this.#lives(conversation));
+    if (shared === null) return Object.keys(await this.lives(conversation));
     const { first } = await shared.extent(conversation);
     return first !== null && first.sequence <= newest ? [lifeOf(first)] : [];
   }
@@ -200,7 +232,7 @@ export class StoredBlobs implements Blobs {
     for (const [sha256, stored] of records) {
       const dead = new Set<string>();
       for (const holder of (stored as BlobRecord).in)
-        if (!(await this.#isClaimed(holder, claims))) dead.add(holder);
+        if (!(await this.#isHeld(holder, claims))) dead.add(holder);
       if (await this.#drop(sha256, (holder) => dead.has(holder), before)) erased += 1;
     }
     const used = new Set([...records.values()].map((stored) => (stored as BlobRecord).content));
@@ -213,11 +245,37 @@ export class StoredBlobs implements Blobs {
     return erased;
   }
 
+  /** A record that is lost is written again from the content of that name, if its storage names content by its hash. */
+  async rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void> {
+    const { documents, blobs } = this.#storage;
+    const named = new Set<string>();
+    for (const [conversation, { first, files }] of logs) {
+      if (first === null) continue;
+      const stored: FilePart[] = [];
+      for (const { type: _, name: __, ...facts } of files) {
+        const content = (await this.record(facts.sha256)) ? null : await blobs.read(facts.sha256);
+        if (content !== null) await this.put(facts, () => content);
+        if ((await this.record(facts.sha256)) === null) continue;
+        stored.push({ type: 'file', ...facts });
+        named.add(`${conversation}.${lifeOf(first)} ${facts.sha256}`);
+      }
+      if (stored.length > 0) await this.claim(conversation, lifeOf(first), stored, false);
+    }
+    const isNamed = (holder: string, sha256: string) =>
+      !logs.has(holder.split('.')[0] ?? '') || named.has(`${holder} ${sha256}`);
+    for (const sha256 of await documents.keys('blob.'))
+      await documents.change(`blob.${sha256}`, (stored) => {
+        const known = alive(stored);
+        const left = known?.in.filter((holder) => isNamed(holder, sha256)) ?? [];
+        return known && left.length < known.in.length ? { ...known, in: left } : null;
+      });
+  }
+
   /** `known`: may lag. */
-  async #isClaimed(holder: string, known: ReadonlyMap<string, unknown>): Promise<boolean> {
+  async #isHeld(holder: string, known: ReadonlyMap<string, unknown>): Promise<boolean> {
     const [conversation = '', life = ''] = holder.split('.');
     if (livesIn(known.get(conversation))[life] !== undefined) return true;
-    return (await this.#lives(conversation))[life] !== undefined;
+    return (await this.lives(conversation))[life] !== undefined;
   }
 
   /**
@@ -260,14 +318,6 @@ export class StoredBlobs implements Blobs {
     return first === null ? [] : [lifeOf(first)];
   }
 
-  async #lives(conversation: string): Promise<Lives> {
-    return livesIn(await this.#storage.documents.get(`files.${conversation}`));
-  }
-
-  #record(sha256: string): Promise<BlobRecord | null> {
-    return recordOf(this.#storage, sha256);
-  }
-
   async #isWhole(sha256: string, known: BlobRecord): Promise<boolean> {
     const content = await this.#storage.blobs.read(known.content);
     if (content === null) return false;
@@ -283,26 +333,6 @@ export class StoredBlobs implements Blobs {
   #reach(point: Parameters<NonNullable<Storage['reach']>>[0], conversation?: string): void {
     this.#storage.reach?.(point, conversation);
   }
-}
-
-type BlobSource = Pick<Storage, 'documents' | 'blobs'>;
-
-async function recordOf({ documents }: BlobSource, sha256: string): Promise<BlobRecord | null> {
-  return alive(await documents.get(`blob.${sha256}`));
-}
-
-/** As `Blobs.read`, also without a store. */
-export async function readBlob(
-  storage: BlobSource,
-  sha256: string,
-): Promise<AsyncIterable<Uint8Array> | null> {
-  requireBlobHash(sha256);
-  const known = await recordOf(storage, sha256);
-  if (known === null) return null;
-  const content = await storage.blobs.read(known.content);
-  if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
-  if ((await recordOf(storage, sha256))?.content === known.content) throw damaged(sha256);
-  return null; // it was erased meanwhile
 }
 
 function factsIn({

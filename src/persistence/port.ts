@@ -191,10 +191,11 @@ export interface SharedLogs extends SharedMarks {
   forgetRow(conversation: string): Promise<void>;
 }
 
-/** What a deletion removed besides the log: records of tool calls, and large outputs. */
+/** What a deletion removed besides the log: records of tool calls, large outputs, and files that no other log names. */
 export interface Removed {
   readonly records: number;
   readonly outputs: number;
+  readonly files: number;
 }
 
 /** The posts of a deleted conversation are void up to this position. */
@@ -249,6 +250,15 @@ export interface Blobs {
    * number of erased blobs.
    */
   sweep(before: string): Promise<number>;
+  /** A repair, while no log is open: the records say what these logs name. Those of other conversations stay. */
+  rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void>;
+}
+
+/** The files that a log names. */
+export interface NamedFiles {
+  /** The first entry; null: there is none. */
+  readonly first: Pick<Entry, 'id'> | null;
+  readonly files: readonly FilePart[];
 }
 
 export interface ConversationStore {
@@ -366,8 +376,16 @@ export interface StoreInspector {
   inspect(conversation: string): Promise<Inspection>;
   /** The text of a definition or of a part of it; null: not stored. */
   definition(hash: string): Promise<string | null>;
-  /** As `Blobs.read`. */
-  blob(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
+  readonly blobs: InspectedBlobs;
+}
+
+export interface InspectedBlobs extends Pick<Blobs, 'facts' | 'read'> {
+  /** Whether the records let the log that begins with this entry name a blob (`Blobs.rebuild`). */
+  isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean>;
+  /** Whether there is content, with a record or without. */
+  hasContent(sha256: string): Promise<boolean>;
+  /** By hash, what is stored, with the time (ISO 8601) of the newest upload. */
+  stored(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Everything a store contains, for a migration or a backup. Reading changes nothing. */
@@ -386,6 +404,7 @@ export interface StoreArchive {
   /** The hashes of all texts of definitions, in order. */
   definitions(): Promise<string[]>;
   definition(hash: string): Promise<string | null>;
+  readonly blobs: Pick<Blobs, 'facts' | 'read'>;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
   /** Set: it is a backup on which no daemon has started. */

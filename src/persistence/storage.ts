@@ -23,7 +23,7 @@ export interface Storage {
    * Removes the closed log, the audit log and the documents of a conversation, except `deleted`, `deleting` and `files`. It is
    * repeated after a crash. `newest`, where logs are shared: `ConversationStore.delete`.
    */
-  remove(conversation: string, newest: number): Promise<Removed>;
+  remove(conversation: string, newest: number): Promise<Omit<Removed, 'files'>>;
   /** `ConversationStore.lastDecision` */
   readonly lastDecision: IngressPosts | null;
   noteDecision(posts: IngressPosts | null): void;
@@ -78,6 +78,7 @@ export interface AuditLog {
 export interface StoredContent {
   readonly documents: Pick<Documents, 'get' | 'keys'>;
   readonly audit: Pick<AuditLog, 'read'>;
+  readonly blobs: Pick<BlobContents, 'read'>;
   conversations(): Promise<string[]>;
   /** `ends`: the number of entries up to the end of each append. */
   log(conversation: string): Promise<{ readonly entries: Entry[]; readonly ends: readonly number[] }>;

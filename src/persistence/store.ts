@@ -152,7 +152,8 @@ class Store implements ConversationStore {
     this.#marked.delete(conversation);
     const log = newest ?? (await this.#storage.shared?.extent(conversation))?.last ?? 0;
     const lives = await this.#blobs.livesUpTo(conversation, log);
-    if (this.#storage.shared === null && lives.length === 0) return this.#storage.remove(conversation, log);
+    if (this.#storage.shared === null && lives.length === 0)
+      return { ...(await this.#storage.remove(conversation, log)), files: 0 };
     let note: DeletionNote = { log, lives };
     this.#unfinished.add(conversation);
     await this.#documents.change(`deleting.${conversation}`, (stored) => {
@@ -168,13 +169,14 @@ class Store implements ConversationStore {
   async #finish(conversation: string, note: DeletionNote): Promise<Removed> {
     const removed = await this.#storage.remove(conversation, note.log);
     this.#storage.reach?.('log-removed', conversation);
-    for (const life of note.lives) await this.#blobs.release(conversation, life);
+    let files = 0;
+    for (const life of note.lives) files += await this.#blobs.release(conversation, life);
     await this.#documents.removeIf(
       `deleting.${conversation}`,
       (stored) => JSON.stringify(noteIn(stored)) === JSON.stringify(note),
     );
     this.#unfinished.delete(conversation);
-    return removed;
+    return { ...removed, files };
   }
 
   /** One that is open is left for later. */
@@ -214,6 +216,7 @@ class Store implements ConversationStore {
         await this.finishDeletions();
         return blobs.sweep(before);
       }),
+      rebuild: admitted((logs) => blobs.rebuild(logs)),
     };
   }
 
@@ -356,7 +359,7 @@ class Store implements ConversationStore {
   }
 }
 
-const NOTHING: Removed = { records: 0, outputs: 0 };
+const NOTHING: Removed = { records: 0, outputs: 0, files: 0 };
 
 function noteIn(stored: unknown): DeletionNote {
   const { log = 0, lives = [] } = (stored ?? {}) as Partial<DeletionNote>;

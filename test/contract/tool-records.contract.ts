@@ -79,8 +79,8 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
         await current().toolRecords.append(id, [record(0)]);
         await current().toolRecords.saveOutput(id, 'o1', 'large');
       }
-      expect(await current().delete('gone')).toEqual({ records: 1, outputs: 1 });
-      expect(await current().delete('gone')).toEqual({ records: 0, outputs: 0 });
+      expect(await current().delete('gone')).toEqual({ records: 1, outputs: 1, files: 0 });
+      expect(await current().delete('gone')).toEqual({ records: 0, outputs: 0, files: 0 });
       for (const round of ['now', 'after a reopening']) {
         expect(await positions('gone'), round).toEqual([]);
         expect(await current().toolRecords.readOutput('gone', 'o1'), round).toBeNull();

@@ -83,7 +83,7 @@ export async function readToDelete(id: string, store: ConversationStore): Promis
 
 /** DELETE-2. The streams may still contain posts from before `asked`. */
 export function nothingDeleted({ stream, sequence }: StreamPosition): Deleted {
-  return { existed: false, entries: 0, records: 0, outputs: 0, posts: { stream, sequence } };
+  return { existed: false, entries: 0, records: 0, outputs: 0, files: 0, posts: { stream, sequence } };
 }
 
 /** `worker`: null where the log cannot be read. */

@@ -15,6 +15,7 @@ import {
   contentOf,
   copy,
   copyDefinitions,
+  filesIn,
   isSamePosition,
   list,
   ofNewestStream,
@@ -26,7 +27,7 @@ import {
  *
  * BACKUP-1  Each conversation is the beginning of its log. The position in the ingress stream is read before the logs, so it
  *           may lag them and never leads them: no post is taken for answered that is in no log.
- * BACKUP-2  What a log names is in the copy: definitions and outputs are stored before the entries that name them, and read
+ * BACKUP-2  What a log names is in the copy: definitions, files and outputs are stored before the entries that name them, and read
  *           after these.
  * BACKUP-3  A conversation that was deleted meanwhile is not in the copy, and its deletion is.
  * BACKUP-4  The copy is closed to daemons and commands until it is whole, read back and compared (MIGRATE-1).
@@ -49,6 +50,8 @@ export interface BackupReport {
   readonly conversations: number;
   readonly entries: number;
   readonly outputs: number;
+  /** In messages, each counted once. */
+  readonly files: number;
   readonly deletions: number;
   /** Bytes of all files of the copy. */
   readonly bytes: number;
@@ -66,6 +69,7 @@ interface Missing {
 const DAMAGED: ReadonlySet<string> = new Set([
   'LOG_CORRUPT',
   'LOG_UNREADABLE',
+  'MIGRATION_SOURCE_DAMAGED',
   'OUTPUT_CORRUPT',
   'OUTPUT_UNREADABLE',
 ]);
@@ -114,7 +118,7 @@ export async function backUpStore(
     more = deleted.length > 0;
   }
   const definitions = await copyDefinitions(source, target, (hash) =>
-    copying.missing.push({ id: hash, reason: 'this text of a definition is damaged' }),
+    copying.missing.set(hash, 'this text of a definition is damaged'),
   );
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
@@ -122,13 +126,20 @@ export async function backUpStore(
   await store.close();
   await verifyDefinitions(archive, definitions);
   await target.end();
-  const { missing, deletions } = copying;
-  return { from: source.name, madeAt, ...copying.totals(), deletions, missing };
+  const missing = [...copying.missing].map(([id, reason]) => ({ id, reason }));
+  return { from: source.name, madeAt, ...copying.totals(), deletions: copying.deletions, missing };
+}
+
+interface Copied {
+  readonly entries: number;
+  readonly outputs: number;
+  readonly files: readonly string[];
 }
 
 class Copying {
-  readonly copied = new Map<string, { readonly entries: number; readonly outputs: number }>();
-  readonly missing: Missing[] = [];
+  readonly copied = new Map<string, Copied>();
+  /** Reasons by id. */
+  readonly missing = new Map<string, string>();
   readonly #source: StoreArchive;
   readonly #target: MigrationTarget;
   readonly #store: ConversationStore;
@@ -144,10 +155,11 @@ class Copying {
     return this.#deletions.length;
   }
 
-  totals(): { readonly conversations: number; readonly entries: number; readonly outputs: number } {
+  totals(): Pick<BackupReport, 'conversations' | 'entries' | 'outputs' | 'files'> {
     const all = [...this.copied.values()];
     const sum = (of: 'entries' | 'outputs') => all.reduce((total, one) => total + one[of], 0);
-    return { conversations: all.length, entries: sum('entries'), outputs: sum('outputs') };
+    const files = new Set(all.flatMap((one) => one.files)).size;
+    return { conversations: all.length, entries: sum('entries'), outputs: sum('outputs'), files };
   }
 
   async copy(id: string): Promise<void> {
@@ -156,14 +168,15 @@ class Copying {
       const { entries, outputs } = found;
       if (entries.length === 0) return;
       const audit = recordsOfBackup(entries, found.audit);
-      await copy(this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
+      await copy(this.#source, this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
       await list(this.#target, id, entries);
-      this.copied.set(id, { entries: entries.length, outputs: outputs.length });
+      const files = [...filesIn(entries).keys()];
+      this.copied.set(id, { entries: entries.length, outputs: outputs.length, files });
     } catch (error) {
       const code = error instanceof ParleyError ? error.code : '';
       if (GONE.has(code)) return;
       if (!DAMAGED.has(code)) throw error;
-      this.missing.push({ id, reason: (error as ParleyError).message });
+      this.missing.set(id, (error as ParleyError).message);
     }
   }
 
@@ -174,7 +187,7 @@ class Copying {
     const fresh = this.#deletions.filter((one) => !isSamePosition(one, known.get(one.conversation)));
     for (const { conversation, ...upTo } of fresh) {
       await this.#store.delete(conversation, upTo);
-      this.copied.delete(conversation);
+      this.#forget(conversation);
     }
     return fresh.map(({ conversation }) => conversation);
   }
@@ -182,11 +195,16 @@ class Copying {
   /** A deletion of a conversation without posts leaves no record. */
   async dropGone(): Promise<void> {
     const present = new Set(await this.#source.conversations());
-    for (const id of this.copied.keys()) {
+    for (const id of [...this.copied.keys(), ...this.missing.keys()]) {
       if (present.has(id)) continue;
       await this.#store.delete(id);
-      this.copied.delete(id);
+      this.#forget(id);
     }
+  }
+
+  #forget(id: string): void {
+    this.copied.delete(id);
+    this.missing.delete(id);
   }
 }
 

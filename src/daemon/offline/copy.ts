@@ -1,5 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { hashOf } from '../../agents/index.ts';
-import { type ConversationState, type Entry, hasOutstandingWork } from '../../conversation/index.ts';
+import {
+  type ConversationState,
+  type Entry,
+  type FilePart,
+  filesOf,
+  hasOutstandingWork,
+} from '../../conversation/index.ts';
 import { batchesOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   AuditRecord,
@@ -42,13 +49,60 @@ export async function contentOf(archive: StoreArchive, id: string): Promise<Cont
 
 /** Writes a conversation that the target does not have, and compares it with what was read. `divides`: its large appends too. */
 export async function copy(
+  source: StoreArchive,
   target: MigrationTarget,
   id: string,
   content: Content,
   { divides }: { readonly divides: boolean },
 ): Promise<void> {
+  await copyFiles(source, target, id, content.entries);
   await write(target, id, content, divides);
-  await verify(target.archive, id, content);
+  const difference = await differenceOf(target.archive, id, content);
+  if (difference !== null) throw differs(difference);
+}
+
+/** By hash, with the index of the first entry that names it. */
+export function filesIn(
+  entries: readonly Entry[],
+): ReadonlyMap<string, readonly [index: number, file: FilePart]> {
+  const found = new Map<string, readonly [number, FilePart]>();
+  for (const entry of entries)
+    for (const file of entry.type === 'message' ? filesOf(entry) : [])
+      if (!found.has(file.sha256)) found.set(file.sha256, [entry.index, file]);
+  return found;
+}
+
+/** Before the entries that name them. What the target has is verified, and not read from the source again. */
+export async function copyFiles(
+  source: StoreArchive,
+  { store, archive }: MigrationTarget,
+  id: string,
+  entries: readonly Entry[],
+): Promise<void> {
+  for (const [sha256, [index]] of filesIn(entries)) {
+    const damaged = () => damagedFile(`conversation ${id}, entry ${index}`, sha256, source.name);
+    const facts = await source.blobs.facts(sha256);
+    if (facts === null) throw damaged();
+    await store.blobs.put(facts, () => contentIn(source, sha256, damaged));
+    const other = () => differs(`the file ${sha256}`);
+    for await (const _ of contentIn(archive, sha256, other));
+    if (!isDeepStrictEqual(await archive.blobs.facts(sha256), facts)) throw other();
+  }
+}
+
+/** `fault`: for content that is not there as a whole. */
+async function* contentIn(
+  { blobs }: StoreArchive,
+  sha256: string,
+  fault: () => ParleyError,
+): AsyncGenerator<Uint8Array> {
+  try {
+    const content = await blobs.read(sha256);
+    if (content === null) throw fault();
+    yield* content;
+  } catch (error) {
+    throw error instanceof ParleyError && error.code === 'BLOB_DAMAGED' ? fault() : error;
+  }
 }
 
 async function write(
@@ -82,12 +136,18 @@ function appendsOf({ entries, ends = [] }: Content): Entry[][] {
   return [...within, entries.length].map((end, at) => entries.slice(within[at - 1] ?? 0, end));
 }
 
-async function verify(archive: StoreArchive, id: string, wanted: Content): Promise<void> {
+/** Null: the archive has exactly this. */
+export async function differenceOf(
+  archive: StoreArchive,
+  id: string,
+  wanted: Content,
+): Promise<string | null> {
   const found = await contentOf(archive, id);
   for (const kind of ['entries', 'audit', 'outputs'] as const) {
     const at = differsAt(wanted[kind], found[kind]);
-    if (at !== null) throw differs(`conversation ${id}: ${kind} differ at ${at}`);
+    if (at !== null) return `conversation ${id}: ${kind} differ at ${at}`;
   }
+  return null;
 }
 
 /** The first index at which two lists differ; null: they are equal. */
@@ -159,6 +219,13 @@ export async function concurrently<T>(items: readonly T[], work: (item: T) => Pr
       for (const item of waiting) await work(item);
     }),
   );
+}
+
+function damagedFile(place: string, sha256: string, name: string): ParleyError {
+  const message = `${place}: its file ${sha256} is missing or damaged in ${name}`;
+  return new ParleyError('MIGRATION_SOURCE_DAMAGED', message, {
+    hint: 'restore it from a backup, or upload the same file again, and repeat the command',
+  });
 }
 
 export function differs(what: string): ParleyError {

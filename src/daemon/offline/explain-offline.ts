@@ -21,14 +21,14 @@ export interface ExplainOfflineOptions {
 export async function explainOffline(options: ExplainOfflineOptions): Promise<ExplainedRequest> {
   const { dataDirectory, config, conversation, agent, at, texts, body } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
-  const { definition, blob } = composeInspector(dataDirectory);
+  const { definition, blobs } = composeInspector(dataDirectory);
   const sources = requestSources(
     config,
     composeBuiltInTools(config),
     entries.reduce(evolve, EMPTY_STATE).hired,
   );
   const read = (hash: string) => readDefinition(hash, definition);
-  const files = new FileCache(blob);
+  const files = new FileCache((sha256) => blobs.read(sha256));
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
   if (explained.ok) return withNote(shownExplanation(explained.explanation, body));
   const { code, message, hint } = explained.refusal;

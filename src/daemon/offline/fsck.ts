@@ -20,6 +20,7 @@ import type {
 } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
+import { FileChecks } from './file-checks.ts';
 /**
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
  *
@@ -39,7 +40,8 @@ export interface FsckOptions {
 }
 
 export interface FsckReport {
-  readonly conversation: string;
+  /** Null: findings that belong to none. */
+  readonly conversation: string | null;
   /** `repaired`: the finding is fixed now. */
   readonly findings: readonly (Finding & { readonly repaired: boolean })[];
 }
@@ -48,12 +50,17 @@ export interface FsckReport {
 const INSPECTIONS = 3;
 /** A deletion in progress is over by then. */
 const SETTLE_MS = 500;
+/** A daemon erases a file that no log names after this time. */
+const UNNAMED_FILE_MS = 86_400_000;
 
 export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   const { dataDirectory, repair } = options;
   const inspector = composeInspector(dataDirectory);
   const found = await scopeOf(inspector, options); // before a store is opened, which would create a directory
-  const checks = new DefinitionChecks(inspector, options.views ?? false);
+  const checks = {
+    definitions: new DefinitionChecks(inspector, options.views ?? false),
+    files: new FileChecks(inspector.blobs),
+  };
   if (!repair) return inspectAll(inspector, found, checks);
   const store = await composeOwnStore(dataDirectory);
   let before: FsckReport[];
@@ -61,12 +68,15 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   try {
     before = await inspectAll(inspector, found, checks);
     for (const { conversation, findings } of before) {
-      if (!findings.some((finding) => finding.repair !== null)) continue;
+      if (conversation === null || !findings.some((finding) => finding.repair !== null)) continue;
       const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
       if (!isDeleted && !found.withLog.has(conversation)) continue; // opening the store removed it
       const repairing = isDeleted ? store.delete(conversation) : repairConversation(store, conversation);
       await repairing.catch((error: unknown) => void failures.push(messageOf(error)));
     }
+    const all = before.flatMap(({ findings }) => findings);
+    if (all.some(({ kind, repair: can }) => kind === 'file' && can !== null))
+      await repairFiles(store, checks.files).catch((error: unknown) => void failures.push(messageOf(error)));
   } finally {
     await store.close();
   }
@@ -79,8 +89,22 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   return withOutcome(before, await inspectAll(inspector, { ...found, left }, checks));
 }
 
+async function repairFiles({ blobs }: ConversationStore, { named }: FileChecks): Promise<void> {
+  await blobs.rebuild(named);
+  await blobs.sweep(unnamedBefore());
+}
+
+const unnamedBefore = () => new Date(Date.now() - UNNAMED_FILE_MS).toISOString();
+
+interface Checks {
+  readonly definitions: DefinitionChecks;
+  readonly files: FileChecks;
+}
+
 /** What is checked. */
 interface Scope {
+  /** Every conversation, so that files of none are found, too. */
+  readonly isWhole: boolean;
   readonly ids: readonly string[];
   /** Those of `ids` that have a log, or should. */
   readonly withLog: ReadonlySet<string>;
@@ -94,8 +118,8 @@ async function scopeOf(
   const withLog = new Set(await inspector.conversations());
   const left = await leftoversIn(inspector);
   const ids = new Set([...withLog, ...left.map((leftover) => leftover.conversation)]);
-  if (conversation === undefined) return { ids: [...ids].sort(), withLog, left };
-  if (ids.has(conversation)) return { ids: [conversation], withLog, left };
+  if (conversation === undefined) return { isWhole: true, ids: [...ids].sort(), withLog, left };
+  if (ids.has(conversation)) return { isWhole: false, ids: [conversation], withLog, left };
   throw new ParleyError('NOT_FOUND', `there is no conversation ${conversation} in ${dataDirectory}`, {
     hint: 'check the id and --data',
   });
@@ -103,8 +127,8 @@ async function scopeOf(
 
 async function inspectAll(
   inspector: StoreInspector,
-  { ids, withLog, left }: Scope,
-  checks: DefinitionChecks,
+  { isWhole, ids, withLog, left }: Scope,
+  checks: Checks,
 ): Promise<FsckReport[]> {
   const reports: FsckReport[] = [];
   for (const conversation of ids) {
@@ -113,7 +137,21 @@ async function inspectAll(
     const findings = [...its.map(({ path }) => leftoverFinding(path)), ...found];
     reports.push({ conversation, findings: findings.map((one) => ({ ...one, repaired: false })) });
   }
+  const orphans = isWhole ? await orphansIn(inspector, checks.files) : [];
+  if (orphans.length > 0)
+    reports.push({ conversation: null, findings: orphans.map((one) => ({ ...one, repaired: false })) });
   return reports;
+}
+
+/** A daemon may be naming a file: only what is found twice is an orphan (FSCK-1). */
+async function orphansIn(inspector: StoreInspector, files: FileChecks): Promise<Finding[]> {
+  const before = unnamedBefore();
+  const first = await files.orphans(before);
+  if (first.length === 0) return [];
+  await sleep(SETTLE_MS);
+  for (const id of await inspector.conversations()) files.note(id, wholeOf(await inspector.inspect(id)));
+  const again = new Set((await files.orphans(before)).map(({ text }) => text));
+  return first.filter(({ text }) => again.has(text)).map(({ text, repair }) => finding('file', text, repair));
 }
 
 /** A daemon may be deleting a conversation: only what is found twice is a leftover (FSCK-1). */
@@ -125,17 +163,35 @@ async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
   return first.filter(({ conversation, path }) => paths.has(conversation + path));
 }
 
+/** Null: they cannot be read, or have no known shape (OFFLINE-FINDINGS-2). */
+function entriesOf({ log }: Inspection): readonly Entry[] | null {
+  return 'damage' in log || checkShapes(log.entries).length > 0 ? null : log.entries;
+}
+
+/** Null: what the log names is not known as a whole. */
+function wholeOf(inspection: Inspection): readonly Entry[] | null {
+  const isTorn = 'tornTail' in inspection.log && inspection.log.tornTail !== null;
+  return isTorn ? null : entriesOf(inspection);
+}
+
 /** A daemon may be writing to it: only what every inspection finds is a fault (FSCK-1). */
 async function inspectConversation(
   inspector: StoreInspector,
   conversation: string,
-  checks: DefinitionChecks,
+  { definitions, files }: Checks,
 ): Promise<Finding[]> {
   const inspectOnce = async () => {
     const inspection = await inspector.inspect(conversation);
     const found = findingsOf(conversation, inspection);
-    if ('damage' in inspection.log || checkShapes(inspection.log.entries).length > 0) return found;
-    return [...found, ...(await checks.findings(conversation, inspection.log.entries))];
+    const entries = entriesOf(inspection);
+    files.note(conversation, wholeOf(inspection));
+    if (entries === null) return found;
+    const faults = await files.faults(conversation, entries);
+    return [
+      ...found,
+      ...(await definitions.findings(conversation, entries)),
+      ...faults.map(({ text, repair }) => finding('file', text, repair)),
+    ];
   };
   let found = await inspectOnce();
   for (let looks = 1; looks < INSPECTIONS && found.length > 0; looks++) {
@@ -183,10 +239,10 @@ class DefinitionChecks {
   /** By hash. Complete definitions only: what is missing may be there when it is read again. */
   readonly #known = new Map<string, RequestSources>();
 
-  constructor({ definition, blob }: StoreInspector, withViews: boolean) {
+  constructor({ definition, blobs }: StoreInspector, withViews: boolean) {
     this.#get = definition;
     this.#withViews = withViews;
-    this.#files = new FileCache(blob);
+    this.#files = new FileCache((sha256) => blobs.read(sha256));
   }
 
   async findings(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {
@@ -284,6 +340,7 @@ export type FindingKind =
   | 'output'
   | 'definition'
   | 'view'
+  | 'file'
   | 'row'
   | 'state'
   | 'mark'

@@ -7,7 +7,10 @@ import {
   contentOf,
   copy,
   copyDefinitions,
+  copyFiles,
+  differenceOf,
   differs,
+  filesIn,
   isSamePosition,
   list,
   ofNewestStream,
@@ -18,7 +21,8 @@ import {
  * Moves all conversations of one store into another.
  *
  * MIGRATE-1  The target is closed to daemons and other migrations until everything is read back and compared.
- * MIGRATE-2  An interrupted migration begins again when it is started again: what it copied is removed first.
+ * MIGRATE-2  An interrupted migration continues when it is started again: conversations that it copied as they are stay, with their
+ *            files, and others are removed first.
  * MIGRATE-3  A target that contains anything is refused before the first write.
  * MIGRATE-4  The source is only read.
  * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
@@ -36,6 +40,8 @@ export interface MigrationReport {
   /** The records of tool calls. */
   readonly records: number;
   readonly outputs: number;
+  /** In messages, each counted once. */
+  readonly files: number;
   readonly deletions: number;
 }
 
@@ -60,28 +66,31 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const deletions = ofNewestStream(await source.deletions());
   const position = await source.ingressPosition();
   const isRepeated = await begin(source, target);
-  const left = isRepeated ? [...ids, ...(await archive.conversations())] : []; // tool records may exist without a log
-  for (const id of new Set(left)) await store.delete(id);
+  const copied = new Set(isRepeated ? await keepCopied(source, target, ids) : []);
   const definitions = await copyDefinitions(source, target, (hash) => {
     throw damagedDefinition(hash, source.name);
   });
   const totals = { conversations: 0, entries: 0, records: 0, outputs: 0 };
+  const files = new Set<string>();
   const moved = new Set<string>();
   const deletedThere = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
-    if (!isSamePosition(upTo, deletedThere.get(conversation))) await store.delete(conversation, upTo);
+    if (isSamePosition(upTo, deletedThere.get(conversation))) continue;
+    await store.delete(conversation, upTo);
+    copied.delete(conversation);
   }
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
     moved.add(id);
-    await copy(target, id, content, { divides: true }); // an append of a file may exceed a message
+    if (!copied.has(id)) await copy(source, target, id, content, { divides: true }); // an append of a file may exceed a message
     const state = await list(target, id, content.entries);
     await store.saveState(id, { id, ...state });
     totals.conversations += 1;
     totals.entries += content.entries.length;
     totals.records += content.audit.length;
     totals.outputs += content.outputs.length;
+    for (const sha256 of filesIn(content.entries).keys()) files.add(sha256);
   });
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
@@ -95,7 +104,24 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await verifyRest(archive, { ids: moved, deletions, position });
   await target.end();
   const { name: from } = source;
-  return { from, to: archive.name, deletions: deletions.length, ...totals };
+  return { from, to: archive.name, deletions: deletions.length, ...totals, files: files.size };
+}
+
+/** MIGRATE-2. Tool records may exist without a log. */
+async function keepCopied(
+  source: StoreArchive,
+  target: MigrationTarget,
+  ids: readonly string[],
+): Promise<string[]> {
+  const kept: string[] = [];
+  for (const id of new Set([...ids, ...(await target.archive.conversations())])) {
+    const content = ids.includes(id) ? await contentOf(source, id) : null;
+    if (content && (await differenceOf(target.archive, id, content)) === null) {
+      await copyFiles(source, target, id, content.entries);
+      kept.push(id);
+    } else await target.store.delete(id);
+  }
+  return kept;
 }
 
 /** MIGRATE-2, MIGRATE-3. True: an earlier run may have left something. */

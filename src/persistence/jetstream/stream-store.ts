@@ -113,7 +113,7 @@ async function remove(
   { broker, names, documents }: StreamParts,
   conversation: string,
   log: number,
-): Promise<Removed> {
+): Promise<Omit<Removed, 'files'>> {
   const [stream, subject] = [names.logStream, names.log(conversation)];
   for (let upTo = log; upTo > 0; ) {
     await purgeSubject(broker, stream, subject, upTo);
@@ -214,6 +214,7 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
   return archiveOf(`jetstream:${names.logStream}`, {
     documents,
     audit: createStreamAudit(broker, names, documents),
+    blobs: createStreamBlobs(broker, names),
     async conversations() {
       const gone = new Set(await documents.keys('deleting.'));
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));

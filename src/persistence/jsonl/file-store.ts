@@ -132,7 +132,7 @@ function reportingOnce(log: StoreLog): StoreLog {
 export const DELETED_PREFIX = '.deleted-';
 
 /** FILE-STORE-2. A missing conversation is not an error. */
-async function removeFolder(paths: StorePaths, conversation: string): Promise<Removed> {
+async function removeFolder(paths: StorePaths, conversation: string): Promise<Omit<Removed, 'files'>> {
   const texts = await readAuditLines(paths.audit(conversation)).catch(() => []);
   const outputs = (await readdir(paths.outputs(conversation)).catch(() => [])).length;
   const removed = { records: auditTrailOf(texts).records.length, outputs };

@@ -1,9 +1,10 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUpStore } from '../../../src/daemon/offline/backup.ts';
 import type { ConversationStore, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileArchive, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { entryWith, putBlob } from '../../contract/blobs.contract.ts';
 import { batch } from '../../contract/samples.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 
@@ -91,6 +92,42 @@ describe('a backup of a store that changes meanwhile', () => {
     const hash = 'f2ca1bb6c7e907d06dafe4687e579fce76b37e4e93b7605022da52e6ccc26fd2';
     await backUp(reading('two', { before: () => store.definitions.put(new Map([[hash, 'test\n']])) }));
     expect(await target.archive.definition(hash)).toBe('test\n');
+  });
+
+  async function appendFiles(id: string, ...texts: string[]): Promise<string[]> {
+    const blobs = await Promise.all(texts.map((text) => putBlob(store, text)));
+    const { log } = await store.open(id);
+    await log.append(log.length, [entryWith(log.length, ...blobs.map(({ part }) => part))]);
+    await log.close();
+    return blobs.map(({ facts }) => facts.sha256);
+  }
+
+  it('BACKUP-2: the files that its logs name are in it, each once', async () => {
+    const [sha256 = ''] = await appendFiles('one', 'a picture', 'another');
+    await appendFiles('two', 'a picture');
+    await putBlob(store, 'named by no log');
+    expect(await backUp()).toMatchObject({ files: 2, missing: [] });
+    expect(await target.archive.blobs.facts(sha256)).toMatchObject({ size: 9, mediaType: 'image/png' });
+  });
+
+  it('BACKUP-5: a conversation whose file is gone is named with the entry, and the others are in it', async () => {
+    const [sha256 = ''] = await appendFiles('one', 'a picture');
+    await rm(join(root, 'from', 'blobs', sha256.slice(0, 2), sha256));
+    const { conversations, missing } = await backUp();
+    expect(conversations).toBe(2);
+    expect(missing).toEqual([
+      {
+        id: 'one',
+        reason: `conversation one, entry 3: its file ${sha256} is missing or damaged in ${source.name}`,
+      },
+    ]);
+  });
+
+  it('BACKUP-3: a conversation that is deleted with its files while it is read is not missing', async () => {
+    await appendFiles('two', 'a picture');
+    const away = () => store.delete('two', { stream: LIFE, sequence: 9 });
+    const made = await backUp(reading('two', { after: away }));
+    expect(made).toMatchObject({ conversations: 2, deletions: 2, files: 0, missing: [] });
   });
 
   it('BACKUP-3: a conversation that is deleted while it is read is not in it, and its deletion is', async () => {

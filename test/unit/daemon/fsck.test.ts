@@ -1,10 +1,11 @@
-import { appendFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { rowOf, stateOf } from '../../../src/daemon/conversations/projections.ts';
 import { type FsckReport, fsck } from '../../../src/daemon/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { putBlob } from '../../contract/blobs.contract.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { Log } from '../agents/support.ts';
@@ -365,5 +366,155 @@ describe('fsck of the remains of deleted conversations', () => {
     const looking = run();
     setTimeout(() => void rm(place(MOVED), { recursive: true }), 100);
     expect(found(await looking)).toEqual([]);
+  });
+});
+
+describe('fsck of files in messages', () => {
+  const DAY_AGO = '2026-01-01T00:00:00.000Z';
+  const content = (sha256: string) => join(data, 'blobs', sha256.slice(0, 2), sha256);
+  const record = (sha256: string) => join(data, 'blobs', 'records', `${sha256}.json`);
+  const found = (reports: readonly FsckReport[]) =>
+    reports.flatMap(({ conversation, findings }) =>
+      findings.map(
+        ({ kind, index, text, repaired }) => `${conversation} ${kind} ${index} ${repaired}: ${text}`,
+      ),
+    );
+  /** The hash of a file that these conversations name in their first entry; none: no log does. */
+  async function keepFile(text: string, ...conversations: string[]): Promise<string> {
+    const store = await openFileStore(data);
+    const { part, facts } = await putBlob(store, text);
+    await store.initialiseMarks();
+    await store.close();
+    for (const id of conversations) {
+      const [first, ...rest] = talk();
+      await keep([{ ...first, parts: [{ type: 'text', text: 'one' }, part] } as Entry, ...rest], id);
+    }
+    return facts.sha256;
+  }
+  async function change(path: string, change: (document: Record<string, unknown>) => object): Promise<void> {
+    await writeFile(path, JSON.stringify(change(JSON.parse(await readFile(path, 'utf8')))));
+  }
+  const age = (sha256: string) => change(record(sha256), (known) => ({ ...known, storedAt: DAY_AGO }));
+
+  it('finds nothing where records and logs agree, also with a file that no log names yet', async () => {
+    await keepFile('both', 'one', 'two');
+    await keepFile('to be posted');
+    expect(await run()).toEqual(['one', 'two'].map((conversation) => ({ conversation, findings: [] })));
+  });
+
+  it('names the entry of each conversation whose file is missing', async () => {
+    const sha256 = await keepFile('both', 'one', 'two');
+    await rm(content(sha256));
+    const texts = ['one', 'two'].map((id) => `${id} file 0 false: entry 0: its file ${sha256} is missing`);
+    expect(found(await run(true))).toEqual(texts);
+    await rm(record(sha256));
+    expect(found(await run(true))).toEqual(texts);
+  });
+
+  it.each(['wrong size!', 'BOTH'])('finds content with another size or hash: %s', async (text) => {
+    const sha256 = await keepFile('both', 'one');
+    await writeFile(content(sha256), text);
+    expect(found(await run(true))).toEqual([
+      expect.stringContaining(
+        `one file 0 false: entry 0: its file ${sha256} cannot be read: the stored file`,
+      ),
+    ]);
+  });
+
+  it('finds an entry that says another size than the file has', async () => {
+    const sha256 = await keepFile('both');
+    const [first, ...rest] = talk();
+    const part = { type: 'file', sha256, mediaType: 'image/png', size: 99 };
+    await keep([{ ...first, parts: [{ type: 'text', text: 'one' }, part] } as Entry, ...rest], 'one');
+    expect(found(await run())).toEqual([
+      `one file 0 false: entry 0: its file ${sha256} has 4 bytes, and the entry says 99`,
+    ]);
+  });
+
+  it('finds a damaged record, and leaves it', async () => {
+    const sha256 = await keepFile('both', 'one');
+    await writeFile(record(sha256), '{');
+    expect(found(await run())).toEqual([expect.stringContaining(`its file ${sha256} cannot be read: `)]);
+  });
+
+  it('finds a record that is lost; a repair writes it again from log and content', async () => {
+    const sha256 = await keepFile('both', 'one', 'two');
+    const before = JSON.parse(await readFile(record(sha256), 'utf8'));
+    await rm(record(sha256));
+    expect(found(await run(true))).toEqual(
+      ['one', 'two'].map(
+        (id) => `${id} file 0 true: entry 0: its file ${sha256} has no record: the next sweep would erase it`,
+      ),
+    );
+    expect(JSON.parse(await readFile(record(sha256), 'utf8'))).toEqual({
+      ...before,
+      storedAt: expect.any(String),
+    });
+    expect(found(await run())).toEqual([]);
+  });
+
+  it.each([
+    ['the record of the file', record, (known: Record<string, unknown>) => ({ ...known, in: [] })],
+    ['the record of the conversation', () => join(data, 'blobs', 'of', 'one.json'), () => ({})],
+  ])('finds that %s lacks a claim, whose repair keeps the file from a deletion', async (_, path, spoil) => {
+    const sha256 = await keepFile('both', 'one', 'two');
+    await change(path(sha256), spoil);
+    expect(found(await run())).toContain(
+      `one file 0 false: entry 0: its file ${sha256} is not in the records of this conversation: a deletion elsewhere would erase it`,
+    );
+    expect(found(await run(true)).every((text) => text.includes(' true: '))).toBe(true);
+    expect(found(await run())).toEqual([]);
+    const store = await openFileStore(data);
+    expect(await store.delete('two')).toMatchObject({ files: 0 });
+    expect(await store.delete('one')).toMatchObject({ files: 1 });
+    await store.close();
+  });
+
+  it('finds files that no log names and that are older than a day; a repair erases them', async () => {
+    const kept = await keepFile('kept', 'one');
+    const unclaimed = await keepFile('an upload');
+    const claimed = await keepFile('claimed');
+    const stray = 'e'.repeat(64);
+    await Promise.all([kept, unclaimed, claimed].map(age));
+    await change(record(claimed), (known) => ({ ...known, in: JSON.parse(JSON.stringify(['one.0'])) }));
+    await mkdir(join(data, 'blobs', 'ee'));
+    await writeFile(content(stray), 'without a record');
+    await utimes(content(stray), new Date(DAY_AGO), new Date(DAY_AGO));
+    const texts = [claimed, stray, unclaimed].map(
+      (sha256) => `null file null false: no log names the file ${sha256}, which was stored at ${DAY_AGO}`,
+    );
+    expect(found(await run()).sort()).toEqual(texts.sort());
+    expect(found(await run(false, 'one'))).toEqual([]);
+    expect(found(await run(true)).sort()).toEqual(texts.map((text) => text.replace('false', 'true')).sort());
+    expect(found(await run())).toEqual([]);
+    expect(await readFile(content(kept), 'utf8')).toBe('kept');
+  });
+
+  it.each([
+    ['a log is damaged', (text: string) => `no entry\n${text}`],
+    ['a log has a torn tail', (text: string) => text.slice(0, 50)],
+  ])('calls no file an orphan while %s, and erases none', async (_, spoil) => {
+    const sha256 = await keepFile('both', 'one');
+    await age(sha256);
+    const log = file('log.jsonl', 'one');
+    await writeFile(log, spoil(await readFile(log, 'utf8')));
+    expect((await run(true)).flatMap(({ findings }) => findings.map(({ kind }) => kind))).not.toContain(
+      'file',
+    );
+    expect(await readFile(content(sha256), 'utf8')).toBe('both');
+  });
+
+  it('finds a deletion that did not finish; a repair finishes it', async () => {
+    const sha256 = await keepFile('both', 'one');
+    const life = Object.keys(JSON.parse(await readFile(join(data, 'blobs', 'of', 'one.json'), 'utf8')));
+    await mkdir(join(data, 'deleting'));
+    await writeFile(join(data, 'deleting', 'one.json'), JSON.stringify({ log: 0, lives: life }));
+    expect(found(await run())).toEqual([
+      'one deleted null false: deleting/one.json remains from a deleted conversation',
+    ]);
+    await run(true);
+    expect(await readdir(join(data, 'deleting'))).toEqual([]);
+    expect(await readdir(join(data, 'blobs', sha256.slice(0, 2)))).toEqual([]);
+    expect(found(await run())).toEqual([]);
   });
 });

@@ -1,8 +1,11 @@
+import { appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { fsck } from '../../../src/daemon/index.ts';
 import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { entryWith, putBlob, textOf } from '../../contract/blobs.contract.ts';
 import { batch } from '../../contract/samples.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
@@ -52,6 +55,91 @@ describe('a migration of all conversations', () => {
     expect(await target.archive.entries('one')).toEqual(batch(0, 3));
     expect(await target.archive.migration()).toBeNull();
     await (await openFileStore(join(root, 'to'))).close();
+  });
+
+  describe('with files', () => {
+    const place = ({ sha256 }: { sha256: string }) => join(root, 'from', 'blobs', sha256.slice(0, 2), sha256);
+    /** A conversation of the source with these files, of which it has two entries each. */
+    async function bringFiles(id: string, ...texts: string[]) {
+      await source.close();
+      const store = await openFileStore(join(root, 'from'));
+      const blobs = await Promise.all(texts.map((text) => putBlob(store, text)));
+      const { log } = await store.open(id);
+      await log.append(
+        0,
+        [...blobs, ...blobs].map(({ part }, index) => entryWith(index, part)),
+      );
+      await log.close();
+      await store.close();
+      source = await openFileSource(join(root, 'from'));
+      return blobs.map(({ facts }) => facts);
+    }
+    /** The source, with the hashes of the files that are read from it. */
+    function watched(): { readonly archive: StoreArchive; readonly read: string[] } {
+      const read: string[] = [];
+      const { blobs } = source.archive;
+      const reading = (sha256: string) => {
+        read.push(sha256);
+        return blobs.read(sha256);
+      };
+      return {
+        read,
+        archive: { ...source.archive, blobs: { facts: (hash) => blobs.facts(hash), read: reading } },
+      };
+    }
+
+    it('copies each file once before the entries that name it, and the copy is sound', async () => {
+      const facts = await bringFiles('three', 'a picture', 'another');
+      await bringFiles('four', 'another');
+      const { archive, read } = watched();
+      expect(await migrateStore(archive, target)).toMatchObject({ conversations: 4, entries: 12, files: 2 });
+      expect(read.sort()).toEqual(facts.map(({ sha256 }) => sha256).sort());
+      expect(await fsck({ dataDirectory: join(root, 'to'), repair: false })).toEqual(
+        ['four', 'one', 'three', 'two'].map((conversation) => ({ conversation, findings: [] })),
+      );
+      const moved = await openFileStore(join(root, 'to'));
+      expect(await moved.delete('four')).toMatchObject({ files: 0 });
+      expect(await textOf(moved, facts[1]?.sha256 ?? '')).toBe('another');
+      expect(await moved.delete('three')).toMatchObject({ files: 2 });
+      await moved.close();
+    });
+
+    it('continues after an interruption, and reads no file again that it copied', async () => {
+      const [first] = await bringFiles('three', 'a picture');
+      const [, second] = await bringFiles('four', 'a picture', 'another');
+      await target.begin(source.archive.name);
+      const { log } = await target.store.open('three');
+      await putBlob(target.store, 'a picture');
+      await log.append(0, await source.archive.entries('three'));
+      await log.close();
+      const { archive, read } = watched();
+      expect(await migrateStore(archive, target)).toMatchObject({ conversations: 4, files: 2 });
+      expect(read).toEqual([second?.sha256]);
+      expect(await target.archive.blobs.facts(first?.sha256 ?? '')).toEqual(first);
+    });
+
+    it.each([
+      ['is missing', (path: string) => rm(path)],
+      ['is damaged', (path: string) => appendFile(path, '!')],
+    ])('is refused when a file of the source %s, with the conversation and the entry', async (_, spoil) => {
+      const [, facts] = await bringFiles('three', 'a picture', 'another');
+      await spoil(place(facts ?? { sha256: '' }));
+      await expect(move()).rejects.toMatchObject(
+        errorWith('MIGRATION_SOURCE_DAMAGED', `conversation three, entry 1: its file ${facts?.sha256}`),
+      );
+      expect(await target.archive.migration()).toBe(source.archive.name);
+    });
+
+    it('keeps the target closed when a file read back differs', async () => {
+      await bringFiles('three', 'a picture');
+      const archive: StoreArchive = {
+        ...target.archive,
+        blobs: { ...target.archive.blobs, read: async () => null },
+      };
+      await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject(
+        errorWith('MIGRATION_NOT_SAME', 'the file'),
+      );
+    });
   });
 
   it('leaves out logs without entries, such as the feed of another store', async () => {

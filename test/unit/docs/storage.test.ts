@@ -130,7 +130,7 @@ describe('docs/spec/storage.md', () => {
     const kinds: Record<FindingKind, true> = {
       ...{ damage: true, 'torn-tail': true, law: true, 'stray-call': true, audit: true, output: true },
       ...{ row: true, state: true, mark: true, deleted: true, unreadable: true },
-      ...{ definition: true, view: true },
+      ...{ definition: true, view: true, file: true },
     };
     expect(firstColumn('What fsck checks').sort()).toEqual(Object.keys(kinds).sort());
   });

@@ -143,13 +143,14 @@ function erasedText(conversation: string, answer: DeletionAnswer): string[] {
 
 type Erased = Extract<DeletionAnswer, { deleted: true }>['erased'];
 
-function countsOf({ entries, posts, deadLetters, records, outputs }: Erased) {
+function countsOf({ entries, posts, deadLetters, records, outputs, files }: Erased) {
   const counts = [
     [entries, 'entry', 'entries'],
     [posts, 'post in the stream', 'posts in the stream'],
     [deadLetters, 'dead letter', 'dead letters'],
     [records, 'record of tool calls', 'records of tool calls'],
     [outputs, 'large output', 'large outputs'],
+    [files, 'file', 'files'],
   ] as const;
   const shown = counts.filter(([count]) => count > 0);
   return shown.map(([count, one, many]) => `${count} ${count === 1 ? one : many}`).join(', ');

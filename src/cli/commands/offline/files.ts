@@ -53,7 +53,7 @@ export function renderFsck(reports: readonly FsckReport[], palette: Palette, pla
     findings.flatMap(({ kind, text, repair, repaired }) => {
       const mark = repaired ? palette.green('fixed ') : palette.red('found ');
       const [first = '', ...rest] = text.split('\n');
-      const found = [`${mark}  ${palette.bold(conversation)} ${kind}: ${first}`, ...rest];
+      const found = [`${mark}  ${palette.bold(conversation ?? 'blobs')} ${kind}: ${first}`, ...rest];
       if (repaired || !planned) return found;
       return [...found, indent(repair === null ? 'cannot be repaired' : `a repair ${repair}`, '        ')];
     }),
@@ -64,7 +64,7 @@ export function renderFsck(reports: readonly FsckReport[], palette: Palette, pla
 function summary(reports: readonly FsckReport[]): string {
   const all = reports.flatMap(({ findings }) => [...findings]);
   const left = all.filter(({ repaired }) => !repaired);
-  const of = plural(reports.length, 'conversation');
+  const of = plural(reports.filter(({ conversation }) => conversation !== null).length, 'conversation');
   if (left.length === 0) return all.length === 0 ? `${of}: sound` : `${of}: sound now, ${all.length} fixed`;
   const repairable = left.filter(({ repair }) => repair !== null).length;
   const hint = repairable === 0 ? 'none can be repaired' : `${repairable} can be repaired with --repair`;

@@ -63,9 +63,9 @@ async function backupOptions(
 }
 
 function describeBackup({ from, to, missing, ...counts }: BackupReport): string {
-  const { conversations, entries, outputs, deletions, bytes } = counts;
+  const { conversations, entries, outputs, files, deletions, bytes } = counts;
   return [
-    `${from} -> ${to}: ${conversations} conversations, ${entries} entries, ${outputs} large outputs, ${deletions} marks of deletions, ${bytes} bytes`,
+    `${from} -> ${to}: ${conversations} conversations, ${entries} entries, ${outputs} large outputs, ${files} files, ${deletions} marks of deletions, ${bytes} bytes`,
     ...missing.map(({ id, reason }) => `missing ${id}: ${reason}`),
     missing.length === 0
       ? 'read back, and the same'
@@ -130,8 +130,8 @@ async function migrateOptions(
 }
 
 function describeMigration({ from, to, ...counts }: MigrationReport): string {
-  const { conversations, entries, records, outputs, deletions } = counts;
-  const held = `${entries} entries, ${records} records of tools, ${outputs} large outputs`;
+  const { conversations, entries, records, outputs, files, deletions } = counts;
+  const held = `${entries} entries, ${records} records of tools, ${outputs} large outputs, ${files} files`;
   return [
     `${from} -> ${to}: ${conversations} conversations, ${deletions} marks of deletions`,
     `${held}: read back, and the same`,

@@ -2,8 +2,8 @@ import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
-import { readBlob } from '../../blobs.ts';
-import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
+import { BlobReader } from '../../blobs.ts';
+import type { ConversationRow, InspectedBlobs, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
 import { auditTrailOf } from '../../store.ts';
 import { createBlobFiles } from '../file-blobs.ts';
@@ -12,7 +12,7 @@ import { DELETED_PREFIX } from '../file-store.ts';
 import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { checkFormat } from './format.ts';
-import { idOf, type StorePaths, storePaths } from './paths.ts';
+import { folderOf, idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
  * Reads a data directory without the lock, and changes nothing.
@@ -30,7 +30,6 @@ const TAIL_REST_MS = 200;
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
   const paths = storePaths(directory);
   const documents = new FileDocuments(paths);
-  const blobs = { documents, blobs: createBlobFiles(paths) };
   return {
     async conversations() {
       if (!isMigrating) await refuseUnfinished(directory);
@@ -52,8 +51,8 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
     leftovers: () => leftoversIn(paths, documents),
-    blob: (sha256) => readBlob(blobs, sha256),
     definition: async (hash) => (await documents.get(`definition.${hash}`)) as string | null,
+    blobs: inspectBlobs(paths, documents),
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
       const get = (kind: string) => attempt(() => documents.get(`${kind}.${conversation}`));
@@ -81,6 +80,26 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
           'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
         ),
       };
+    },
+  };
+}
+
+function inspectBlobs(paths: StorePaths, documents: FileDocuments): InspectedBlobs {
+  const contents = createBlobFiles(paths);
+  const reader = new BlobReader({ documents, blobs: contents });
+  return {
+    facts: (sha256) => reader.facts(sha256),
+    read: (sha256) => reader.read(sha256),
+    isClaimed: (...claim) => reader.isClaimed(...claim),
+    hasContent: async (sha256) => (await contents.storedAt(sha256)) !== null,
+    async stored() {
+      const found = new Map<string, string>();
+      for (const name of await contents.list()) found.set(name, (await contents.storedAt(name)) ?? '');
+      for (const sha256 of await documents.keys('blob.')) {
+        const record = await attempt(() => reader.record(sha256)); // a damaged one is found where a log names it
+        if ('value' in record && record.value) found.set(sha256, record.value.storedAt);
+      }
+      return found;
     },
   };
 }
@@ -113,6 +132,8 @@ async function leftoversIn(paths: StorePaths, documents: FileDocuments): Promise
     const conversation = idOf(REMOVED.exec(name)?.[1] ?? '') ?? name;
     return { conversation, path: `conversations/${name}/`, isSwept: true };
   });
+  for (const conversation of await documents.keys('deleting.'))
+    removed.push({ conversation, path: `deleting/${folderOf(conversation)}.json`, isSwept: true });
   const deleted = await attempt(() => documents.keys('deleted.'));
   const rows = await attempt(() => documents.keys('row.'));
   if ('fault' in deleted) return removed; // the next start reports it

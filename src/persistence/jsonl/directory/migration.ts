@@ -4,6 +4,7 @@ import { orNullIfMissing, syncDirectory } from '../../../kernel/index.ts';
 import { archiveOf, migrationTarget } from '../../archive.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../port.ts';
 import { directoryInUse } from '../../rules.ts';
+import { createBlobFiles } from '../file-blobs.ts';
 import { createAuditFiles, FileDocuments, refuseUnfinished } from '../file-documents.ts';
 import { type FileStoreOptions, openOwned } from '../file-store.ts';
 import { readLogFile } from '../log/recovery.ts';
@@ -64,6 +65,7 @@ function fileArchive(directory: string): StoreArchive {
   return archiveOf(`file:${directory}`, {
     documents: new FileDocuments(paths),
     audit: createAuditFiles(paths),
+    blobs: createBlobFiles(paths),
     conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
     async log(conversation) {
       const path = paths.log(conversation);
