@@ -1,5 +1,7 @@
-import { CodingAgent, type LivePiece, LocalTurn } from '../../acp/index.ts';
+import { CodingAgent, LocalTurn } from '../../acp/index.ts';
+import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
+import type { RemoteChannel } from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';
 import type { CodingSettings } from '../team/team.ts';
 
@@ -14,7 +16,7 @@ export interface CodingAgentsParts {
   settingsOf(slug: string): CodingSettings | null;
   /** Hides the data directory from the programs. */
   enclose(): Promise<Enclose>;
-  publish(conversation: string, agent: string, piece: LivePiece): void;
+  publish(conversation: string, agent: string, piece: LiveChunk): void;
 }
 
 interface Started {
@@ -31,7 +33,7 @@ export class CodingAgents {
     this.#parts = parts;
   }
 
-  openChannel(slug: string): LocalTurn | null {
+  openChannel(slug: string): RemoteChannel | null {
     const settings = this.#parts.settingsOf(slug);
     if (settings === null) return null;
     return new LocalTurn(
