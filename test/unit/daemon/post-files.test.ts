@@ -54,7 +54,7 @@ describe('a post with files', () => {
     await world.deliver({ id: 'm3', content: 'other', parts: [other] });
     expect(world.bus.dead).toEqual([
       expect.objectContaining({
-        refused: expect.objectContaining(errorWith('BLOB_QUOTA', '1800000 bytes', 'maxBytesPerConversation')),
+        refused: expect.objectContaining(errorWith('BLOB_QUOTA', '1.8 MB', 'maxBytesPerConversation')),
       }),
     ]);
   });

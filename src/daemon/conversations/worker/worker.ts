@@ -301,9 +301,8 @@ export class ConversationWorker {
   }
 
   #withFacts(items: readonly Item[]): Promise<Item[]> {
-    const { store, team } = this.#daemon;
-    const mostBytes = team.files.maxBytesPerConversation;
-    return withFacts(items, this.#ledger.conversation, { store, mostBytes });
+    const { conversation } = this.#ledger;
+    return withFacts(items, { id: this.id, conversation }, this.#daemon);
   }
 
   /** The first answer gave the conversation its title: a model may write a better one. */
