@@ -40,6 +40,7 @@ export * from './log/model-failure.ts';
 export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
+export { keptReports } from './log/reported.ts';
 export * from './log/team-change.ts';
 export * from './progress/live-text.ts';
 export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';

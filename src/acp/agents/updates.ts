@@ -1,16 +1,15 @@
 import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
-import { cut } from '../../kernel/index.ts';
+import { keptReports } from '../../conversation/index.ts';
 import type { ReportedCall } from './turn.ts';
 
 /**
  * Folds what a session reports during one turn.
  *
  * ACP-UPDATES-1 A call is known by its id; a later update replaces the fields that it has. An update of an unknown call begins it.
- * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is cut, and the calls after the last one are counted.
+ * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is left out (`keptReports`), and the calls after the last one are counted.
  */
 
-/** UTF-16 units of one text, and calls of one turn. */
-const LONGEST_TEXT = 8_000;
+/** Calls of one turn. */
 const MOST_CALLS = 200;
 
 export interface Reported {
@@ -73,18 +72,18 @@ export class Updates {
     const calls = [...this.#calls.values()].map(reportOf);
     if (this.#uncounted > 0)
       calls.push({ title: `${this.#uncounted} more calls`, kind: 'other', status: 'unknown' });
-    return { text: this.#text, thoughts: this.#thoughts, calls };
+    return { text: this.#text, thoughts: this.#thoughts, calls: keptReports(calls) };
   }
 }
 
 function reportOf(call: ToolCallUpdate): ReportedCall {
   const result = call.content?.map(contentText).join('\n') || outputText(call.rawOutput);
   return {
-    title: cut(call.title ?? call.toolCallId, 200),
+    title: call.title ?? call.toolCallId,
     kind: call.kind ?? 'other',
     status: call.status ?? 'pending',
-    ...(call.rawInput !== undefined && { arguments: cut(JSON.stringify(call.rawInput), LONGEST_TEXT) }),
-    ...(result && { result: cut(result, LONGEST_TEXT) }),
+    ...(call.rawInput !== undefined && { arguments: JSON.stringify(call.rawInput) }),
+    ...(result && { result }),
   };
 }
 

@@ -5,7 +5,7 @@ import {
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import { contentOf, filesOf, type Usage } from '../../conversation/index.ts';
+import { contentOf, filesOf, keptReports, type Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import {
   type OpenRemoteChannel,
@@ -282,7 +282,8 @@ function final(
   return {
     kind: 'answered',
     answer: {
-      ...{ content, files, reasoning, sessionId, reported, model, usage, finishReason },
+      ...{ content, files, reasoning, sessionId, model, usage, finishReason },
+      ...(reported && { reported: keptReports(reported) }),
       toolCalls: [],
     },
   };
