@@ -45,7 +45,7 @@ export class Prompt {
   #progress: Progress | null = null;
   #ending: Ending | null = null;
   #finishReason: string | undefined;
-  /** The log was read up to an end behind the post. */
+  /** The log was read to an end that comes after the post. */
   #hasRead = false;
   #isAway = false;
   #isCancelled = false;

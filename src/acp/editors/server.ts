@@ -18,7 +18,7 @@ import { Session } from './session.ts';
  * Parley as an agent of the protocol.
  *
  * EDITOR-SERVER-1 It starts without a daemon: each request connects if it has to, and its error says what to do.
- * EDITOR-SERVER-2 It ends when its input ends. What agents do goes on.
+ * EDITOR-SERVER-2 It ends when its input ends. Running turns continue.
  */
 
 export interface AcpOptions extends Person {
