@@ -11,12 +11,13 @@ import { startProject } from '../support/project.ts';
 
 const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
 const state = sharedFolder();
+const KEY = 'key-4711-of-the-agent';
 const agentFile = (name: string, flags: readonly string[] = []) =>
   `---
 name: ${name}
 runtime: acp
 command: ${JSON.stringify([process.execPath, PROGRAM, ...flags])}
-env: { ACP_STATE: ${JSON.stringify(state)} }
+env: { ACP_STATE: ${JSON.stringify(state)}, ACP_KEY: ${KEY} }
 tools: [recall, handoff]
 ---
 PERSONA OF ${name}`;
@@ -115,7 +116,8 @@ describe('a coding agent in the team', () => {
   it('a crash in a turn is a visible failure, and the next turn works', async () => {
     await post('c4', 'crash', 'dev');
     const failed = await followUntil(client, 'c4', over(1));
-    expect(JSON.stringify(failed)).toContain('ended in the middle of a turn');
+    expect(JSON.stringify(failed)).toContain('ended in the middle of a turn: the key is [secret]');
+    expect(JSON.stringify(failed)).not.toContain(KEY); // CODING-AGENTS-2
     await post('c4', 'again', 'dev');
     const entries = await followUntil(client, 'c4', over(2));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
@@ -124,7 +126,9 @@ describe('a coding agent in the team', () => {
   it('an agent that is not signed in says so and what to do', async () => {
     await post('c5', 'hello', 'odd');
     const entries = await followUntil(client, 'c5', over(1));
-    expect(JSON.stringify(entries)).toContain('is not signed in');
+    expect(JSON.stringify(entries)).toMatch(
+      /is not signed in\. Next step: sign in once as the user of this process/,
+    );
   });
 
   it('a stop cancels the prompt, and no text comes after it', async () => {

@@ -179,6 +179,11 @@ describe('a coding agent', () => {
     await expect(agent.handle(turnOf('hang').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
   }, 20_000);
 
+  it('an agent that begins no session is ended', async () => {
+    const { agent } = await agentWith(['--no-session'], 1);
+    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
+  });
+
   it.each([
     ['noise', 'noise is over'],
     ['bad-json', 'said after the broken line'],

@@ -6,7 +6,7 @@ import {
   type StopReason,
 } from '@agentclientprotocol/sdk';
 import { PERMITTED } from '../../conversation/index.ts';
-import { abortable, type LinkedAbort, linkedAbort, ParleyError } from '../../kernel/index.ts';
+import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
 import { type AgentCommand, AgentConnection } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
 import { promptOf } from './prompt.ts';
@@ -19,8 +19,9 @@ import { Updates } from './updates.ts';
  *
  * CODING-AGENT-1 One process for all conversations, started with the first turn and again after it ended; one session for each conversation.
  * CODING-AGENT-2 A session is continued by this process, else loaded or resumed where the agent can; else a new one is told the whole view.
- * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `CANCEL_MS` is ended.
- * CODING-AGENT-4 A turn without any update for `idleSeconds` fails, and the process is ended. Waiting for a person does not count.
+ * CODING-AGENT-3 A turn that ends is cancelled in the session. A process that does not stop within `CANCEL_MS` is ended,
+ *                with the turns that it has in other conversations.
+ * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
  */
 
@@ -59,7 +60,9 @@ export class CodingAgent {
 
   /** Rejects with what a person can do (`ACP_…`). */
   handle(turn: OfferedTurn): Promise<AcpAnswer> {
-    const handling = this.#handle(turn).finally(() => this.#handling.delete(handling));
+    const handling = this.#handle(turn)
+      .catch(withNextStep)
+      .finally(() => this.#handling.delete(handling));
     this.#handling.add(handling);
     return handling;
   }
@@ -73,7 +76,8 @@ export class CodingAgent {
     };
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
     try {
-      const session = await this.#sessionFor(turn, connection);
+      const beginning = this.#sessionFor(turn, connection);
+      const session = await this.#until(beginning, running.silence.signal, () => connection.close());
       return await this.#prompt(running, session, connection);
     } catch (error) {
       turn.signal.throwIfAborted();
@@ -179,17 +183,11 @@ export class CodingAgent {
   /** CODING-AGENT-3 */
   async #cancel(sessionId: string, prompting: Promise<unknown>, connection: AgentConnection): Promise<void> {
     await connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), CANCEL_MS);
-    });
     const ended = prompting.then(
-      () => 'ended' as const,
-      () => 'ended' as const,
+      () => true,
+      () => true,
     );
-    const outcome = await Promise.race([ended, late]);
-    clearTimeout(timer);
-    if (outcome === 'late') await connection.close();
+    if ((await within(CANCEL_MS, ended)) === null) await connection.close();
   }
 
   /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */
@@ -204,7 +202,10 @@ export class CodingAgent {
     const running = this.#running.get(request.sessionId);
     if (!running) return permission(request.options, false);
     try {
-      return permission(request.options, (await this.#call(running, permitCall(request))) === PERMITTED);
+      return permission(
+        request.options,
+        (await this.#call(running, permitCall(request, this.#settings.directory))) === PERMITTED,
+      );
     } catch {
       return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
     }
@@ -217,6 +218,12 @@ export class CodingAgent {
       return result?.content ?? '';
     });
   }
+}
+
+/** The message alone reaches the thread, so it also says what to do. */
+function withNextStep(error: unknown): never {
+  if (!(error instanceof ParleyError) || error.hint === undefined) throw error;
+  throw new ParleyError(error.code, `${error.message}. Next step: ${error.hint}`, { cause: error });
 }
 
 const FINISH: Readonly<Record<StopReason, string>> = {
@@ -271,9 +278,13 @@ class Silence {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#over.abort(
-        new ParleyError('ACP_SILENT', `the agent reported nothing for ${this.#seconds} s, and was ended`, {
-          hint: 'raise idleSeconds if it works that long without a sign; post again to continue',
-        }),
+        new ParleyError(
+          'ACP_SILENT',
+          `the agent reported nothing for ${this.#seconds} s, so its prompt was cancelled`,
+          {
+            hint: 'raise idleSeconds if it works that long without a sign; post again to continue',
+          },
+        ),
       );
     }, this.#seconds * 1_000);
   }

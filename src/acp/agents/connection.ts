@@ -10,7 +10,7 @@ import {
   type RequestPermissionResponse,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
-import { cut, messageOf, ParleyError, VERSION } from '../../kernel/index.ts';
+import { cut, messageOf, ParleyError, VERSION, within } from '../../kernel/index.ts';
 import { type ChildSettings, ChildTransport } from '../../tools/mcp/index.ts';
 
 /**
@@ -66,6 +66,7 @@ export class AgentConnection {
           clientInfo: { name: 'parley', version: VERSION },
         }),
       );
+      if (about === null) throw new Error(`it did not answer within ${START_MS / 1_000} s`);
       if (about.protocolVersion !== PROTOCOL_VERSION) throw otherVersion(about.protocolVersion);
       return new AgentConnection(about, transport, connection, command);
     } catch (error) {
@@ -112,7 +113,7 @@ export class AgentConnection {
         'ACP_AGENT_ENDED',
         `${name} ended in the middle of a turn${last && `: ${last}`}`,
         {
-          hint: 'post again: it is started anew and its session continues; `parley doctor` starts it by itself',
+          hint: 'post again: it is started anew, and its session continues',
           cause: error,
         },
       );
@@ -152,21 +153,6 @@ function streamOver(transport: ChildTransport) {
     write: (message) => transport.send(message as Parameters<ChildTransport['send']>[0]),
   });
   return { stream: { readable, writable }, noise: () => noise };
-}
-
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`it did not answer within ${milliseconds / 1_000} s`)),
-      milliseconds,
-    );
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function otherVersion(version: unknown): Error {

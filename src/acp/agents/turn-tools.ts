@@ -64,7 +64,9 @@ export class TurnTools {
   }
 
   async #listen(): Promise<HttpServer> {
-    const server = createServer((request, response) => void this.#answer(request, response));
+    const server = createServer((request, response) => {
+      this.#answer(request, response).catch(() => response.destroy()); // the agent sees a lost connection
+    });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(0, '127.0.0.1', resolve);

@@ -1,6 +1,7 @@
 import { CodingAgent, LocalTurn } from '../../acp/index.ts';
 import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
+import { hideValues, ParleyError } from '../../kernel/index.ts';
 import type { RemoteChannel } from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';
 import type { CodingSettings } from '../team/team.ts';
@@ -10,6 +11,7 @@ import type { CodingSettings } from '../team/team.ts';
  *
  * CODING-AGENTS-1 An agent whose settings did not change keeps its process over a reload. After a change the next turn starts another
  *                 process, and the old one ends when its turns have ended.
+ * CODING-AGENTS-2 A failure quotes what the program printed, without the values of its variables.
  */
 export interface CodingAgentsParts {
   /** Null: the daemon does not run this agent. */
@@ -37,7 +39,7 @@ export class CodingAgents {
     const settings = this.#parts.settingsOf(slug);
     if (settings === null) return null;
     return new LocalTurn(
-      async (turn) => (await this.#agent(slug, settings)).handle(turn),
+      async (turn) => (await this.#agent(slug, settings)).handle(turn).catch(withoutSecrets(settings)),
       (conversation, piece) => this.#parts.publish(conversation, slug, piece),
     );
   }
@@ -69,6 +71,17 @@ export class CodingAgents {
       .finally(() => this.#retired.delete(ending));
     this.#retired.add(ending);
   }
+}
+
+/** CODING-AGENTS-2 */
+function withoutSecrets({ env }: CodingSettings): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof ParleyError)) throw error;
+    const hide = hideValues(
+      Object.values(env).flatMap((value) => (typeof value === 'string' ? [] : value.reveal())),
+    );
+    throw new ParleyError(error.code, hide(error.message), { cause: error });
+  };
 }
 
 function textOf(value: CodingSettings['env'][string]): string {

@@ -5,7 +5,7 @@
  * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
  * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`.
  * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
- * `--resume`, `--no-http`, `--banner`. ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
+ * `--resume`, `--no-http`, `--banner`, `--no-session` (never answers `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -79,7 +79,10 @@ async function use(session, name, given) {
 }
 
 const HABITS = {
-  crash: () => process.exit(3),
+  crash() {
+    process.stderr.write(`the key is ${process.env.ACP_KEY}\n`, () => process.exit(3));
+    return new Promise(() => {});
+  },
   hang: () => new Promise(() => {}),
   async flood(id) {
     for (let n = 0; n < 20_000; n += 1) say(id, `${n} `);
@@ -160,6 +163,7 @@ const METHODS = {
     },
   }),
   'session/new'({ cwd, mcpServers }) {
+    if (flag('no-session')) return new Promise(() => {});
     if (flag('no-auth')) throw Object.assign(new Error('Authentication required'), { code: -32_000 });
     const session = { id: `s-${process.pid}-${sessions.size}`, cwd, servers: mcpServers };
     sessions.set(session.id, session);
