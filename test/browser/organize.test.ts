@@ -52,6 +52,26 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await focused(phone)).not.toBe('composer');
   });
 
+  it('Esc and a click beside it close the menu of a row, and nothing behind it moves', async () => {
+    const page = await stage.look('#/c/first');
+    const menu = page.getByRole('dialog');
+    for (const close of [() => page.keyboard.press('Escape'), () => page.mouse.click(900, 20)]) {
+      await row(page, 'Second words').locator('.row').focus();
+      await pressAlone(page, 'm');
+      await menu.waitFor();
+      await close();
+      await menu.waitFor({ state: 'detached' });
+      expect(new URL(page.url()).hash).toBe('#/c/first');
+    }
+    await page.getByLabel('More').last().click();
+    await page.locator('.menu[open]').waitFor();
+    await page.getByLabel('Message', { exact: true }).evaluate('(field) => field.scrollIntoView()');
+    await page.evaluate('document.activeElement.blur()'); // the focus is not in the menu
+    await page.keyboard.press('Escape');
+    await page.locator('.menu[open]').waitFor({ state: 'detached' });
+    expect(new URL(page.url()).hash).toBe('#/c/first');
+  });
+
   it('unread conversations are marked as read one by one, or all that the filter shows', async () => {
     const page = await stage.look();
     const unread = () => page.locator('.row.unread .title').allInnerTexts();

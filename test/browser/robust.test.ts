@@ -120,6 +120,21 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.locator('.prose td.align-right').count()).toBe(1);
   });
 
+  it('the numbers of a list, and the titles of its links, are those that were written', async () => {
+    await post(
+      'numbers',
+      '816. is my ticket\n\nand\n\n7) seven\n8) [eight](https://example.org "the eighth")',
+    );
+    const page = await stage.look('#/c/numbers');
+    const mine = page.locator('article.by-person').first();
+    await mine.locator('ol').first().waitFor();
+    const starts = mine.locator('ol').evaluateAll((lists) => lists.map((one) => one.getAttribute('start')));
+    expect(await starts).toEqual(['816', '7']);
+    expect(await mine.locator('.prose a').getAttribute('title')).toBe('the eighth');
+    const left = await mine.locator('ol').first().evaluate('(list) => getComputedStyle(list).paddingLeft');
+    expect(Number.parseFloat(String(left))).toBeGreaterThan(30); // room for three digits
+  });
+
   it('of eight posts of a megabyte of code, a few thousand characters of each are highlighted, in tasks of their own, and no endless line', async () => {
     const block = `\`\`\`js\n${'const a = f(1);\n'.repeat(120)}\`\`\`\n`;
     const endless = `\`\`\`js\nconst ${'a'.repeat(1_000)}\n\`\`\`\n`;

@@ -11,6 +11,7 @@ import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
  *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
+ * KEYS-5 Keys belong to the uppermost layer: a dialog, which the browser closes, then a menu, then the page.
  */
 
 /** KEYS-1, KEYS-3 */
@@ -66,7 +67,7 @@ export const KEYS: readonly { readonly keys: string; readonly means: string }[] 
 export function listenToKeys(search: (conversation?: string) => void): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
-    const isOpen = document.querySelector('.palette[open], .viewer[open]') !== null;
+    const isOpen = document.querySelector('dialog[open]') !== null; // KEYS-5
     const at = route.value;
     const key = withControl(event);
     if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
@@ -75,7 +76,7 @@ export function listenToKeys(search: (conversation?: string) => void): () => voi
     }
     if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
+    const isHandled = closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event));
     if (isHandled) event.preventDefault();
   };
   const ended = new AbortController();
@@ -113,6 +114,13 @@ function isWriting(target: EventTarget | null): boolean {
   );
 }
 
+function closeMenu({ key }: KeyboardEvent): boolean {
+  const menu = key === 'Escape' ? document.querySelector<HTMLDetailsElement>('details.menu[open]') : null;
+  menu?.removeAttribute('open');
+  menu?.querySelector('summary')?.focus();
+  return menu !== null;
+}
+
 function leaveField({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
   target.blur();
@@ -139,7 +147,7 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   t: () => switchView(),
   Escape: () => leave(),
   '?': () => {
-    isHelpOpen.value = !isHelpOpen.value;
+    isHelpOpen.value = true;
     return true;
   },
 };
@@ -233,8 +241,7 @@ function switchView(): boolean {
 
 function leave(): boolean {
   const at = route.value;
-  if (isHelpOpen.value) isHelpOpen.value = false;
-  else if (isFilterOpen.value) isFilterOpen.value = false;
+  if (isFilterOpen.value) isFilterOpen.value = false;
   else if (at.page === 'conversation' && (at.panel !== null || at.view === 'timeline')) {
     go(linkTo.conversation(at.id));
     focusSelected();

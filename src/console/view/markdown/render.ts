@@ -107,7 +107,8 @@ const TAGS =
   'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul';
 const SANITISED = {
   ALLOWED_TAGS: TAGS.split(' '),
-  ALLOWED_ATTR: ['href', 'class', 'start'],
+  ALLOWED_ATTR: ['href', 'class', 'start', 'title'],
+  ADD_URI_SAFE_ATTR: ['start'], // else it has to look like a URI
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,

@@ -186,7 +186,7 @@ interface MenuProps {
   readonly onClose?: () => void;
 }
 
-/** Opens below its summary. It is closed by Esc, and when another element gets the focus. */
+/** Opens below its summary. It is closed by Esc (KEYS-5), and when another element gets the focus. */
 export function Menu({ class: look, summary, children, onClose }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   const close = () => menu.current?.removeAttribute('open');
@@ -199,23 +199,12 @@ export function Menu({ class: look, summary, children, onClose }: MenuProps) {
       document.addEventListener(type, leave, { signal: ended.signal });
     return () => ended.abort();
   }, []);
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== 'Escape' || !menu.current?.open) return;
-    close();
-    menu.current.querySelector('summary')?.focus();
-    event.stopPropagation();
-  };
   const then = (action?: () => unknown) => () => {
     close();
     action?.();
   };
   return (
-    <details
-      class={look}
-      ref={menu}
-      onToggle={({ currentTarget }) => !currentTarget.open && onClose?.()}
-      onKeyDown={onKeyDown}
-    >
+    <details class={look} ref={menu} onToggle={({ currentTarget }) => !currentTarget.open && onClose?.()}>
       {summary}
       <div class="menu-list">{children(then)}</div>
     </details>
@@ -229,7 +218,7 @@ interface DialogProps {
   readonly children: ComponentChildren | ((close: () => void) => ComponentChildren);
 }
 
-/** Modal while it is rendered. */
+/** Modal while it is rendered. It is closed by Esc, which the browser does, and by a click beside it. */
 export function Dialog({ class: look, label, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const close = () => dialog.current?.close();
@@ -238,10 +227,23 @@ export function Dialog({ class: look, label, onClose, children }: DialogProps) {
     return close;
   }, []);
   return (
-    <dialog ref={dialog} class={look} aria-label={label} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      class={look}
+      aria-label={label}
+      onClose={onClose}
+      onPointerDown={(event) => isBeside(event) && close()}
+    >
       {typeof children === 'function' ? children(close) : children}
     </dialog>
   );
+}
+
+/** The backdrop of a dialog is the dialog, outside of its box. */
+function isBeside({ target, currentTarget, clientX, clientY }: PointerEvent): boolean {
+  if (target !== currentTarget || !(currentTarget instanceof Element)) return false;
+  const { left, right, top, bottom } = currentTarget.getBoundingClientRect();
+  return clientX < left || clientX > right || clientY < top || clientY > bottom;
 }
 
 /** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
