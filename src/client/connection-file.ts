@@ -10,6 +10,13 @@ import {
   splitUrls,
 } from '../kernel/index.ts';
 
+export interface TokenOwner {
+  readonly role: string;
+  /** Null: any. */
+  readonly publisher: string | null;
+  readonly name?: string;
+}
+
 /**
  * `<data>/connection.json`: the address that a running daemon leaves for the commands. It holds credentials: its mode is
  * always 0600, and it is replaced atomically.
@@ -39,6 +46,8 @@ export interface ConnectionFile {
   readonly httpToken?: string | undefined;
   /** Makes the one-time codes of addresses of the console, until the daemon ends. */
   readonly codeKey?: string | undefined;
+  /** Whom a code can be for, by its number: the owners of the tokens. */
+  readonly codeFor?: readonly TokenOwner[] | undefined;
   /** Its conversations are on the server; absent: in its data directory. */
   readonly store?: 'jetstream' | undefined;
   /** The daemon runs the nats-server itself. */

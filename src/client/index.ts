@@ -67,6 +67,7 @@ export {
   connectionFilePath,
   readConnectionFile,
   removeConnectionFile,
+  type TokenOwner,
   writeConnectionFile,
 } from './connection-file.ts';
 export type { DownloadOptions, FileContent, UploadOptions } from './files.ts';

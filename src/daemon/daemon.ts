@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { Bus, SkipUntil } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
-import { type Config, Secret } from '../config/index.ts';
-import type { GatewayPort } from '../gateway/index.ts';
+import { type Config, type HttpToken, Secret } from '../config/index.ts';
+import type { Gateway, GatewayPort } from '../gateway/index.ts';
 import {
   FULL_DISK_BYTES,
   freeBytes,
@@ -186,13 +186,12 @@ async function start(
   onReloader(reloader);
   given.simulation?.onReady(workers, runtime.files);
   releasers.add('retention', startRetention(config, { ...serving, api }));
-  const codeKey = gateway?.codeKey ?? undefined;
-  const http = { http: gateway?.url, httpToken: httpToken?.secret.reveal(), codeKey };
-  if (!given.simulation) await publishAddress(config, { ...address, ...http }, releasers);
+  if (!given.simulation)
+    await publishAddress(config, { ...address, ...httpFacts(config, gateway, httpToken) }, releasers);
   gateway?.open(createGatewayPort(config, { ...serving, api, posts, traces }));
   releasers.add('readiness', () => gateway?.open(null)); // released first: load balancers stop sending requests
   rebuildList(workers, log);
-  return readinessOf(config, { ...place, codeKey });
+  return readinessOf(config, { ...place, codeKey: httpToken && gateway?.codeKey });
 }
 
 /** What agents in other processes need of the daemon while turns run. */
@@ -251,6 +250,14 @@ async function publishAddress(
   const { data } = config.daemon;
   await writeConnectionFile(data, { ...address, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(data, process.pid));
+}
+
+/** For commands on this machine: the address, the daemon's own token, and what makes codes for the owners of all tokens. */
+function httpFacts(config: Config, gateway: Gateway | null, own: HttpToken | undefined) {
+  const tokens = [...(config.daemon.http?.tokens ?? []), ...(own ? [own] : [])];
+  const codeFor = tokens.map(({ role, publisher, name }) => ({ role, publisher, ...(name && { name }) }));
+  const codes = tokens.length > 0 ? { codeKey: gateway?.codeKey, codeFor } : {};
+  return { http: gateway?.url, httpToken: own?.secret.reveal(), ...codes };
 }
 
 function readinessOf(

@@ -1,15 +1,16 @@
 import { Hono, type Next } from 'hono';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { matchedRoutes } from 'hono/route';
-import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { monotonicClock, type OneTimeCodes, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { addA2aRoutes } from './a2a/routes.ts';
 import { addAgUiRoutes } from './ag-ui/routes.ts';
-import { addConsoleRoutes, addConsoleToken, type OwnToken } from './console.ts';
+import { addConsoleRoutes } from './console.ts';
 import type { Application, Request, RouteContext } from './context.ts';
 import { addEventRoutes } from './events/routes.ts';
-import { type Identity, identify, requireRole } from './guard/access.ts';
+import { type Identity, identify, identityOf, requireRole } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite } from './guard/hosts.ts';
 import { addSeats, createRateLimit, Turns } from './guard/limits.ts';
+import { addSessionRoutes, sessionOf } from './guard/session.ts';
 import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
@@ -21,13 +22,11 @@ import { roleOf } from './rest/routes.ts';
 /**
  * All routes in order: health and the console's files, then the guard, then everything else.
  *
- * After the guard, headers forbid that an answer is rendered as a page or framed. No cookie is read or set, so a browser
- * adds no rights.
+ * After the guard, headers forbid that an answer is rendered as a page or framed. The one cookie is that of `guard/session.ts`.
  */
 
 export interface ApplicationOptions extends RouteContext {
-  /** Null: no codes. */
-  readonly ownToken: OwnToken | null;
+  readonly codes: OneTimeCodes;
   readonly readiness: () => Promise<'ready' | 'starting' | 'disconnected' | 'unwritable'>;
 }
 
@@ -61,7 +60,7 @@ export function createApplication(options: ApplicationOptions): Application {
   });
   addConsoleRoutes(app, options);
   addGuard(app, options);
-  addConsoleToken(app, options.ownToken);
+  addSessionRoutes(app, options);
   const turns = new Turns();
   const routes: RouteContext = {
     ...options,
@@ -99,7 +98,7 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     checkOrigin(origin, host, known);
     if (origin === undefined)
       checkSite(context.req.header('sec-fetch-site'), context.req.header('sec-fetch-dest'));
-    const identity = isPublic(context) ? null : identifyOf(context, tokens);
+    const identity = isPublic(context) ? null : identifyOf(context, tokens, known.publicUrl);
     const caller = identity !== null && !(identity instanceof ParleyError) ? identity.caller : '';
     if (!rate.take(caller || addressOf(context))) {
       throw new ParleyError('RATE_LIMITED', 'too many requests', {
@@ -136,9 +135,15 @@ function requireRoles(context: Request, identity: Identity): void {
 }
 
 /** The identity for the rate limit: valid tokens count per token, invalid ones per address. */
-function identifyOf(context: Request, tokens: ApplicationOptions['tokens']): Identity | ParleyError {
+function identifyOf(
+  context: Request,
+  tokens: ApplicationOptions['tokens'],
+  publicUrl: string | null,
+): Identity | ParleyError {
+  const authorization = context.req.header('authorization');
   try {
-    return identify(context.req.header('authorization'), tokens);
+    const session = authorization === undefined ? sessionOf(context, tokens, publicUrl) : undefined;
+    return session ? { ...identityOf(session), isSession: true } : identify(authorization, tokens);
   } catch (error) {
     if (error instanceof ParleyError) return error;
     throw error;

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { type OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import { consoleMissing, PAGE } from './console-folder.ts';
 import type { Application, Request, RouteContext } from './context.ts';
 import { checkHost } from './guard/hosts.ts';
@@ -61,25 +60,5 @@ export function addConsoleRoutes(app: Application, { consoleFolder, known }: Rou
     const name = context.req.param('name');
     const asset = ASSET_NAME.test(name) ? await file(context, `assets/${name}`, FOREVER) : null;
     return asset ?? context.notFound();
-  });
-}
-
-/** The token that the daemon made, and the codes that are exchanged for it. */
-export interface OwnToken {
-  readonly token: string;
-  readonly codes: OneTimeCodes;
-}
-
-/**
- * Exchanges a one-time code of the printed address for the daemon's token. The address stays in the browser's history,
- * where its code is no longer valid.
- */
-export function addConsoleToken(app: Application, own: OwnToken | null): void {
-  app.post('/api/console-token', (context) => {
-    const code = /^Code +(\S+)$/i.exec(context.req.header('authorization') ?? '')?.[1] ?? '';
-    if (own?.codes.take(code)) return context.json({ token: own.token });
-    throw new ParleyError('UNAUTHORIZED', 'this address was used already, or is of an earlier start', {
-      hint: '`parley token --url` prints another one',
-    });
   });
 }

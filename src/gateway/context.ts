@@ -4,7 +4,7 @@ import type { Identity } from './guard/access.ts';
 import type { GatewayOptions, GatewayPort } from './port.ts';
 
 /** Dependencies of every route. */
-export interface RouteContext extends Omit<GatewayOptions, 'host' | 'port' | 'ownToken'> {
+export interface RouteContext extends Omit<GatewayOptions, 'host' | 'port'> {
   /** For this request (SEATS-2); without one, for requests that many callers share. Throws `NOT_READY` while the daemon starts or stops. */
   daemon(request?: Request): GatewayPort;
   readonly newId: () => string;

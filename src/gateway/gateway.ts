@@ -19,8 +19,8 @@ import type { GatewayOptions, GatewayPort } from './port.ts';
 
 export interface Gateway {
   readonly url: string;
-  /** Makes one-time codes of the console (`oneTimeCode`); null: no codes. */
-  readonly codeKey: string | null;
+  /** Makes one-time codes of the console (`oneTimeCode`) for a token, by its place among them. */
+  readonly codeKey: string;
   /** The daemon accepts requests from now on; null: no more. */
   open(daemon: GatewayPort | null): void;
   /** Ends all event streams. */
@@ -40,10 +40,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   let daemon: GatewayPort | null = null;
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one listener per reader
-  const own = options.ownToken === null ? null : { token: options.ownToken, codes: new OneTimeCodes() };
+  const codes = new OneTimeCodes();
   const application = createApplication({
     ...options,
-    ownToken: own,
+    codes,
     known: { ...options.known, hosts: [...options.known.hosts, host] },
     newId: createIdSource(),
     closing: closing.signal,
@@ -63,7 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const boundPort = typeof address === 'object' && address ? address.port : port;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
-    codeKey: own?.codes.key ?? null,
+    codeKey: codes.key,
     open(opened) {
       daemon = opened;
     },

@@ -78,8 +78,6 @@ export interface GatewayOptions {
   readonly port: number;
   /** If there are any, every request except health needs one. */
   readonly tokens: readonly Token[];
-  /** The token of `tokens` that a one-time code of the console is exchanged for; null: no codes. */
-  readonly ownToken: string | null;
   readonly known: KnownHosts;
   /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;

@@ -32,8 +32,10 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
   const keep = (page: Page, storage: 'localStorage' | 'sessionStorage', name: string, text: string) =>
     page.evaluate(`${storage}.setItem(${JSON.stringify(name)}, ${JSON.stringify(text)})`);
   const enterAs = async (page: Page, token: string) => {
-    await keep(page, 'sessionStorage', 'parley.token', token);
+    await page.context().clearCookies();
     await page.reload();
+    await page.getByLabel('This daemon requires a token').fill(token);
+    await page.keyboard.press('Enter');
     await page.getByLabel('Message').waitFor();
   };
   const openAs = async (token: string, conversation = 'demo') => {
@@ -50,6 +52,24 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
       role === 'user' ? `${author.id}: ${content}` : [],
     );
   };
+
+  it('an address for one person signs that person in, and a name that is of no token or of several is refused', async () => {
+    const printed = await stage.project.parley('token', 'office/Alice', '--url');
+    const page = await stage.look(new URL(printed.stdout.trim()).hash);
+    await page.getByLabel('Message').waitFor();
+    const who = await page.evaluate("fetch('api/identity').then((answer) => answer.json())");
+    expect(who).toEqual({ role: 'post', publisher: 'office', name: 'Alice', isSession: true });
+    for (const [owner, why] of [
+      ['office', 'several tokens are of office'],
+      ['nobody', 'no token is of nobody'],
+    ] as const) {
+      const { code, stderr } = await stage.project.parley('token', owner, '--url');
+      expect([code, stderr]).toEqual([1, expect.stringContaining(why)]);
+      expect(stderr).toContain('name one of operate, office/Alice, office/Bob');
+    }
+    const { stderr } = await stage.project.parley('token', 'office/Alice');
+    expect(stderr).toContain('only the token that the daemon makes can be printed');
+  });
 
   it('a kept post of an older page, which names no writer, waits for the decision of the person (OUTBOX-5)', async () => {
     const page = await openAs(ALICE, 'older');

@@ -134,7 +134,7 @@ describe('a program without the token', () => {
     for (const [method, path] of GUARDED)
       expect((await ask(method, path, bearer(token))).status).not.toBe(401);
     const { text } = await ask('GET', '/api/identity', bearer(token));
-    expect(JSON.parse(text)).toEqual({ role: 'operate', publisher: null, name: null });
+    expect(JSON.parse(text)).toEqual({ role: 'operate', publisher: null, name: null, isSession: false });
   });
 
   it('routes without a token do not reveal the token', async () => {
@@ -169,14 +169,17 @@ describe('the generated token', () => {
     expect(await readFile(join(project.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
   });
 
-  it('the token is not in the address of `parley token --url`, whose code returns it once', async () => {
+  it('the token is not in the address of `parley token --url`, whose code signs a browser in once', async () => {
     const address = (await project.parley('token', '--url')).stdout;
     expect(address).toMatch(/^http:\S+\/#code=[\w.-]+\n$/);
     expect(address).not.toContain(token);
     const [printed] = (await project.parley('token', '--json')).json();
     expect(printed).toEqual({ token, url: expect.stringContaining('/#code=') });
     const code = String(printed.url).split('#code=')[1] ?? '';
-    expect(await exchange(url, code)).toEqual({ status: 200, body: { token } });
+    const { cookie } = await exchange(url, code);
+    expect(cookie).not.toContain(token);
+    const who = await fetch(`${url}/api/identity`, { headers: { cookie } });
+    expect(await who.json()).toMatchObject({ role: 'operate', isSession: true });
     for (const refused of [code, '', `${code}x`, code.replace(/^./, '9'), token])
       expect(await exchange(url, refused)).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } });
   });
@@ -339,7 +342,7 @@ describe('a start of the daemon', () => {
     expect(daemon.stderr()).toContain('every user of this machine may operate this daemon');
     const { code, stdout, stderr } = await project.parley('token');
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('if it requires one');
+    expect(stderr).toContain('this daemon needs no HTTP token');
   });
 });
 
@@ -351,8 +354,8 @@ describe('a person at a terminal', () => {
     project.defer(() => terminal.end());
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
     const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
-    const { body } = await exchange(at, code);
-    const answer = await fetch(`${at}/api/identity`, { headers: bearer((body as { token: string }).token) });
+    const { cookie } = await exchange(at, code);
+    const answer = await fetch(`${at}/api/identity`, { headers: { cookie } });
     expect(await answer.json()).toMatchObject({ role: 'operate' });
   });
 });
@@ -360,6 +363,7 @@ describe('a person at a terminal', () => {
 /** As the console does it. */
 async function exchange(at: string, code: string) {
   const headers = { authorization: `Code ${code}` };
-  const answer = await fetch(`${at}/api/console-token`, { method: 'POST', headers });
-  return { status: answer.status, body: (await answer.json()) as object };
+  const answer = await fetch(`${at}/api/session`, { method: 'POST', headers });
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return { status: answer.status, cookie, body: answer.ok ? null : await answer.json() };
 }

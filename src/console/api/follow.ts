@@ -10,7 +10,7 @@ import {
   type Told,
   type Wanted,
 } from './hub.ts';
-import { headers } from './requests.ts';
+import { sessionMark } from './session.ts';
 
 /**
  * What this tab gets of the stream that it shares with the other tabs.
@@ -103,7 +103,7 @@ function update(): void {
 
 function tell(wanted: Wanted | null): void {
   link ??= openLink();
-  link({ address: new URL('api/events', document.baseURI).href, headers: headers(), wanted });
+  link({ address: new URL('api/events', document.baseURI).href, session: sessionMark(), wanted });
 }
 
 function receive(batch: readonly Sent[]): void {

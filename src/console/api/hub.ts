@@ -54,7 +54,8 @@ export type Client = (batch: readonly Sent[]) => void;
 export interface Told {
   /** The address of `/api/events`. */
   readonly address: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Streams are not shared with another sign-in. */
+  readonly session: string;
   readonly wanted: Wanted | null;
 }
 
@@ -189,7 +190,6 @@ export class Hub {
     let timer = setTimeout(() => silence.abort(), SILENCE_MS);
     try {
       const response = await fetch(this.#addressOf(stream), {
-        headers: this.#options.headers,
         signal: AbortSignal.any([silence.signal, stream.abort.signal]),
       });
       if (!response.ok || !response.body) return await refusedBy(response);
@@ -301,10 +301,10 @@ async function refusedBy(response: Response): Promise<Connection> {
   };
 }
 
-/** By address and token. */
+/** By address and sign-in. */
 const hubs = new Map<string, Hub>();
 
-/** Passes what a tab wants to the hub of its token, which it may change. */
+/** Passes what a tab wants to the hub of its sign-in, which may change. */
 export function joinHubs(client: Client): (told: Told) => void {
   let joined: Hub | undefined;
   return ({ wanted, ...options }) => {

@@ -1,6 +1,5 @@
 import type { AnswerOf, RequestOf, Verb } from '../../bus/contract.ts';
 import type { FilePart } from '../../conversation/index.ts';
-import { readToken } from './session.ts';
 
 /** The requests of the console, all to the public API (`/api/openapi.json`). */
 
@@ -10,6 +9,8 @@ export interface Identity {
   readonly publisher: string | null;
   /** The owner of the token; null: the user chooses a name. */
   readonly name: string | null;
+  /** This browser signed in. */
+  readonly isSession: boolean;
 }
 
 /** The actor, in addition to the token. */
@@ -52,24 +53,21 @@ export function isRetryable(error: unknown): boolean {
   return error instanceof Unreachable || (error instanceof RequestError && RETRYABLE.includes(error.status));
 }
 
-export function headers(): Record<string, string> {
-  const token = readToken();
-  return token === null ? {} : { authorization: `Bearer ${token}` };
+/** With a token (`Bearer …`), or the one-time code of an address (`Code …`). */
+export async function signIn(authorization: string): Promise<void> {
+  const response = await reach('api/session', { method: 'POST', headers: { authorization } });
+  if (!response.ok) throw await refusalOf(response);
 }
 
-/** Exchanges the one-time code of an address for the daemon's token. */
-export async function tokenFor(code: string): Promise<string> {
-  const headers = { authorization: `Code ${code}` };
-  const response = await reach('api/console-token', { method: 'POST', headers });
+export async function signOut(): Promise<void> {
+  const response = await reach('api/session', { method: 'DELETE' });
   if (!response.ok) throw await refusalOf(response);
-  return ((await response.json()) as { token: string }).token;
 }
 
 async function ask<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
   const response = await reach(`api/${path}`, {
     method,
-    headers: { ...headers(), ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
+    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     ...(signal && { signal }),
   });
   if (!response.ok) throw await refusalOf(response);
@@ -97,7 +95,6 @@ function upload(file: File, signal: AbortSignal, onSent: (bytes: number) => void
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('PUT', `api/blobs?${new URLSearchParams({ name: file.name })}`);
-    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
     request.upload.onprogress = ({ loaded }) => onSent(loaded);
     request.onerror = request.onabort = () => reject(new Unreachable('The daemon does not answer'));
     request.onload = () => {
@@ -138,7 +135,7 @@ function fileNameIn({ headers }: Response): string {
 }
 
 async function download(path: string, signal: AbortSignal | null = null) {
-  const response = await reach(`api/${path}`, { headers: headers(), signal });
+  const response = await reach(`api/${path}`, { signal });
   if (!response.ok) throw await refusalOf(response);
   return { name: fileNameIn(response), content: await response.blob() };
 }

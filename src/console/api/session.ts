@@ -1,17 +1,22 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 
-/** Browser storage. The token is stored until the tab is closed, and is sent only to the daemon. */
+/** Browser storage. A cookie, which the page cannot read, proves who signed in. */
 
-const TOKEN = 'parley.token';
+const SESSION = 'parley.session';
 const DRAFT = 'parley.draft.';
 
-export function readToken(): string | null {
-  return sessionStorage.getItem(TOKEN);
+/** Tells one sign-in of this browser from the next; no secret. */
+export function sessionMark(): string {
+  return localStorage.getItem(SESSION) ?? '';
 }
 
-export function keepToken(token: string | null): void {
-  if (token === null) sessionStorage.removeItem(TOKEN);
-  else store(sessionStorage, TOKEN, token);
+export function markSession(): void {
+  store(localStorage, SESSION, crypto.getRandomValues(new Uint32Array(2)).join('-'));
+}
+
+/** Calls back when another tab signs in or out. */
+export function onOtherSession(changed: () => void): void {
+  addEventListener('storage', ({ key }) => key === SESSION && changed());
 }
 
 /** Reads the one-time code (`#code=…`) and removes it from the address; null: there is none. */

@@ -5,10 +5,11 @@ import {
   RequestError,
   requests,
   type Sender,
-  tokenFor,
+  signIn,
+  signOut,
   Unreachable,
 } from '../api/requests.ts';
-import { keepToken, keptSet, readToken, store } from '../api/session.ts';
+import { keptSet, markSession, onOtherSession, store } from '../api/session.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -61,25 +62,33 @@ export async function enter(): Promise<void> {
     access.value = 'granted';
   } catch (error) {
     const isRefused = error instanceof RequestError && error.status === 401;
-    if (isRefused) keepToken(null);
     access.value = isRefused ? 'token-needed' : 'unreachable';
   }
 }
 
-/** Keeps a valid token of this tab, so that no link changes the user. */
+/** What the page knows is that of the person before. */
+onOtherSession(() => location.reload());
+
+/** A browser that is signed in stays so: no link changes the user. */
 export async function enterByCode(code: string): Promise<void> {
-  if (readToken() !== null) await enter();
-  if (access.value === 'granted') return;
-  const isIn = await attempt(async () => keepToken(await tokenFor(code)));
-  if (isIn) await enter();
+  await enter();
+  if (access.value === 'token-needed') await enterWith(`Code ${code}`);
 }
 
-export async function enterWith(token: string): Promise<void> {
-  keepToken(token);
+/** Signs this browser in: `Bearer` and a token, or `Code` and the code of an address. */
+export async function enterWith(authorization: string): Promise<void> {
+  if (!(await attempt(() => signIn(authorization)))) return;
+  markSession();
+  if (identity.value !== null) return location.reload();
   await enter();
   if (access.value === 'token-needed')
-    notice.value = { text: 'The daemon does not know this token', hint: 'check it for typing errors' };
-  else notice.value = null;
+    notice.value = { text: 'This browser did not keep the cookie', hint: 'allow cookies of this page' };
+}
+
+export async function leaveSession(): Promise<void> {
+  if (!(await attempt(signOut))) return;
+  markSession();
+  location.reload();
 }
 
 export function sign(name: string): void {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { access, enter, enterWith, notice } from '../state/session.ts';
 import { onSubmit, onText } from './parts/controls.tsx';
 
-/** Asks for the token, which is stored until the tab is closed. */
+/** Signs this browser in with a token. */
 export function TokenGate() {
   return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
 }
@@ -12,28 +12,31 @@ function TokenForm() {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   return (
-    <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(token.trim()))}>
+    <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(`Bearer ${token.trim()}`))}>
       <h1>Parley</h1>
+      <input hidden type="text" autocomplete="username" value={location.host} readOnly />
       <label for="token">This daemon requires a token</label>
       <input
         id="token"
         ref={field}
         type="password"
-        autocomplete="off"
+        name="token"
+        autocomplete="current-password"
         value={token}
         onInput={onText(setToken)}
       />
       {notice.value && (
         <p class="fault" role="alert">
-          {notice.value.text}: {notice.value.hint}
+          {notice.value.text}
+          {notice.value.hint && `: ${notice.value.hint}`}
         </p>
       )}
       <button type="submit">Enter</button>
       <p class="muted">
-        <code>parley token</code> prints it, and <code>parley token --url</code> an address that opens this
-        page once.
+        <code>parley token</code> prints it, and <code>parley token --url</code> an address that signs a
+        browser in once. With tokens of your own, <code>parley token NAME --url</code> makes one for a person.
       </p>
-      <p class="muted">It is stored until you close this tab, and sent only to this daemon.</p>
+      <p class="muted">This browser stays signed in for 30 days, in all tabs. It does not keep the token.</p>
     </form>
   );
 }

@@ -287,7 +287,6 @@ export async function composeGateway(config: Config, log: Log, own?: HttpToken):
       ...token,
       secret: secret.reveal(),
     })),
-    ownToken: own?.secret.reveal() ?? null,
     known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
     maxHistoryBytes: MAX_HISTORY_BYTES,

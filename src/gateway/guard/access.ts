@@ -5,7 +5,7 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Authentication and authorisation.
  *
- * ACCESS-1 If there is a token, every request needs one, except health, the console's files and codes, and A2A's cards.
+ * ACCESS-1 If there is a token, every request needs one, except health, the console's files and its sign-in, and A2A's cards.
  * ACCESS-2 Tokens are compared in constant time, all of them, whatever their length.
  * ACCESS-3 A caller acts only as the publisher of its token. If the token names a person, all posts, answers and switches
  *    are that person's.
@@ -26,6 +26,8 @@ export interface Token {
 export interface Identity extends Omit<Token, 'secret'> {
   /** Digest of the token, which cannot be computed without it. Never shown or stored. */
   readonly caller: string;
+  /** The request came with the cookie of a browser that signed in. */
+  readonly isSession?: true;
   /** The trace context of the request. */
   readonly traceparent?: string;
 }
@@ -44,15 +46,21 @@ const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
   if (tokens.length === 0) return OPERATOR;
   const given = digest(/^Bearer +(.+)$/i.exec(authorization ?? '')?.[1] ?? '');
-  const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret)));
-  if (found) {
-    const { role, publisher, name } = found;
-    return { role, publisher, name, caller: given.toString('hex') };
-  }
+  const [found] = tokens.filter((token) => timingSafeEqual(given, digestOfToken(token)));
+  if (found) return identityOf(found);
   const what = authorization === undefined ? 'this needs a token' : 'the daemon has no such token';
   throw new ParleyError('UNAUTHORIZED', what, {
     hint: 'send the header Authorization: Bearer <token>; `parley token` prints the one that the daemon made, unless the configuration has tokens',
   });
+}
+
+export function identityOf(token: Token): Identity {
+  const { role, publisher, name } = token;
+  return { role, publisher, name, caller: digestOfToken(token).toString('hex') };
+}
+
+export function digestOfToken({ secret }: Token): Buffer {
+  return digest(secret);
 }
 
 export function hasRole(identity: Identity, role: Role): boolean {

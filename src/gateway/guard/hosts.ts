@@ -15,7 +15,7 @@ import type { KnownHosts } from '../port.ts';
  * HOSTS-3 The daemon's own address in answers is the configured one, else the checked `Host`; never the request target or a
  *    proxy header.
  * HOSTS-4 A page of a configured origin may read every answer, including errors and event streams, and send any header. Other
- *    pages get no header that allows anything. Browser credentials are never allowed: none are used.
+ *    pages get no header that allows anything. Pages of other origins may not use cookies: those are for the console (SIGN-IN-2).
  */
 
 /** Headers that pages may read, besides those that browsers always expose. */
@@ -39,11 +39,16 @@ export function checkHost(host: string | undefined, known: KnownHosts): void {
 
 export function checkOrigin(origin: string | undefined, host: string | undefined, known: KnownHosts): void {
   if (origin === undefined || known.origins.includes(origin)) return;
-  const own = [`http://${host}`, known.publicUrl ?? ''].map(originOf);
-  if (own.some((one) => one !== null && one === originOf(origin))) return;
+  if (isOwnOrigin(origin, host, known.publicUrl)) return;
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
     hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
   });
+}
+
+/** Whether the page is one of this daemon. */
+export function isOwnOrigin(origin: string, host: string | undefined, publicUrl: string | null): boolean {
+  const own = [`http://${host}`, publicUrl ?? ''].map(originOf);
+  return own.some((one) => one !== null && one === originOf(origin));
 }
 
 /** HOSTS-2, without an origin. `site`, `destination`: Fetch Metadata, which no page can change. */

@@ -30,8 +30,8 @@ export function addRestRoutes(app: Application, options: RouteContext): void {
     return context.json(document);
   });
   app.get('/api/identity', (context) => {
-    const { role, publisher, name = null } = context.var.identity;
-    return context.json({ role, publisher, name });
+    const { role, publisher, name = null, isSession = false } = context.var.identity;
+    return context.json({ role, publisher, name, isSession });
   });
   for (const route of ROUTES) {
     app.on(route.method.toUpperCase(), routerPath(route), async (context) => {

@@ -225,11 +225,12 @@ const jsonRpc = z.looseObject({
   params: z.unknown().optional(),
 });
 
-/** The caller. Null `publisher`: it may act as any; null `name`: its requests name the person. */
+/** The caller. Null `publisher`: it may act as any; null `name`: its requests name the person. `isSession`: by the cookie of a sign-in. */
 export const identity = z.looseObject({
   role: z.string(),
   publisher: z.string().nullable(),
   name: z.string().nullable(),
+  isSession: z.boolean(),
 });
 
 /** Pictures that browsers show and cannot run. Every other file is saved. */
@@ -295,9 +296,17 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
   {
     ...PUBLIC,
     method: 'post',
-    path: '/api/console-token',
-    operationId: 'exchange_code',
-    summary: 'The token of the daemon, once, for the code of a printed address: `Authorization: Code <code>`',
+    path: '/api/session',
+    operationId: 'sign_in',
+    summary:
+      'Sign a browser in with a cookie, for a token or for the code of a printed address: `Authorization: Code <code>`, once',
+  },
+  {
+    ...PUBLIC,
+    method: 'delete',
+    path: '/api/session',
+    operationId: 'sign_out',
+    summary: 'Remove the cookie',
   },
   {
     ...READ,

@@ -44,7 +44,7 @@ describe('the hub of the tabs', () => {
   });
 
   const settle = (ms = 20) => vi.advanceTimersByTimeAsync(ms);
-  const hub = () => new Hub({ address: 'http://daemon/api/events', headers: {} });
+  const hub = () => new Hub({ address: 'http://daemon/api/events', session: '' });
   const tab = () => {
     const got: Sent[] = [];
     const client: Client = (batch) => got.push(...batch);

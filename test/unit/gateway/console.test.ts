@@ -82,7 +82,12 @@ describe('the console routes', () => {
     expect((await ask('/api/conversations')).status).toBe(401);
     expect((await ask('/api/identity')).status).toBe(401);
     const identity = await ask('/api/identity', { authorization: 'Bearer reads' });
-    expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http', name: null });
+    expect(JSON.parse(identity.text)).toEqual({
+      role: 'read',
+      publisher: 'http',
+      name: null,
+      isSession: false,
+    });
   });
 
   it('the console routes refuse requests under an unknown host name', async () => {
@@ -110,6 +115,7 @@ describe('the console routes', () => {
       role: 'operate',
       publisher: null,
       name: null,
+      isSession: false,
     });
   });
 });

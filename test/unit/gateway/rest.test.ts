@@ -258,7 +258,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/events',
       '/api/events',
       '/api/identity',
-      '/api/console-token',
+      '/api/session',
     ]);
     const { parameters, responses } = document.paths['/api/conversations/{conversation}']?.delete ?? {};
     expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['conversation', 'lastEntryBefore']);

@@ -4,6 +4,7 @@ import { createApplication } from '../../../src/gateway/application.ts';
 import type { Token } from '../../../src/gateway/guard/access.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { declaredRole, roleOf } from '../../../src/gateway/rest/routes.ts';
+import { OneTimeCodes } from '../../../src/kernel/index.ts';
 import { createFakeDaemon, openGateway } from './support.ts';
 
 const TOKENS: readonly Token[] = [
@@ -30,7 +31,7 @@ describe('the roles of routes', () => {
       newId: never,
       closing: new AbortController().signal,
       tokens: TOKENS,
-      ownToken: null,
+      codes: new OneTimeCodes(),
       known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
       maxHistoryBytes: 1,

@@ -132,7 +132,6 @@ export async function openGateway(
     host: '127.0.0.1',
     port: 0,
     tokens: [],
-    ownToken: null,
     known: { hosts: [], origins: [], publicUrl: null },
     maxBodyBytes: 10_000,
     maxHistoryBytes: 10_000,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type AnswerOf, ParleyError, teamChangeText } from '../../../client/index.ts';
+import { type AnswerOf, ParleyError, type TokenOwner, teamChangeText } from '../../../client/index.ts';
 import { oneTimeCode } from '../../../kernel/index.ts';
 import type { Act } from '../../context.ts';
 import { asking, dataDirectoryOf, requireConnectionFile } from '../../find-daemon.ts';
@@ -74,23 +74,54 @@ export function addToken(program: Command, act: Act): void {
   program
     .command('token')
     .description('print the HTTP token of the running daemon')
-    .option('--url', 'print an address that opens the console once')
+    .argument('[owner]', 'of a configured token: PUBLISHER/NAME, PUBLISHER or its role; with --url')
+    .option('--url', 'print an address that signs a browser in once')
     .action(
-      act(async (context, options: { url?: boolean }) => {
-        const { http, httpToken: token, codeKey } = await requireConnectionFile(dataDirectoryOf(context));
-        if (!http || !token || !codeKey)
-          throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
-            hint: http
-              ? `open ${http} in a browser and enter a token of its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), if it requires one`
-              : 'HTTP is off: start the daemon with --http HOST:PORT',
-          });
-        const url = consoleUrl(http, codeKey);
-        context.result({ token, url }, () => (options.url ? url : token));
+      act(async (context, owner: string | undefined, options: { url?: boolean }) => {
+        const found = await requireConnectionFile(dataDirectoryOf(context));
+        const { http, httpToken: token, codeKey, codeFor = [] } = found;
+        if (!http) throw missing('this daemon has no HTTP server', 'start the daemon with --http HOST:PORT');
+        if (!codeKey) throw missing('this daemon needs no HTTP token', `open ${http}`);
+        const isOwn = token !== undefined && owner === undefined;
+        if (!isOwn && !options.url)
+          throw missing(
+            'only the token that the daemon makes can be printed',
+            `\`parley token OWNER --url\` prints an address that signs a browser in; there are ${ownersOf(codeFor).join(', ')}`,
+          );
+        const url = consoleUrl(http, codeKey, isOwn ? 0 : placeOf(owner, codeFor));
+        context.result({ ...(isOwn && { token }), url }, () => (options.url || !isOwn ? url : token));
       }),
     );
 }
 
+function missing(message: string, hint: string): ParleyError {
+  return new ParleyError('HTTP_TOKEN_MISSING', message, { hint });
+}
+
+/** The place of the token whose owner is named; the person, the publisher or the role names one alone. */
+function placeOf(owner: string | undefined, all: readonly TokenOwner[]): number {
+  const places = all.flatMap(({ role, publisher, name }, place) =>
+    [`${publisher}/${name}`, publisher, role].includes(owner ?? '') ? [place] : [],
+  );
+  const [place, ...others] = places;
+  if (place !== undefined && others.length === 0) return place;
+  const problem =
+    owner === undefined
+      ? 'no owner is named'
+      : `${others.length > 0 ? 'several tokens are' : 'no token is'} of ${owner}`;
+  throw new ParleyError('TOKEN_OWNER_UNKNOWN', problem, { hint: `name one of ${ownersOf(all).join(', ')}` });
+}
+
+/** A name for each token that no other one has. */
+function ownersOf(all: readonly TokenOwner[]): string[] {
+  return all.map(({ role, publisher, name }) => {
+    if (name) return `${publisher}/${name}`;
+    const isAlone = all.filter((other) => other.publisher === publisher).length === 1;
+    return publisher !== null && isAlone ? publisher : role;
+  });
+}
+
 /** Browsers save addresses, so the code after `#` is valid only once. It is not sent to any server. */
-export function consoleUrl(http: string, codeKey: string): string {
-  return `${http}/#code=${oneTimeCode(codeKey)}`;
+export function consoleUrl(http: string, codeKey: string, owner: number): string {
+  return `${http}/#code=${oneTimeCode(codeKey, owner)}`;
 }

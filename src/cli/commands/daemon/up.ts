@@ -155,7 +155,7 @@ function announce(context: Context, config: Config, ready: Readiness): void {
     const isDefault = config.daemon.data === resolve(io.workingDirectory, 'data');
     const data = context.options.data ?? (isDefault ? undefined : config.daemon.data);
     const typed = (words: string) => commandLine(io, { data }, words);
-    const url = http && codeKey ? consoleUrl(http, codeKey.reveal()) : http;
+    const url = http && codeKey ? consoleUrl(http, codeKey.reveal(), 0) : http;
     // Other output is stored in a journal or a file, which must not get the token.
     const page = http && codeKey && io.stdout.isTTY !== true ? typed('token --url') : url;
     const more = { data: config.daemon.data, chat: typed('chat'), console: page };

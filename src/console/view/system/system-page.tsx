@@ -2,8 +2,9 @@ import type { DaemonStatus, McpServer, ModelStatus } from '../../model/answers.t
 import { count, duration, roughly, when } from '../../model/format.ts';
 import { isFailing } from '../../model/system.ts';
 import { linkTo } from '../../state/route.ts';
-import { isAway } from '../../state/session.ts';
+import { identity, isAway, leaveSession, me } from '../../state/session.ts';
 import { problems, type System, system } from '../../state/system.ts';
+import { Button } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import { BackLink, Facts, Fold, Tags } from '../parts/parts.tsx';
 import { Letters } from './letters.tsx';
@@ -18,6 +19,15 @@ export function SystemPage() {
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
+        {identity.value?.isSession && (
+          <Button
+            class="sign-out"
+            title={`You are ${me.value}, with the role ${identity.value.role}`}
+            onClick={() => void leaveSession()}
+          >
+            Sign out
+          </Button>
+        )}
       </header>
       {(now || isAway.value) && (
         <div class="system-body">
