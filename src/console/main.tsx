@@ -18,6 +18,7 @@ import { App } from './view/app.tsx';
 
 const code = takeCode();
 const place = document.getElementById('console');
+place?.replaceChildren(); // what is shown while this loads
 if (place) render(<App />, place);
 void (code === null ? enter() : enterByCode(code));
 addEventListener('hashchange', () => {

@@ -1,4 +1,5 @@
 import { Hono, type Next } from 'hono';
+import { compress } from 'hono/compress';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { matchedRoutes } from 'hono/route';
 import { monotonicClock, type OneTimeCodes, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
@@ -42,6 +43,9 @@ const STREAM_HEADERS = {
   'cache-control': 'no-store, no-cache, no-transform',
   'x-accel-buffering': 'no',
 };
+/** What browsers read over slow lines: the console and its API, except event streams. */
+const COMPRESSED = /^\/(?:$|assets\/|api\/)/;
+const shrink = compress();
 /** The router's path for `use('*')`. */
 const EVERYTHING = '/*';
 
@@ -53,6 +57,7 @@ export function createApplication(options: ApplicationOptions): Application {
   );
   app.use('*', setHeaders);
   if (options.known.origins.length > 0) app.use('*', allowOrigins(options.known));
+  app.use('*', (context, next) => (COMPRESSED.test(context.req.path) ? shrink(context, next) : next()));
   app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
   app.get('/readyz', async (context) => {
     const status = await options.readiness();

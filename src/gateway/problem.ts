@@ -48,12 +48,14 @@ export function httpStatus(code: string, statusOf: (code: string) => number): nu
 export function problem(status: number, { code, message, hint, retryAfter = 1 }: Refusal): Response {
   const title = STATUS_CODES[status] ?? 'Error';
   const body = { type: 'about:blank', title, status, detail: message, code, ...(hint && { hint }) };
-  return new Response(JSON.stringify(body), { status, headers: headersOf(status, retryAfter) });
+  const json = JSON.stringify(body);
+  return new Response(json, { status, headers: headersOf(status, json, retryAfter) });
 }
 
-function headersOf(status: number, retryAfter: number): Record<string, string> {
+function headersOf(status: number, json: string, retryAfter: number): Record<string, string> {
   return {
     'content-type': 'application/problem+json',
+    'content-length': String(Buffer.byteLength(json)),
     ...((status === 429 || status === 503) && { 'retry-after': String(retryAfter) }),
   };
 }

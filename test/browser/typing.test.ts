@@ -37,6 +37,10 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await says('To Lena Lead');
     await page.getByLabel('Message').fill('@dev @nobody');
     await says('To Dev <b>Ops</b>There is no agent @nobody.');
+    await page.getByLabel('Message').fill('@nobody @de');
+    await says('To Lena LeadThere is no agent @nobody.'); // @de can still become @dev
+    await page.getByLabel('Message').press('Escape');
+    await says('To Lena LeadThere is no agent @nobody, @de.');
     await page.getByLabel('Message').fill('ask me, please');
     await page.getByLabel('Message').press('Enter');
     await page.getByLabel('Your answer').waitFor();

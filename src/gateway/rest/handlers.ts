@@ -40,7 +40,10 @@ export function addRestRoutes(app: Application, options: RouteContext): void {
       if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
       // The same JSON, with characters escaped that would hide a part of a call from the person who approves it.
       const json = escapeHidden(JSON.stringify(answer.body));
-      return context.body(json, route.status ?? 200, { 'content-type': 'application/json' });
+      return context.body(json, route.status ?? 200, {
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(json)), // short answers are not compressed
+      });
     });
   }
 }

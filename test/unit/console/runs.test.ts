@@ -70,7 +70,24 @@ describe('the runs of a conversation', () => {
     const nodesOf = (workflow?: Workflow) => (run ? pathOf(run, workflow).map(({ node }) => node) : []);
     expect(nodesOf()).toEqual(['plan', 'write', 'check']);
     expect(nodesOf({ ...WORKFLOW, start: 'check', nodes: WORKFLOW.nodes.slice(0, 1) })).toEqual([
-      ...['check', 'plan', 'write'],
+      ...['plan', 'write', 'check'],
     ]);
+  });
+
+  it('the path shows the order that happened, also where the workflow names another branch first', () => {
+    const nodes = [
+      { node: 'plan', agent: 'ed', outcomes: { small: 'draft', large: 'research' } },
+      { node: 'draft', agent: 'will', outcomes: { written: 'check' } },
+      { node: 'research', agent: 'ed', outcomes: { found: 'draft' } },
+      { node: 'check', agent: 'ed', outcomes: { passed: 'end' } },
+    ];
+    const path = (...entries: Given[]) => {
+      const [run] = fold(of('r', 'run-started', {}), ...entries);
+      return run ? pathOf(run, { ...WORKFLOW, nodes }).map(({ node }) => node) : [];
+    };
+    expect(path(entered('plan'), entered('research', handedOn('large')))).toEqual([
+      ...['plan', 'research', 'draft', 'check'],
+    ]);
+    expect(path()).toEqual(['plan', 'draft', 'research', 'check']);
   });
 });

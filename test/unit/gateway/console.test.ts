@@ -34,6 +34,28 @@ describe('the console routes', () => {
       },
     );
 
+  it('files and long answers are compressed for who accepts that, and nothing else is', async () => {
+    const script = `run(${'"again and again", '.repeat(500)})`;
+    await writeFile(join(folder, 'console/assets/index-long.js'), script);
+    await open();
+    const asked = async (path: string, accepted = 'gzip') => {
+      const { headers } = await ask(path, { 'accept-encoding': accepted });
+      return headers['content-encoding'];
+    };
+    expect([await asked('/assets/index-long.js'), await asked('/')]).toEqual(['gzip', 'gzip']);
+    expect(await asked('/assets/index-long.js', 'identity')).toBeUndefined();
+    expect(await asked('/api/openapi.json')).toBe('gzip');
+    expect([await asked('/api/agents'), await asked('/healthz'), await asked('/v1/models')]).toEqual([
+      undefined, // short
+      undefined,
+      undefined,
+    ]);
+    expect(await (await fetch(`${gateway.url}/assets/index-long.js`)).text()).toBe(script);
+    const stream = await fetch(`${gateway.url}/api/events?list=1`);
+    expect(stream.headers.get('content-encoding')).toBeNull();
+    await stream.body?.cancel();
+  });
+
   it('the console page has a policy that lets it load and run only its own files', async () => {
     await open();
     const page = await ask('/');

@@ -57,13 +57,16 @@ export interface PathNode {
   readonly outcomes: readonly { readonly outcome: string; readonly to: string; readonly taken: number }[];
 }
 
-/** The nodes in the order in which they can be reached; then those that the workflow no longer has. */
+/** The nodes in the order in which the run entered them; then those ahead, from the newest one on. */
 export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathNode[] {
   const known = new Map(workflow?.nodes.map((one) => [one.node, one]));
-  const order = new Set(workflow ? [workflow.start] : []);
-  for (const node of order) // a set that grows is walked to its end
-    for (const to of Object.values(known.get(node)?.outcomes ?? {})) if (known.has(to)) order.add(to);
-  for (const { node } of run.steps) order.add(node);
+  const visited = run.steps.map(({ node }) => node);
+  const order = new Set(visited);
+  const ahead = new Set([...visited.slice(-1), ...visited, ...(workflow ? [workflow.start] : [])]);
+  for (const node of ahead) {
+    order.add(node);
+    for (const to of Object.values(known.get(node)?.outcomes ?? {})) if (known.has(to)) ahead.add(to); // walked, too
+  }
   const current = run.isOver ? undefined : run.steps.at(-1)?.node;
   return [...order].map((node) => {
     const visits = run.steps.filter((step) => step.node === node);

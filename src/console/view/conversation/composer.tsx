@@ -43,7 +43,15 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
     <form class={`composer ${isOver ? 'drop-here' : ''}`} onSubmit={onSubmit(writing.post)}>
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
-      {workflow ? <ToWorkflow {...workflow} /> : <To content={writing.text} place={place} />}
+      {workflow ? (
+        <ToWorkflow {...workflow} />
+      ) : (
+        <To
+          content={writing.text}
+          place={place}
+          typing={writing.suggested.length > 0 ? writing.mention?.typed : undefined}
+        />
+      )}
       <div class="field">
         <ChosenFiles of={draft} />
         <textarea
@@ -226,7 +234,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
       void post();
     } else if (recall(event.key)) event.preventDefault();
   };
-  return { field, text, isEmpty, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+  return { field, text, isEmpty, chosen, mention, suggested, post, take, onInput, onSelect, onKeyDown };
 }
 
 /** The up arrow in an empty field writes the person's last message, then the ones before; the down arrow goes back. */
@@ -281,18 +289,26 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
   );
 }
 
+interface ToProps {
+  readonly content: string;
+  readonly place: string;
+  /** The beginning of a name that the suggestions complete. */
+  readonly typing: string | undefined;
+}
+
 /** Who gets the message. */
-function To({ content, place }: { readonly content: string; readonly place: string }) {
+function To({ content, place, typing }: ToProps) {
   const thread = useThread()?.thread ?? null;
   const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
+  const unknown = to.unknown.filter((word) => word !== typing);
   return (
     <p id="recipients" class="muted">
       {to.isAnswer ? 'Answers the question of ' : 'To '}
       <bdi class="names">{names(to.slugs)}</bdi>
       {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
-      {to.unknown.length > 0 && (
-        <span class="unknown">There is no agent {to.unknown.map((word) => `@${word}`).join(', ')}.</span>
+      {unknown.length > 0 && (
+        <span class="unknown">There is no agent {unknown.map((word) => `@${word}`).join(', ')}.</span>
       )}
     </p>
   );
