@@ -52,6 +52,23 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
       .toBe('To Lena Lead, not to Dev <b>Ops</b>, at work');
   });
 
+  it('an agent that was hired here is offered by @ and has the menu of an agent, until it is dismissed', async () => {
+    await post('hiring', 'hello');
+    const temp = { slug: 'temp', name: 'Terry Temp', description: 'helps', persona: 'You help.' };
+    await stage.api('POST', 'conversations/hiring/hire', { ...temp, publisher: 'alice' });
+    const page = await stage.look('#/c/hiring');
+    await page.locator('summary.chip', { hasText: 'Terry Temp' }).click();
+    await page.getByRole('button', { name: 'Write to @temp' }).click();
+    expect(await draft(page)).toBe('@temp ');
+    await page.getByLabel('Message').fill('@te');
+    await page.getByRole('option', { name: /Terry Temp/ }).click();
+    await page.getByLabel('Message').press('Enter');
+    await message(page, '@temp').waitFor();
+    await stage.api('POST', 'conversations/hiring/dismiss', { agent: 'temp', publisher: 'alice' });
+    await page.locator('summary.chip', { hasText: 'Terry Temp' }).waitFor({ state: 'detached' });
+    expect(await page.locator('.people .chip', { hasText: 'Terry Temp' }).count()).toBe(0); // no person
+  });
+
   it('a message with the name of an agent is not posted', async () => {
     const page = await stage.look('#/new');
     await page.getByLabel('What is your name?').fill('Lena Lead');

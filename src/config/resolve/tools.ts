@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { PERMIT } from '../../conversation/index.ts';
+import { CONVERSATION_TOOLS, PERMIT } from '../../conversation/index.ts';
 import { nearest } from '../../kernel/index.ts';
 import { listFiles } from '../files/read-file.ts';
 import { type KeyPath, type Problems, show } from '../problems.ts';
@@ -11,7 +11,7 @@ import type { Environment } from '../schema/setting-sources.ts';
 import type { McpServerFile } from '../schema/tools-file.ts';
 
 /** The tools of Parley itself; all others are of MCP servers, of files in `tools/` or of the program that contains the daemon. */
-export const BUILT_IN_TOOLS = [
+export const BUILT_IN_TOOLS: readonly string[] = [
   'recall',
   'fs_read',
   'fs_list',
@@ -21,12 +21,8 @@ export const BUILT_IN_TOOLS = [
   'attach',
   'shell',
   ...Object.values(PERMIT),
-  'handoff',
-  'delegate',
-  'ask',
-  'set_phase',
-  'complete_node',
-] as const;
+  ...Object.keys(CONVERSATION_TOOLS),
+];
 
 export async function resolveTools(
   { mcpServers, project: own, ...rest }: ConfigFile['tools'],
@@ -129,9 +125,8 @@ function secrets(values: Readonly<Record<string, string>> = {}): Record<string, 
 
 /** The notice for a tool that does not exist; null: it exists. */
 export function unknownTool(name: string, tools: ToolsConfig): string | null {
-  const builtIn: readonly string[] = BUILT_IN_TOOLS;
   const servers = Object.keys(tools.mcpServers);
-  const own = [...builtIn, ...Object.keys(tools.files)];
+  const own = [...BUILT_IN_TOOLS, ...Object.keys(tools.files)];
   if (own.includes(name) || servers.some((server) => name.startsWith(`mcp__${server}__`))) return null;
   const near = nearest(name, own);
   const hint = near === null ? '' : `; did you mean ${near}?`;

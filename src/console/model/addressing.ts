@@ -22,7 +22,7 @@ export function recipientsOf(
   agents: readonly Agent[],
   defaultAgent: string,
 ): Recipients {
-  const hired = [...(thread?.hired ?? [])].map((slug): Agent => ({ slug, phases: [], modes: [] }));
+  const hired = (thread?.hired ?? []).map(({ slug }): Agent => ({ slug, phases: [], modes: [] }));
   const team = { agents: new Map([...agents, ...hired].map((one) => [one.slug, one])), defaultAgent };
   const askers = (thread?.questions ?? []).map(({ agent }) => agent).filter((slug) => team.agents.has(slug));
   const { known: mentioned, unknown } = mentions(content, team);

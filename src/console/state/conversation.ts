@@ -2,6 +2,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { filesOf } from '../../conversation/log/parts.ts';
 import { follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
+import type { AgentCard } from '../model/answers.ts';
 import { fileText } from '../model/files.ts';
 import { oneLine } from '../model/format.ts';
 import type { Block } from '../model/thread/blocks.ts';
@@ -17,7 +18,7 @@ import {
   withoutSaid,
 } from '../model/thread/live.ts';
 import { type Participant, participantsOf, shownName } from '../model/thread/people.ts';
-import { type Thinking, Thread } from '../model/thread/thread.ts';
+import { type Hired, type Thinking, Thread } from '../model/thread/thread.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
 import { agents, isAway, me, nameOfMe } from './session.ts';
 
@@ -64,9 +65,15 @@ export const participants = computed<ReadonlyMap<string, Participant>>(() => {
   const authors = opened.value?.thread.authors ?? new Map<string, string>();
   const isNewcomer = pending().length > 0 && !authors.has(me.value);
   return participantsOf(
-    agents.value,
+    [...agents.value, ...(opened.value?.thread.hires.values() ?? [])],
     isNewcomer ? new Map([...authors, [me.value, nameOfMe.value]]) : authors,
   );
+});
+
+/** The agents that can be written to here: those of the daemon, and those that were hired here. */
+export const team = computed<readonly (AgentCard | Hired)[]>(() => {
+  void version.value;
+  return [...agents.value, ...(opened.value?.thread.hired ?? [])];
 });
 
 /** The agents that work and stream no text. */

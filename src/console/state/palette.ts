@@ -3,7 +3,7 @@ import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
-import { opened } from './conversation.ts';
+import { team } from './conversation.ts';
 import { rows } from './conversations.ts';
 import { writeTo } from './keys.ts';
 import { linkTo, openToWrite, route, showEntry, whenReady } from './route.ts';
@@ -61,10 +61,9 @@ export const choices = computed<readonly Choice[]>(() => {
 
 /** Why the list is empty; null: it may have something soon, or nothing fits. */
 export const nothing = computed<string | null>(() => {
-  const hired = opened.value?.thread.hired ?? []; // those of other conversations are not known
-  const team = [...agents.value.map(({ slug }) => slug), ...hired];
+  const slugs = team.value.map(({ slug }) => slug); // hired agents of other conversations are not known
   const table = phases.value.map(({ phase }) => phase);
-  return whyNothing(searchQueryOf(typed.value), { agent: team, phase: table });
+  return whyNothing(searchQueryOf(typed.value), { agent: slugs, phase: table });
 });
 
 /** With a conversation: finds its messages only. */

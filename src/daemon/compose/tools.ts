@@ -234,8 +234,7 @@ export class TeamTools {
 }
 
 function isTaken(name: string): boolean {
-  const builtIn: readonly string[] = BUILT_IN_TOOLS;
-  return builtIn.includes(name) || name.startsWith(MCP_PREFIX);
+  return BUILT_IN_TOOLS.includes(name) || name.startsWith(MCP_PREFIX);
 }
 
 /** An outstanding call needs its tool. */

@@ -312,7 +312,7 @@ describe('tools', () => {
   it('a listed tool that does not exist gets a notice with its position', async () => {
     const { notices } = await load({
       'parley.yaml': 'tools: { mcpServers: { files: { command: npx } } }',
-      'agents/dev.md': '---\ntools: [shell, mcp__files__read, mcp__web__get, fs_raed]\n---\n',
+      'agents/dev.md': '---\ntools: [shell, hire, dismiss, mcp__files__read, mcp__web__get, fs_raed]\n---\n',
     });
     expect(notices.join('\n')).toMatch(
       /dev\.md:2:\d+: no server of tools\.mcpServers offers the tool mcp__web__get/,

@@ -75,7 +75,7 @@ describe('the runs of a conversation', () => {
   });
 
   it('the path shows the order that happened, also where the workflow names another branch first', () => {
-    const nodes = [
+    const nodes: Workflow['nodes'] = [
       { node: 'plan', agent: 'ed', outcomes: { small: 'draft', large: 'research' } },
       { node: 'draft', agent: 'will', outcomes: { written: 'check' } },
       { node: 'research', agent: 'ed', outcomes: { found: 'draft' } },

@@ -4,6 +4,7 @@ import { filesOf } from '../../../conversation/log/parts.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
 import { argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
+import type { Named } from './people.ts';
 import { type Run, runsWith } from './runs.ts';
 
 /**
@@ -29,6 +30,12 @@ export interface Thinking {
   readonly turnId: string;
   /** The start of the turn. */
   readonly since: string;
+}
+
+export interface Hired extends Named {
+  readonly description: string;
+  /** It was not dismissed. */
+  readonly isHere: boolean;
 }
 
 type Unfolded =
@@ -58,13 +65,18 @@ export class Thread {
   title: string | null = null;
   /** Who answers a message that names no agent. */
   floor: Floor = FIRST_FLOOR;
-  /** The agents that were hired here and not dismissed. */
-  readonly hired = new Set<string>();
+  /** The agents that were hired here. */
+  readonly hires = new Map<string, Hired>();
   runs: readonly Run[] = [];
   isStopped = false;
 
   constructor(nameOf: (slug: string) => string = (slug) => slug) {
     this.nameOf = nameOf;
+  }
+
+  /** Those that were not dismissed. */
+  get hired(): readonly Hired[] {
+    return [...this.hires.values()].filter(({ isHere }) => isHere);
   }
 
   /** False: earlier entries are missing (THREAD-1). */
@@ -168,15 +180,24 @@ export class Thread {
         this.#setStopped(entry.agent, entry.type === 'agent-stopped');
         break;
       case 'agent-hired':
-        this.authors.set(entry.agent, entry.name);
-        this.hired.add(entry.agent);
+        this.hires.set(entry.agent, {
+          slug: entry.agent,
+          name: entry.name,
+          description: entry.description,
+          isHere: true,
+        });
         break;
       case 'agent-dismissed':
-        this.hired.delete(entry.agent);
+        this.#setHere(entry.agent, false);
         break;
       default: // or of a newer version
         entry satisfies Extract<Entry, { type: Unfolded }>;
     }
+  }
+
+  #setHere(slug: string, isHere: boolean): void {
+    const hired = this.hires.get(slug);
+    if (hired) this.hires.set(slug, { ...hired, isHere });
   }
 
   #setStopped(agent: string | null, isStopped: boolean): void {

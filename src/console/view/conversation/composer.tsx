@@ -4,7 +4,7 @@ import type { DeliveryMode } from '../../../conversation/index.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
-import { nameOf, ownMessages, useThread } from '../../state/conversation.ts';
+import { nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
 import { choose, draftOf, filesFor } from '../../state/files.ts';
 import { route } from '../../state/route.ts';
 import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
@@ -170,7 +170,7 @@ function useWriting(place: string, onPost: (content: string) => Promise<boolean>
   const [isDismissed, dismiss] = useState(false);
   const isEmpty = text.trim() === '' && filesFor(draftOf(place)).length === 0;
   const mention = isDismissed ? null : mentionAt(text, cursor);
-  const suggested = mention ? candidates(agents.value, mention.typed) : [];
+  const suggested = mention ? candidates(team.value, mention.typed) : [];
 
   useEffect(() => {
     if (route.value.page === 'new') field.current?.focus();

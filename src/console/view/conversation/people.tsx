@@ -1,8 +1,8 @@
 import { requests } from '../../api/requests.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
-import { isWhollyStopped, nameOf, participants, useThread } from '../../state/conversation.ts';
+import { isWhollyStopped, nameOf, participants, team, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
-import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
+import { attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
 import { Button, Menu } from '../parts/controls.tsx';
 import { Avatar } from '../parts/parts.tsx';
@@ -16,7 +16,7 @@ export function People() {
   return (
     <ul class="people" aria-label="Participants">
       {isStopped && <li class="chip muted">All agents are stopped</li>}
-      {agents.value.map(({ slug }) => (
+      {team.value.map(({ slug }) => (
         <li key={slug}>
           <AgentChip
             slug={slug}
