@@ -86,6 +86,32 @@ function scroll(page: Page): Promise<number[]> {
   })`);
 }
 
+/** On a line of 1.6 Mbit/s with 150 ms: until the end can be read, until all is loaded, and the longest block meanwhile. */
+async function openSlowly(url: string) {
+  const page = await browser.newPage({ viewport: { width: 1_280, height: 820 } });
+  const session = await page.context().newCDPSession(page);
+  await session.send('Network.enable');
+  const line = { downloadThroughput: 200_000, uploadThroughput: 100_000, latency: 150 };
+  await session.send('Network.emulateNetworkConditions', { offline: false, ...line });
+  await page.addInitScript(`
+    window.blocks = [];
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.blocks.push(duration);
+    }).observe({ type: 'longtask', buffered: true });
+  `);
+  const begun = performance.now();
+  const since = () => rounded((performance.now() - begun) / 1_000);
+  await page.goto(`${url}/#/c/long`);
+  await page.locator('article.message').last().waitFor({ timeout: PATIENCE_MS });
+  const readable = since();
+  await page.locator('.loading').waitFor({ state: 'detached', timeout: PATIENCE_MS });
+  const whole = since();
+  await page.waitForTimeout(1_000);
+  const longest = await page.evaluate<number>('Math.max(0, ...window.blocks)');
+  await page.close();
+  return { readable, whole, longest };
+}
+
 /** After garbage collection. */
 async function held(session: CDPSession): Promise<{ heapMb: number; nodes: number; listeners: number }> {
   await session.send('HeapProfiler.collectGarbage');
@@ -103,6 +129,10 @@ try {
   await page.locator('article.message').last().waitFor({ timeout: PATIENCE_MS });
   await page.waitForTimeout(2_000);
   const at = { entries: Number(entryCount), load: load() };
+
+  const slow = await openSlowly(url);
+  report('console-open-slow-s', { ...at, value: slow.readable, whole: slow.whole, wanted: '<= 3' });
+  report('console-open-longest-block-ms', { ...at, value: slow.longest, wanted: '< 100' });
 
   const posts: number[] = [];
   for (let round = 0; round <= Number(roundCount); round++) {

@@ -65,6 +65,32 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await message(page, 'Noted: one more').waitFor();
   });
 
+  it('the end of a long thread and its state are shown while the older part is loaded, and the reader stays there', async () => {
+    await stage.api('POST', 'conversations/long/phase', { phase: 'execute', publisher: 'alice' });
+    const page = await stage.look('#/c/cut');
+    const whole: (() => void)[] = [];
+    await page.route(/\/long\/entries\?from=0&/, async (route) => {
+      await new Promise<void>((load) => whole.push(load));
+      await route.continue();
+    });
+    await page.evaluate("location.hash = '#/c/long'");
+    await message(page, `message ${LONG - 1}`).waitFor();
+    await page.getByText(/Loading the older part of 10,0\d\d entries/).waitFor();
+    expect(await page.locator('.controls').getByLabel('Phase').inputValue()).toBe('execute');
+    await page.locator('.thread').hover();
+    await page.mouse.wheel(0, -600);
+    const read = message(page, /message 99\d\d/).first();
+    await read.waitFor();
+    const [text, at] = [await read.innerText(), await read.boundingBox()];
+    for (const load of whole) load();
+    await page.locator('.loading').waitFor({ state: 'detached' });
+    const there = await page
+      .locator('article', { hasText: text.split('\n').at(-1) ?? '' })
+      .first()
+      .boundingBox();
+    expect(Math.abs((there?.y ?? 0) - (at?.y ?? 9_999))).toBeLessThan(40);
+  });
+
   it('the console continues after a reconnect with nothing missing or repeated', async () => {
     const cable = await layCable(stage.url);
     try {

@@ -160,6 +160,7 @@ export const requests = {
     get<'agents'>(persona === undefined ? 'agents' : `agents?${new URLSearchParams({ persona })}`),
   phases: () => get<'phases'>('phases'),
   workflows: () => get<'workflows'>('workflows'),
+  conversation: (conversation: string) => get<'conversation'>(of(conversation)),
   entries: (conversation: string, from: number, limit: number) =>
     get<'entries'>(`${of(conversation)}/entries?from=${from}&limit=${limit}`),
   /** `days`: with what model calls used on each of them. */

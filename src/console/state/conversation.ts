@@ -1,6 +1,6 @@
 import { batch, computed, signal } from '@preact/signals';
 import { filesOf } from '../../conversation/log/parts.ts';
-import { follow } from '../api/follow.ts';
+import { type Following, follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
 import type { AgentCard } from '../model/answers.ts';
 import { fileText } from '../model/files.ts';
@@ -19,6 +19,7 @@ import {
 } from '../model/thread/live.ts';
 import { type Participant, participantsOf, shownName } from '../model/thread/people.ts';
 import { type Hired, type Thinking, Thread } from '../model/thread/thread.ts';
+import { loading, loadLong } from './long-log.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
 import { agents, isAway, me, nameOfMe } from './session.ts';
 
@@ -126,6 +127,13 @@ export function useThread(): Opened | null {
   return opened.value;
 }
 
+/** The same; while a long log is loaded, its end. */
+export function useShown(): Opened | null {
+  const here = useThread();
+  const { end } = loading.value ?? {};
+  return here && end ? { ...here, thread: end } : here;
+}
+
 let leave = () => {};
 
 /** Closes the open conversation and follows this one. */
@@ -134,7 +142,8 @@ export function open(id: string): void {
   close();
   const left = new AbortController();
   leave = () => left.abort();
-  const thread = new Thread((slug) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug);
+  const nameOf = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
+  const thread = new Thread(nameOf);
   opened.value = { id, thread };
   const chunks: Chunk[] = [];
   const saidSoFar = new Said();
@@ -153,7 +162,7 @@ export function open(id: string): void {
     if (!isPlanned) setTimeout(show, ms);
     isPlanned = true;
   };
-  follow({
+  const following: Following = {
     conversation: id,
     signal: left.signal,
     next: () => thread.entries.length,
@@ -186,6 +195,16 @@ export function open(id: string): void {
       if (state.kind === 'over' && state.code === 'CONVERSATION_DELETED') again(id);
       if (state.kind === 'lost') drafts.value = interrupted(chunks.splice(0).reduce(withChunk, drafts.value));
     },
+  };
+  void loadLong(id, thread, nameOf, left.signal).then(() => {
+    if (left.signal.aborted) return;
+    batch(() => {
+      const index = loading.value?.end.blocks[selected.value ?? -1]?.index;
+      if (index !== undefined) selected.value = thread.placeOf(index);
+      loading.value = null;
+      version.value++;
+    });
+    follow(following);
   });
 }
 
@@ -204,6 +223,7 @@ export function close(): void {
   leave();
   leave = () => {};
   opened.value = null;
+  loading.value = null;
   drafts.value = NO_DRAFTS;
   streamedAs.clear();
   loggedLength.value = null;

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
 import { isFilterOpen } from './list.ts';
+import { loading } from './long-log.ts';
 import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
 
 /**
@@ -181,6 +182,7 @@ function move(by: number): boolean {
 }
 
 function moveTo(place: number): boolean {
+  if (loading.value) return whenLoaded(() => moveTo(place));
   const here = opened.value;
   const at = route.value;
   if (!here || here.thread.blocks.length === 0 || at.page !== 'conversation' || at.view !== 'thread')
@@ -188,6 +190,16 @@ function moveTo(place: number): boolean {
   selected.value = Math.min(here.thread.blocks.length - 1, Math.max(0, place));
   version.value++;
   focusSelected();
+  return true;
+}
+
+/** The first entry is not there yet. */
+function whenLoaded(action: () => void): true {
+  const stop = loading.subscribe((now) => {
+    if (now) return;
+    queueMicrotask(() => stop());
+    setTimeout(action);
+  });
   return true;
 }
 

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { opened, selected, version } from './conversation.ts';
+import { loading } from './long-log.ts';
 
 /** The page in the address, so that links and the browser's buttons work. */
 export type Route =
@@ -109,7 +110,8 @@ export function jumpTo(index: number, { keepFocus = false } = {}): void {
 
 /** Opens a conversation at an entry. */
 export function showEntry(conversation: string, index: number): void {
-  const isLoaded = () => opened.value?.id === conversation && opened.value.thread.entries.length > index;
+  const isLoaded = () =>
+    loading.value === null && opened.value?.id === conversation && opened.value.thread.entries.length > index;
   whenReady(linkTo.conversation(conversation), isLoaded, () => jumpTo(index));
 }
 

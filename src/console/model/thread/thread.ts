@@ -70,8 +70,10 @@ export class Thread {
   runs: readonly Run[] = [];
   isStopped = false;
 
-  constructor(nameOf: (slug: string) => string = (slug) => slug) {
+  /** `from`: the first index; the entries before it are missing, and nothing of them is known. */
+  constructor(nameOf: (slug: string) => string = (slug) => slug, from = 0) {
     this.nameOf = nameOf;
+    this.entries.length = from;
   }
 
   /** Those that were not dismissed. */

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
-import { isWhollyStopped, type Opened, useThread } from '../../state/conversation.ts';
+import { isWhollyStopped, type Opened, useShown } from '../../state/conversation.ts';
 import { forgetRow, titleOf } from '../../state/conversations.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
@@ -11,7 +11,7 @@ import { BackLink, Icon, Tabs } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
 
 export function Header() {
-  const here = useThread();
+  const here = useShown();
   const isBegun = useIsBegun();
   const at = route.value;
   if (!here || at.page !== 'conversation') return null;
@@ -41,13 +41,13 @@ export function Header() {
   );
 }
 
-/** The thread changes, not its object: each part reads `useThread`, so that it updates. */
+/** The thread changes, not its object: each part reads `useShown`, so that it updates. */
 interface OfConversation {
   readonly here: Opened;
 }
 
 function PhaseChoice({ here: { id, thread } }: OfConversation) {
-  useThread();
+  useShown();
   return (
     <Choice
       name="Phase"
@@ -59,7 +59,7 @@ function PhaseChoice({ here: { id, thread } }: OfConversation) {
 }
 
 function ModeChoice({ here: { id, thread } }: OfConversation) {
-  useThread();
+  useShown();
   const { mode, run } = thread.floor;
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (
@@ -106,7 +106,7 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
 }
 
 function StopButton({ here: { id, thread } }: OfConversation) {
-  useThread();
+  useShown();
   const isBusy = useSignal(false);
   if (!isOperator.value) return null;
   const isStopped = isWhollyStopped(thread);

@@ -1,6 +1,6 @@
 import { requests } from '../../api/requests.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
-import { isWhollyStopped, nameOf, participants, team, useThread } from '../../state/conversation.ts';
+import { isWhollyStopped, nameOf, participants, team, useShown } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
 import { attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
@@ -9,7 +9,7 @@ import { Avatar } from '../parts/parts.tsx';
 
 /** The participants and the state of each agent. */
 export function People() {
-  const here = useThread();
+  const here = useShown();
   if (!here) return null;
   const isStopped = isWhollyStopped(here.thread);
   const people = [...participants.value.values()].filter((one) => !one.isAgent);

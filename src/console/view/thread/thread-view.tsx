@@ -3,6 +3,7 @@ import type { Virtualizer } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { heightOf } from '../../model/files.ts';
+import { count } from '../../model/format.ts';
 import { messagesFrom, readMarkers } from '../../model/thread/thread.ts';
 import {
   drafts,
@@ -14,9 +15,10 @@ import {
   pending,
   selected,
   thinking,
-  useThread,
+  useShown,
 } from '../../state/conversation.ts';
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
+import { loading } from '../../state/long-log.ts';
 import { jumpTo, pointed, route } from '../../state/route.ts';
 import { Button } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
@@ -27,8 +29,25 @@ const NEAR_END = 60;
 const NOBODY: readonly string[] = [];
 
 export function ThreadView() {
-  const here = useThread();
-  return here && <Entries here={here} />;
+  const here = useShown();
+  if (!here) return null;
+  return (
+    <>
+      <LoadingBar />
+      <Entries here={here} />
+    </>
+  );
+}
+
+function LoadingBar() {
+  if (!loading.value) return null;
+  const { loaded, length } = loading.value;
+  return (
+    <p class="loading" role="status">
+      Loading the older part of {count(length)} entries:{' '}
+      <progress value={loaded} max={length} aria-label="Loaded" />
+    </p>
+  );
 }
 
 function Entries({ here: { id, thread } }: { readonly here: Opened }) {
@@ -129,13 +148,16 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const isBehind = useSignal(!isAtEnd.current);
   const at = route.value;
   const wanted = at.page === 'conversation' ? at.entry : null;
-  const isLoaded = wanted !== null && wanted < thread.entries.length;
+  const isLoaded = wanted !== null && wanted < thread.entries.length && loading.value === null;
   const isWhole = loggedLength.value !== null && thread.entries.length >= loggedLength.value;
   const isWholeNow = useRef(isWhole);
   isWholeNow.current = isWhole;
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
   const [wasWhole, hasMoved] = [useRef(false), useRef(false)];
+  const shown = useRef(thread);
+  if (shown.current !== thread) left.current = readingPlace(id); // the older part came before it
+  shown.current = thread;
   useEffect(() => {
     if (isLoaded) jumpTo(wanted);
   }, [wanted, isLoaded]);
