@@ -9,6 +9,13 @@ const RULES = [
     reply: { text: '', error: { code: 'RATE_LIMITED', message: 'Ask less often.' } },
   },
   { when: { last: '/^Continue/' }, reply: { text: 'I am back.' } },
+  {
+    when: { last: '/^tell and write/' },
+    reply: {
+      text: 'I **keep** the note, as you asked.',
+      tool_calls: [{ name: 'fs_write', arguments: { path: '@project/told.md', content: 'x' } }],
+    },
+  },
   ...TEAM_RULES,
 ];
 
@@ -43,6 +50,17 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
   };
   const item = (page: Awaited<ReturnType<Stage['look']>>, title: string) =>
     page.locator('.inbox-entry').filter({ hasText: title });
+
+  it('an approval has the words of the agent beside it, and says who asked', async () => {
+    await post('told', 'tell and write');
+    const page = await stage.look('#/inbox');
+    const told = item(page, 'tell and write');
+    await told.getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await textOf(told)).toMatch(/For alice\s*I keep the note, as you asked\./);
+    expect(await told.locator('strong').innerText()).toBe('keep');
+    await told.getByRole('button', { name: 'Deny' }).click();
+    await told.waitFor({ state: 'detached' });
+  });
 
   it('a person approves and denies calls of other conversations by keyboard', async () => {
     const page = await stage.look();

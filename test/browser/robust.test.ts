@@ -218,6 +218,31 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
+  it.each([
+    [320, 256], // 1,280 pixels at a zoom of 400 %
+    [844, 250], // a phone on its side, with a keyboard
+  ])(
+    'in a window of %i × %i pixels nothing covers another part, and the thread has room',
+    async (width, height) => {
+      await post('low', 'hello');
+      const page = await stage.look('#/c/low', { viewport: { width, height } });
+      await message(page, 'Noted: hello').first().waitFor();
+      const boxes = await page
+        .locator('.page > .head, .page > .people, .thread, .page > .composer')
+        .evaluateAll((all) =>
+          all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => ({ top, bottom })),
+        );
+      expect(boxes).toHaveLength(4);
+      for (const [place, { bottom }] of boxes.entries())
+        expect(boxes[place + 1]?.top ?? bottom).toBeGreaterThanOrEqual(bottom - 1);
+      expect((boxes[2]?.bottom ?? 0) - (boxes[2]?.top ?? 0)).toBeGreaterThan(150);
+      const inside = await page
+        .locator('.page > .head')
+        .evaluate((head) => head.scrollHeight <= head.clientHeight + 1);
+      expect(inside).toBe(true);
+    },
+  );
+
   it('the console fits a window of 320 pixels, in the dark mode too', async () => {
     await post('narrow', `a-very-long-word-${'x'.repeat(200)} and \`code ${'y'.repeat(120)}\``);
     const page = await stage.look('#/c/narrow', {

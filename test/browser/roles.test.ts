@@ -17,7 +17,7 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       ),
       token: ROLES.operate,
     },
-    /status of 401/,
+    /status of (?:401|409)/,
   );
   beforeAll(async () => {
     await stage.api('POST', 'conversations/calls/messages', { content: 'write it' });
@@ -45,6 +45,7 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       expect(await page.getByText('Your token may not answer this.').count()).toBe(
         role === 'approve' ? 0 : 1,
       );
+      await expect.poll(() => textOf(page.locator('.inbox-link .count'))).toBe(role === 'read' ? '0' : '1'); // of the approval and the question, what it may answer
       expect(await page.getByLabel('Message', { exact: true }).count()).toBe(role === 'post' ? 1 : 0);
       expect(await page.locator('summary.chip').count()).toBe(role === 'post' ? 2 : 0);
       expect(await page.getByRole('link', { name: 'New conversation' }).count()).toBe(
@@ -59,4 +60,18 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       expect(await count('blue')).toBe(role === 'post' ? 1 : 0);
     },
   );
+
+  it('a reason that was not sent is shown to a person who may approve and not post', async () => {
+    await stage.api('POST', 'conversations/late/messages', { content: 'write it' });
+    const page = await enter('approve', '#/c/late');
+    await page.getByLabel('Reason').fill('only this time');
+    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+      'GET',
+      'conversations/late/approvals',
+    );
+    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny' });
+    expect(await textOf(page.getByRole('alert'))).toMatch(
+      /answered first. Your text was not sent:\s*only this time/,
+    );
+  });
 });

@@ -8,7 +8,7 @@ import { pretty } from '../model/format.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened } from './conversation.ts';
 import { addToMessage } from './keys.ts';
-import { attempt, notice, report, sender } from './session.ts';
+import { attempt, mayPost, notice, report, sender } from './session.ts';
 
 /**
  * Answers to calls that wait for a person.
@@ -129,13 +129,17 @@ export function moveTexts(conversation: string, call: Call): void {
   const { approval, result } = call;
   const texts = takeTexts(conversation, call);
   if (texts.length === 0) return;
+  const by = approval?.by ?? result?.by ?? null;
+  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
+  if (!mayPost.value) {
+    notice.value = { text: `${why} Your text was not sent:`, hint: texts.join('\n\n') };
+    return;
+  }
   const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
   if (isOpen) addToMessage(texts.join('\n\n'));
   else
     keepDraft(conversation, [readDraft(conversation), ...texts].filter((text) => text !== '').join('\n\n'));
   const where = isOpen ? 'the message field' : 'the message field of its conversation';
-  const by = approval?.by ?? result?.by ?? null;
-  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
   notice.value = { text: `${why} Your text is in ${where}.`, hint: '' };
 }
 

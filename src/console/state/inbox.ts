@@ -1,4 +1,4 @@
-import { computed, effect, signal } from '@preact/signals';
+import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { keptSet } from '../api/session.ts';
@@ -6,6 +6,7 @@ import { oneLine } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 import { go, linkTo } from './route.ts';
+import { isOperator, mayApprove, mayPost } from './session.ts';
 
 /** What needs a person, what this person has answered or dismissed, and how the page tells them: title, icon, notification, sound. */
 
@@ -19,6 +20,19 @@ export const inbox = computed<readonly InboxItem[]>(() =>
   all.value.filter(({ key }) => !answered.value.has(key) && !dismissed.texts.value.has(key)),
 );
 
+const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
+  approval: mayApprove,
+  outcome: mayApprove,
+  question: mayPost,
+  failed: mayPost,
+  limited: isOperator,
+};
+
+export const mayAnswer = ({ kind }: InboxItem): boolean => RIGHTS[kind].value;
+
+/** What this person may answer: it is counted, and told. */
+export const needed = computed<readonly InboxItem[]>(() => inbox.value.filter(mayAnswer));
+
 export function leaveOut({ key }: InboxItem): void {
   answered.value = new Set([...answered.value, key]);
 }
@@ -30,11 +44,15 @@ export function dismiss(items: readonly InboxItem[]): void {
   dismissed.keep([...kept, ...items.map(({ key }) => key)]);
 }
 
-/** The entry of an item; undefined: it cannot be read now, or the list does not name it. */
-export async function readEntry({ conversation, entry }: InboxItem): Promise<Entry | undefined> {
-  if (entry === null) return undefined;
-  const page = await requests.entries(conversation, entry, 1).catch(() => null);
-  return page?.entries[0];
+/** Entries before one that may say why it is there. */
+const BEFORE = 60;
+
+/** The entry of an item and those before it, the last one first; empty: they cannot be read now, or the list does not name it. */
+export async function readEntries({ conversation, entry }: InboxItem): Promise<readonly Entry[]> {
+  if (entry === null) return [];
+  const from = Math.max(0, entry - BEFORE);
+  const page = await requests.entries(conversation, from, entry - from + 1).catch(() => null);
+  return page?.entries.at(-1)?.index === entry ? [...page.entries].reverse() : [];
 }
 
 /** Tells `listener` what is new, after the first list. Runs until the returned function is called. */
@@ -43,7 +61,7 @@ function onNewItems(listener: (items: readonly InboxItem[]) => void): () => void
   return effect(() => {
     if (!isListed.value) return;
     const before = known;
-    const items = inbox.value;
+    const items = needed.value;
     known = new Set([...(before ?? []), ...items.map(({ key }) => key)]);
     const news = items.filter(({ key }) => before?.has(key) === false);
     if (news.length > 0) listener(news);
@@ -77,7 +95,7 @@ const MARKED_ICON = new URL('../icon-marked.svg', import.meta.url).href;
 /** Runs until the returned function is called. */
 export function keepAlerting(): () => void {
   const endMark = effect(() => {
-    const count = inbox.value.length;
+    const count = needed.value.length;
     document.title = `${count > 0 ? `(${count}) ` : ''}${heading.value === '' ? '' : `${heading.value} · `}Parley`;
     const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
     const wanted = count > 0 ? MARKED_ICON : ICON;

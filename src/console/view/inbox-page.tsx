@@ -1,4 +1,3 @@
-import type { ReadonlySignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { contentOf, type InboxContent, type InboxItem, isDecision } from '../model/list/inbox.ts';
 import { moveTexts } from '../state/approvals.ts';
@@ -14,11 +13,12 @@ import {
   isNotificationRefused,
   KIND_LABELS,
   leaveOut,
-  readEntry,
+  mayAnswer,
+  readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
 import { linkTo, showEntry } from '../state/route.ts';
-import { isOperator, mayApprove, mayPost } from '../state/session.ts';
+import { Markdown } from './markdown/markdown.tsx';
 import { QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
 import { Avatar, BackLink, Name, When } from './parts/parts.tsx';
@@ -99,7 +99,7 @@ function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: 
 /** One thing that needs a person, with its answers. */
 function InboxEntry({ item }: { readonly item: InboxItem }) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const { answer: content } = useRequest(async () => contentOf(item, await readEntry(item)), [item.key]);
+  const { answer: content } = useRequest(async () => contentOf(item, await readEntries(item)), [item.key]);
   const article = useRef<HTMLElement>(null);
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
@@ -167,16 +167,6 @@ function InboxEntry({ item }: { readonly item: InboxItem }) {
   );
 }
 
-const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
-  approval: mayApprove,
-  outcome: mayApprove,
-  question: mayPost,
-  failed: mayPost,
-  limited: isOperator,
-};
-
-const mayAnswer = ({ kind }: InboxItem): boolean => RIGHTS[kind].value;
-
 interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
@@ -186,7 +176,17 @@ interface ContentProps {
 function Content({ item: { kind, conversation, agent }, content, onDone }: ContentProps) {
   switch (content.kind) {
     case 'approval':
-      return <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />;
+      return (
+        <>
+          {content.asker && (
+            <p class="muted">
+              For <bdi>{content.asker}</bdi>
+            </p>
+          )}
+          {content.said && <Markdown text={content.said} />}
+          <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />
+        </>
+      );
     case 'question':
       return <QuestionCard question={content.question} onDone={onDone} />;
     case 'elsewhere':

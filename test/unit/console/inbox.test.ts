@@ -51,17 +51,17 @@ describe('what needs a person', () => {
       tool_calls: [ask('Which?'), ask('How many?')],
     } as unknown as Entry;
     const [first, second] = [0, 1].map((position) =>
-      contentOf({ agent: 'pm', position } as InboxItem, entry),
+      contentOf({ agent: 'pm', position } as InboxItem, [entry]),
     );
     expect(first?.kind === 'question' && first.question.question).toBe('Which?');
     expect(second?.kind === 'question' && second.question.question).toBe('How many?');
     const limit = { type: 'limit-reached', limit: 'turnSeconds', content: 'It took too long' } as Entry;
-    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, limit)).toEqual({
+    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [limit])).toEqual({
       kind: 'ended',
       text: 'It took too long',
       code: 'turnSeconds',
     });
-    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, undefined)).toEqual({ kind: 'elsewhere' });
+    expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [])).toEqual({ kind: 'elsewhere' });
   });
 });
 

@@ -52,15 +52,27 @@ function kindOf({ status, for: waitsFor }: Activity): Kind | null {
 
 /** What an item shows, from its entry. */
 export type InboxContent =
-  | { readonly kind: 'approval'; readonly approval: Approval; readonly call: Call }
+  | {
+      readonly kind: 'approval';
+      readonly approval: Approval;
+      readonly call: Call;
+      /** The text of the agent beside the call; empty: none. */
+      readonly said: string;
+      /** Who asked for it, a person or an agent; null: it is too far above. */
+      readonly asker: string | null;
+    }
   | { readonly kind: 'question'; readonly question: Question }
   /** `code`: of the failure, or the name of the limit. */
   | { readonly kind: 'ended'; readonly text: string; readonly code: string }
   /** The conversation shows it. */
   | { readonly kind: 'elsewhere' };
 
-export function contentOf({ agent, position }: InboxItem, entry: Entry | undefined): InboxContent {
-  if (entry?.type === 'approval-requested') return approvalOf(entry);
+/** `entry`: of the item; `before`: those before it, the last one first. */
+export function contentOf(
+  { agent, position }: InboxItem,
+  [entry, ...before]: readonly Entry[],
+): InboxContent {
+  if (entry?.type === 'approval-requested') return approvalOf(entry, before);
   if (entry?.type === 'limit-reached') return { kind: 'ended', text: entry.content, code: entry.limit };
   if (entry?.type !== 'message') return { kind: 'elsewhere' };
   const { failure } = splitMessage(entry);
@@ -71,11 +83,22 @@ export function contentOf({ agent, position }: InboxItem, entry: Entry | undefin
 }
 
 /** Entries of old logs name neither tool nor arguments. */
-function approvalOf(entry: Extract<Entry, { type: 'approval-requested' }>): InboxContent {
+function approvalOf(
+  entry: Extract<Entry, { type: 'approval-requested' }>,
+  before: readonly Entry[],
+): InboxContent {
   const { approvalId, index, risk, mayHaveRun, why = null, tool, arguments: given, call: place } = entry;
   if (tool === undefined || given === undefined) return { kind: 'elsewhere' };
   const approval = { approvalId, index, risk, why, mayHaveRun, answer: null, by: null, reason: null };
   const nothing = { startedAt: null, result: null, isTold: false };
   const call: Call = { place, id: approvalId, tool, arguments: given, status: 'asked', approval, ...nothing };
-  return { kind: 'approval', approval, call };
+  const asked = before.find(({ index: at }) => at === place.index);
+  const said = asked?.type === 'message' ? (asked.content ?? '') : '';
+  return { kind: 'approval', approval, call, said, asker: askerOf(entry.turnId, before) };
+}
+
+function askerOf(turnId: string | undefined, before: readonly Entry[]): string | null {
+  const start = before.find((one) => one.type === 'turn-started' && one.turnId === turnId && !one.resumed);
+  const trigger = start?.type === 'turn-started' ? start.trigger.at(-1) : undefined;
+  return before.find(({ index }) => index === trigger)?.author.name ?? null;
 }

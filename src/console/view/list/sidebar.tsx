@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
-import { inbox } from '../../state/inbox.ts';
+import { needed } from '../../state/inbox.ts';
 import { isHelpOpen } from '../../state/keys.ts';
 import { filter, found, isFiltered, isFilterOpen, isNew, markRead, narrow } from '../../state/list.ts';
 import { openPalette, typed } from '../../state/palette.ts';
@@ -47,7 +47,7 @@ export function Sidebar() {
         )}
       </header>
       <PageLink href={linkTo.inbox} page="inbox" text="Inbox">
-        <span class={`count ${inbox.value.length > 0 ? 'some' : ''}`}>{inbox.value.length}</span>
+        <span class={`count ${needed.value.length > 0 ? 'some' : ''}`}>{needed.value.length}</span>
       </PageLink>
       <PageLink href={linkTo.system} page="system" text="Team and system">
         <Problems />

@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact';
 import { when } from '../../model/format.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
-import { inbox } from '../../state/inbox.ts';
+import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo } from '../../state/route.ts';
 import { problems } from '../../state/system.ts';
@@ -58,7 +58,7 @@ export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
 
 /** On a narrow screen, which shows either the list or a page: the way to the list, with the sum of the counts above it. */
 export function BackLink() {
-  const count = inbox.value.length + problems.value.length;
+  const count = needed.value.length + problems.value.length;
   return (
     <a class="button quiet back" href={linkTo.list}>
       <Icon name="back" />
