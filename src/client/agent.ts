@@ -28,6 +28,8 @@ export interface AgentTurn extends Omit<TurnOffer, 'live' | 'reply' | 'control' 
   write(delta: string): void;
   /** As `write`, for reasoning. */
   think(delta: string): void;
+  /** Shows followers the name of a call that the agent makes by itself (`reported`). */
+  showCall(id: string, name: string): void;
   /**
    * Has the daemon run tools, with approvals and records; resolves with their results, in order. Rejects with `TURN_OVER`
    * when a tool (`handoff`) ends the turn.
@@ -228,6 +230,8 @@ class OfferedTurn {
       news: this.#news,
       write: (delta) => this.#write('text', delta),
       think: (delta) => this.#write('reasoning', delta),
+      showCall: (toolCallId, toolName) =>
+        this.#show({ type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
       callTools: (calls, content) => {
         const called = this.#tools.then(() => this.#callTools(calls, content));
         this.#tools = called.catch(() => undefined); // the handler gets the error from `called`
@@ -239,8 +243,13 @@ class OfferedTurn {
   #write(type: 'text' | 'reasoning', delta: string): void {
     if (this.#over.signal.aborted || delta === '') return;
     if (type === 'text') this.#written += delta;
+    this.#show({ type, delta });
+  }
+
+  #show(piece: object): void {
+    if (this.#over.signal.aborted) return;
     const { turnId, live } = this.#offer;
-    this.#publish(live, { turnId, call: this.#chunks.call, n: this.#chunks.n++, type, delta });
+    this.#publish(live, { turnId, call: this.#chunks.call, n: this.#chunks.n++, ...piece });
   }
 
   async #callTools(calls: readonly AgentToolCall[], content?: string): Promise<ToolResults['results']> {

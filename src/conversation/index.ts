@@ -40,7 +40,7 @@ export * from './log/model-failure.ts';
 export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
-export { keptReports } from './log/reported.ts';
+export { keptReports, reportedText } from './log/reported.ts';
 export * from './log/team-change.ts';
 export * from './progress/live-text.ts';
 export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
@@ -71,7 +71,7 @@ export {
   usedWith,
 } from './state/usage.ts';
 export { nextTrigger } from './state/waiting.ts';
-export { type DiffLine, diffLines, type Hunk } from './text/line-diff.ts';
+export { type DiffLine, differenceText, diffLines, type Hunk } from './text/line-diff.ts';
 export { isPersonName, looksLike, plainName } from './text/look-alikes.ts';
 export {
   AWAY_MARKER,

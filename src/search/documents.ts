@@ -1,4 +1,11 @@
-import { type Entry, fileLine, filesOf, type MessageEntry, parseArguments } from '../conversation/index.ts';
+import {
+  type Entry,
+  fileLine,
+  filesOf,
+  type MessageEntry,
+  parseArguments,
+  reportedText,
+} from '../conversation/index.ts';
 
 /** The searchable part of an entry. */
 export interface SearchDocument {
@@ -17,11 +24,13 @@ export interface SearchDocument {
 /** Longer texts are searched in their beginning: a result of a tool may be megabytes. */
 const MOST_CHARACTERS = 20_000;
 
-/** Every message with a text or a file: of people, of agents with the questions that they ask, and results of tools. */
+/** Every message with a text or a file: of people, of agents with the questions that they ask and the calls that they report, and results. */
 export function documentsOf(entries: readonly Entry[]): SearchDocument[] {
   return entries.flatMap((entry) => {
     if (entry.type !== 'message') return [];
-    const text = [entry.content ?? '', ...questionsIn(entry), filesOf(entry).map(fileLine).join('\n')]
+    const reports = reportedText(entry.reported, true);
+    const files = filesOf(entry).map(fileLine).join('\n');
+    const text = [entry.content ?? '', ...questionsIn(entry), files, reports]
       .filter((part) => part.trim() !== '')
       .join('\n\n');
     if (text === '') return [];

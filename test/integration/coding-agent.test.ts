@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CodingAgent } from '../../src/acp/index.ts';
@@ -31,6 +31,7 @@ type Turn = Parameters<CodingAgent['handle']>[0];
 function turnOf(content: string, more: Partial<Turn> = {}) {
   const calls: unknown[] = [];
   const written: string[] = [];
+  const shown: string[] = [];
   const abort = new AbortController();
   const turn: Turn = {
     ...{ conversation: 'c1', turnId: 't1', tools: [], news: [], signal: abort.signal },
@@ -40,13 +41,14 @@ function turnOf(content: string, more: Partial<Turn> = {}) {
     ],
     write: (delta) => void written.push(delta),
     think: () => undefined,
+    showCall: (_, name) => void shown.push(name),
     async callTools(given) {
       calls.push(...given);
       return given.map(() => ({ content: 'permitted' }));
     },
     ...more,
   };
-  return { turn, calls, written, abort };
+  return { turn, calls, written, shown, abort };
 }
 
 async function toldTo(folder: string): Promise<string[][]> {
@@ -102,7 +104,8 @@ describe('a coding agent', () => {
 
   it('a permission is a call of a tool of Parley, and the edit happens once after it', async () => {
     const { agent, folder } = await agentWith();
-    const { turn, calls } = turnOf('edit a.txt new text');
+    await writeFile(join(folder, 'a.txt'), 'old text');
+    const { turn, calls, shown } = turnOf('edit a.txt new text');
     const answer = await agent.handle(turn);
     expect(calls).toEqual([
       {
@@ -115,7 +118,10 @@ describe('a coding agent', () => {
     expect(answer.reported).toEqual([
       expect.objectContaining({ title: 'Edit a.txt', kind: 'edit', status: 'completed' }),
     ]);
-    expect(answer.reported?.[0]?.result).toContain('+++');
+    const difference = ['@@ -1,1 +1,1 @@', '-old text', '+new text'].join('\n');
+    expect(answer.reported?.[0]?.result).toContain(difference);
+    expect(JSON.stringify(calls)).toContain(JSON.stringify(difference).slice(1, -1));
+    expect(shown).toEqual(['Edit a.txt']);
   });
 
   it('a message that arrives during a turn is its next prompt', async () => {

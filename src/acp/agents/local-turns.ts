@@ -39,8 +39,10 @@ export interface LivePiece {
   readonly turnId: string;
   readonly call: string;
   readonly n: number;
-  readonly type: 'text' | 'reasoning';
+  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
   readonly delta: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
 }
 
 export type Handler = (turn: OfferedTurn) => Promise<AcpAnswer>;
@@ -83,8 +85,14 @@ export class LocalTurn {
       ...shown,
       news: this.#news,
       signal: this.#over.signal,
-      write: (delta) => this.#write(shown, 'text', delta, give),
-      think: (delta) => this.#write(shown, 'reasoning', delta, give),
+      write: (delta) => {
+        if (delta === '') return;
+        const call = this.#show(shown, { type: 'text', delta });
+        give({ type: 'text', call, delta });
+      },
+      think: (delta) => delta !== '' && this.#show(shown, { type: 'reasoning', delta }),
+      showCall: (toolCallId, toolName) =>
+        this.#show(shown, { type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
       callTools: (calls, content) => {
         const called = this.#calls.then(() => this.#ask(calls, content, give)); // LOCAL-TURNS-2
         this.#calls = called.catch(() => undefined); // the handler gets the error from `called`
@@ -103,16 +111,15 @@ export class LocalTurn {
     give({ type: 'message', message, from: null });
   }
 
-  #write(
+  /** The call that the piece belongs to. */
+  #show(
     { conversation, turnId }: Pick<Offer, 'conversation' | 'turnId'>,
-    type: 'text' | 'reasoning',
-    delta: string,
-    give: (event: Event) => void,
-  ): void {
-    if (delta === '' || this.#over.signal.aborted) return;
+    piece: Omit<LivePiece, 'turnId' | 'call' | 'n'>,
+  ): string {
     const call = `local-${this.#asked}`;
-    this.#publish(conversation, { turnId, call: `${turnId}-${call}`, n: this.#pieces++, type, delta });
-    if (type === 'text') give({ type: 'text', call, delta });
+    if (!this.#over.signal.aborted)
+      this.#publish(conversation, { turnId, call: `${turnId}-${call}`, n: this.#pieces++, ...piece });
+    return call;
   }
 
   #ask(calls: readonly ToolRequest[], content: string | undefined, give: (event: Event) => void) {

@@ -13,6 +13,7 @@ export interface OfferedTurn {
   readonly signal: AbortSignal;
   write(delta: string): void;
   think(delta: string): void;
+  showCall(id: string, name: string): void;
   callTools(
     calls: readonly ToolRequest[],
     content?: string,

@@ -1,6 +1,7 @@
 import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
-import { keptReports } from '../../conversation/index.ts';
-import type { ReportedCall } from './turn.ts';
+import { differenceText, keptReports } from '../../conversation/index.ts';
+import { cut } from '../../kernel/index.ts';
+import type { OfferedTurn, ReportedCall } from './turn.ts';
 
 /**
  * Folds what a session reports during one turn.
@@ -11,6 +12,8 @@ import type { ReportedCall } from './turn.ts';
 
 /** Calls of one turn. */
 const MOST_CALLS = 200;
+/** UTF-16 units, in the live text. */
+const LONGEST_TITLE = 200;
 
 export interface Reported {
   readonly text: string;
@@ -18,17 +21,17 @@ export interface Reported {
   readonly calls: readonly ReportedCall[];
 }
 
+type Live = Pick<OfferedTurn, 'write' | 'think' | 'showCall'>;
+
 export class Updates {
-  readonly #write: (delta: string) => void;
-  readonly #think: (delta: string) => void;
+  readonly #live: Live;
   readonly #calls = new Map<string, ToolCallUpdate>();
   #uncounted = 0;
   #text = '';
   #thoughts = '';
 
-  constructor(live: { write(delta: string): void; think(delta: string): void }) {
-    this.#write = (delta) => live.write(delta);
-    this.#think = (delta) => live.think(delta);
+  constructor(live: Live) {
+    this.#live = live;
   }
 
   take(update: SessionUpdate): void {
@@ -36,13 +39,13 @@ export class Updates {
       case 'agent_message_chunk': {
         const text = shown(update.content);
         this.#text += text;
-        this.#write(text);
+        this.#live.write(text);
         return;
       }
       case 'agent_thought_chunk': {
         const text = shown(update.content);
         this.#thoughts += text;
-        this.#think(text);
+        this.#live.think(text);
         return;
       }
       case 'tool_call':
@@ -57,6 +60,8 @@ export class Updates {
       this.#uncounted += 1;
       return;
     }
+    if (update.title && update.title !== known?.title)
+      this.#live.showCall(update.toolCallId, cut(update.title, LONGEST_TITLE));
     const given = Object.entries(update).filter(([, value]) => value !== null && value !== undefined);
     this.#calls.set(update.toolCallId, { ...known, ...Object.fromEntries(given) } as ToolCallUpdate);
   }
@@ -91,7 +96,7 @@ function reportOf(call: ToolCallUpdate): ReportedCall {
 export function contentText(content: ToolCallContent): string {
   if (content.type === 'diff') {
     const { path, oldText, newText } = content;
-    return [`--- ${path}`, ...(oldText ? [oldText] : []), `+++ ${path}`, newText].join('\n');
+    return differenceText(path, oldText ?? '', newText);
   }
   return content.type === 'content' ? shown(content.content) : `[terminal ${content.terminalId}]`;
 }

@@ -72,14 +72,16 @@ function messageText(entry: MessageEntry, palette: Palette): string {
   return parts.filter((part) => part !== '').join('\n');
 }
 
+/** Its calls, and those that it reports: nothing here ran these. */
 export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
-  return (entry.tool_calls ?? [])
+  const calls = (entry.tool_calls ?? [])
     .filter((call) => questionOf(call) === null)
-    .map((call) =>
-      palette.dim(
-        `⚙ ${firstLine(visibleCall(call.function.name, call.function.arguments), ARGUMENTS_SHOWN)}`,
-      ),
-    );
+    .map(({ function: { name, arguments: given } }) => firstLine(visibleCall(name, given), ARGUMENTS_SHOWN));
+  const reported = (entry.reported ?? []).map(({ title, kind, status, result = '' }) => {
+    const what = [title, kind, status].map((text) => firstLine(visibleText(text), ARGUMENTS_SHOWN));
+    return `${what[0]} (reported: ${what[1]}, ${what[2]})${result && `: ${shortText(printable(result))}`}`;
+  });
+  return [...reported, ...calls].map((line) => palette.dim(`⚙ ${line}`));
 }
 
 /** Why the model ended the answer, where that is not the usual way. */
@@ -106,11 +108,15 @@ function questionOf({ function: tool }: ToolCall): ReturnType<typeof askedIn> {
 }
 
 function toolResult(entry: MessageEntry): string {
-  const content = printable(entry.content ?? '');
-  const length = [...content].length;
-  const about = length > ARGUMENTS_SHOWN ? ` (${plural(length, 'character')})` : '';
   const files = filesOf(entry).map((file) => ` ${printable(fileLine(file))}`);
-  return `⚙ ${visibleText(entry.toolName ?? 'result')}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}${files.join('')}`;
+  return `⚙ ${visibleText(entry.toolName ?? 'result')}: ${shortText(printable(entry.content ?? ''))}${files.join('')}`;
+}
+
+function shortText(text: string): string {
+  const length = [...text].length;
+  return (
+    firstLine(text, ARGUMENTS_SHOWN) + (length > ARGUMENTS_SHOWN ? ` (${plural(length, 'character')})` : '')
+  );
 }
 
 type EventEntry = Exclude<Entry, { type: 'message' }>;

@@ -28,12 +28,16 @@ export function keptReports(calls: readonly ReportedCall[]): ReportedCall[] {
 const MOST = 20;
 const LONGEST = 2_000;
 
-/** The calls that an agent reports, in words for other agents and for people: its report, which nothing here has checked. */
-export function reportedText(calls: readonly ReportedCall[] = []): string {
-  const lines = calls.slice(0, MOST).flatMap(({ title, kind, status, result }) => {
+/**
+ * The calls that an agent reports, in words for other agents and for people: its report, which nothing here has checked.
+ * `isWhole`: all of it, as a search and `recall` read it.
+ */
+export function reportedText(calls: readonly ReportedCall[] = [], isWhole = false): string {
+  const shown = isWhole ? calls : calls.slice(0, MOST);
+  const lines = shown.flatMap(({ title, kind, status, result }) => {
     const line = `(reported call: ${title}; ${kind}, ${status})`;
-    return result ? [line, cut(result, LONGEST)] : [line];
+    return result ? [line, isWhole ? result : cut(result, LONGEST)] : [line];
   });
-  const more = calls.length > MOST ? [`(and ${calls.length - MOST} more calls)`] : [];
+  const more = calls.length > shown.length ? [`(and ${calls.length - shown.length} more calls)`] : [];
   return [...lines, ...more].join('\n');
 }

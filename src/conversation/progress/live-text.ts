@@ -59,7 +59,9 @@ export function liveTextWith<T extends LiveText>(
     return { agent, turnId, call, chunks: [{ ...chunk, from }] };
   if (n <= last.n) return known; // DRAFT-TEXT-3
   const isMore = last.type === chunk.type && last.toolCallId === chunk.toolCallId;
-  const added = isMore ? { ...last, n, delta: last.delta + chunk.delta } : { ...chunk, from };
+  const added = isMore
+    ? { ...last, ...chunk, from: last.from ?? last.n, delta: last.delta + chunk.delta }
+    : { ...chunk, from };
   return { ...known, chunks: [...(isMore ? known.chunks.slice(0, -1) : known.chunks), added] };
 }
 

@@ -1,6 +1,7 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
+import { reportedText } from '../log/reported.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView } from '../view/view.ts';
 import type { ViewPolicy } from '../view/view-parts.ts';
@@ -10,7 +11,7 @@ import type { ViewPolicy } from '../view/view-parts.ts';
  *
  * RECALLED-LOG-1 It contains what the agent's views contain, or will contain without being named first: nothing withheld
  *                (V1), nothing hidden (V5), no call or result of another agent (L18).
- * RECALLED-LOG-2 The words are those of the view. Own results are complete even if the view shortens or omits them.
+ * RECALLED-LOG-2 The words are those of the view. Own results and reported calls are complete even if the view shortens or omits them.
  * RECALLED-LOG-3 No line of an entry can pass for one of `recall` itself (L17).
  */
 
@@ -67,7 +68,8 @@ export class RecalledLog {
     if (!words) return null;
     if (words.role === 'assistant') return this.#readOwn(entry, true);
     const name = attribution(entry.author, this.#policy.otherAgentsAs);
-    const content = words.content ?? '';
+    const content =
+      entry.type === 'message' && entry.reported ? name + wordsOf(entry) : (words.content ?? '');
     // A message without attribution cannot begin like one: that would have been escaped.
     if (content.startsWith(name)) return recalled(entry, name, content.slice(name.length));
     return recalled(entry, entry.type === 'message' ? `${entry.author.kind}: ` : '', content);
@@ -91,8 +93,8 @@ export class RecalledLog {
         ? ''
         : `call ${wireCallId({ index: entry.index, position })}: ${name} ${given}`,
     );
-    const lines = [entry.content ?? '', ...calls].filter((line) => line !== '');
-    return recalled(entry, 'you: ', escapeMarkers(lines.join('\n')));
+    const lines = [wordsOf(entry), ...calls.map(escapeMarkers)].filter((line) => line !== '');
+    return recalled(entry, 'you: ', lines.join('\n'));
   }
 
   /** Only the result that the view shows after the call (V7). */
@@ -111,6 +113,13 @@ export class RecalledLog {
     if (this.#view.knowledge.resultsOf(place.index)[place.position] !== index) return undefined; // L18, V7
     return asked.tool_calls?.[place.position];
   }
+}
+
+/** With all that it reports (RECALLED-LOG-2). */
+function wordsOf({ content, reported }: MessageEntry): string {
+  return escapeMarkers(
+    [content ?? '', reportedText(reported, true)].filter((text) => text !== '').join('\n'),
+  );
 }
 
 function recalled(entry: Entry, label: string, text: string): RecalledEntry {

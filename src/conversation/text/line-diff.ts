@@ -50,3 +50,36 @@ export function diffHunks(before: string, after: string): Hunk[] {
 function allLines(text: string, op: DiffLine['op']): DiffLine[] {
   return markedLines(op, text.split('\n').slice(0, -1));
 }
+
+/** The difference of a file in words: `--- PATH`, `+++ PATH`, and its hunks. */
+export function differenceText(path: string, before: string, after: string): string {
+  const hunks = diffHunks(ended(before), ended(after)).flatMap((hunk) => {
+    const count = (other: DiffLine['op']) => hunk.lines.filter(({ op }) => op !== other).length;
+    const head = `@@ -${hunk.before},${count('added')} +${hunk.after},${count('gone')} @@`;
+    return [head, ...hunk.lines.map(({ op, text }) => MARKS[op] + text)];
+  });
+  return [`--- ${path}`, `+++ ${path}`, ...hunks].join('\n');
+}
+
+const MARKS = { same: ' ', gone: '-', added: '+' } as const;
+const ended = (text: string) => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
+
+const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
+
+/** The lines of a text with hunks as `differenceText` writes them, each as what it is; null: there is no hunk in it. */
+export function differenceLines(text: string): DiffLine[] | null {
+  let [gone, added, hunks] = [0, 0, 0];
+  const lines = text.split('\n').map((line): DiffLine => {
+    const [head, before = '1', after = '1'] = (gone + added === 0 && HUNK.exec(line)) || [];
+    if (head !== undefined) [gone, added, hunks] = [Number(before), Number(after), hunks + 1];
+    const op = head === undefined && gone + added > 0 ? OPS[(line[0] ?? ' ') as keyof typeof OPS] : undefined;
+    if (op === undefined) {
+      if (head === undefined) [gone, added] = [0, 0];
+      return { op: 'same', text: line };
+    }
+    if (op !== 'added') gone = Math.max(0, gone - 1);
+    if (op !== 'gone') added = Math.max(0, added - 1);
+    return { op, text: line.slice(1) };
+  });
+  return hunks === 0 ? null : lines;
+}

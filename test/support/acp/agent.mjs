@@ -3,7 +3,7 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
- * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`.
+ * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`.
  * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
  * `--resume`, `--no-http`, `--banner`, `--no-session` (never answers `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
  */
@@ -104,6 +104,11 @@ const HABITS = {
     const answers = [await permitted(id, call), await permitted(id, call)];
     say(id, `answers: ${answers.join(' ')}`);
   },
+  async work(id, title) {
+    const call = { sessionUpdate: 'tool_call', toolCallId: 'w', kind: 'other' };
+    update(id, { ...call, title });
+    while (!cancelled.has(id)) await new Promise((done) => setTimeout(done, 20));
+  },
   async late(id) {
     while (!cancelled.has(id)) await new Promise((done) => setTimeout(done, 20));
     say(id, 'this comes after the cancel');
@@ -116,7 +121,7 @@ async function prompt(session, blocks) {
   appendFileSync(join(state, 'told.jsonl'), `${JSON.stringify({ session: id, texts })}\n`);
   const last = texts.join('\n').trimEnd().split('\n').at(-1) ?? '';
   const [word = '', first = '', ...rest] = last.split(' ');
-  if (HABITS[word]) return HABITS[word](id);
+  if (HABITS[word]) return HABITS[word](id, [first, ...rest].join(' '));
   if (word === 'think')
     return update(id, { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: last } });
   if (word === 'use') return say(id, `the tool says: ${await use(session, first, rest.join(' '))}`);

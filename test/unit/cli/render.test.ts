@@ -49,6 +49,18 @@ describe('an entry of the log, rendered for people', () => {
     expect(shown(agent(0, 'pm', 'x', named))).not.toContain('sessionId');
   });
 
+  it('a call that an agent reports is one line, which says so and begins its result', () => {
+    const call = { title: 'Edit\n a\u202e', kind: 'edit', status: 'completed' };
+    const reported = [call, { ...call, title: 'ls', arguments: '{}', result: 'x'.repeat(300) }];
+    const lines = shown(agent(0, 'dev', 'Done.', { reported }))
+      .split('\n')
+      .slice(2);
+    expect(lines.map((line) => line.trim())).toEqual([
+      '⚙ Edit\\n a\\u202e (reported: edit, completed)',
+      `⚙ ls (reported: edit, completed): ${'x'.repeat(100)}… (300 characters)`,
+    ]);
+  });
+
   it('a tool call and its result are one line each', () => {
     const call = toolCall('shell', '{"command":"ls"}', 'c');
     expect(shown(agent(0, 'pm', null, { tool_calls: [call] }))).toBe(

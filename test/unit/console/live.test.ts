@@ -46,6 +46,15 @@ describe('text that is being generated', () => {
     expect(shown(drafts, 'turn-dev')?.text).toBe('Other');
   });
 
+  it('calls that an agent reports are named by their newest title, and what comes last is known', () => {
+    const call = (n: number, toolCallId: string, toolName: string) =>
+      chunk('', { n, type: 'tool_call_delta', toolCallId, toolName });
+    const calls = [call(0, 'a', 'bash'), call(1, 'a', 'npm test'), call(2, 'b', 'Edit')];
+    const drafts = calls.reduce(withChunk, NO_DRAFTS);
+    expect(shown(drafts)).toMatchObject({ tools: ['npm test', 'Edit'], newest: 'tool_call_delta' });
+    expect(shown(withChunk(drafts, chunk('Done', { n: 3 })))).toMatchObject({ text: 'Done', newest: 'text' });
+  });
+
   it('W2: live text restarts with a new attempt', () => {
     const drafts = [chunk('Hello'), chunk('Good', { call: 'call-2' })].reduce(withChunk, NO_DRAFTS);
     expect(shown(drafts)?.text).toBe('Good');

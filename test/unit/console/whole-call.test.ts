@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { argumentViews, policyRule } from '../../../src/console/model/thread/calls.ts';
+import { differenceText } from '../../../src/conversation/index.ts';
 import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 
 /** The ruling on a call of shell by the rule that is offered for this command. */
@@ -61,6 +62,18 @@ describe('the arguments that an approval shows', () => {
     expect(lines.map(({ text }) => text)).toEqual([...same.split('\n'), 'new']);
     const equal = argumentViews('fs_edit', { find: same, replace: same });
     expect(equal).toMatchObject([{ kind: 'edit', lines: { length: 20 } }]);
+  });
+
+  it('what a permission shows of a change is a difference, and no other tool can show text as one', () => {
+    const shown = differenceText('a.ts', 'one', 'two');
+    expect(argumentViews('permit_edit', { path: 'a.ts', shown })).toMatchObject([
+      { kind: 'value', name: 'path' },
+      { kind: 'edit', name: 'shown', lines: [{}, {}, {}, { op: 'gone', text: 'one' }, { op: 'added' }] },
+    ]);
+    expect(argumentViews('mcp__shop__refund', { shown })).toEqual([
+      { kind: 'text', name: 'shown', text: shown },
+    ]);
+    expect(argumentViews('permit_edit', { shown: 'words' })).toMatchObject([{ kind: 'value' }]);
   });
 
   it('a text differs from the number and the word that it spells', () => {

@@ -187,6 +187,16 @@ describe('what is searched', () => {
     expect(found.map(({ text }) => text)).toEqual([line, `look\n\n${line}`]);
   });
 
+  it('what an agent reports that it did is searched, with results that its view would cut, after the text of the message', () => {
+    const result = `${'x '.repeat(2_000)}needle`;
+    const reported = [{ title: 'Edit a.ts', kind: 'edit', status: 'completed', result }];
+    const common = { createdAt: '2026-01-01T00:00:00Z', author: dev, type: 'message' as const };
+    const [found] = documentsOf([
+      { ...common, id: 'a', index: 0, role: 'assistant', content: 'Done.', reported },
+    ]);
+    expect(found?.text).toMatch(/^Done\.\n\n\(reported call: Edit a\.ts; edit, completed\)\nx .*needle$/);
+  });
+
   it('the question that an agent asks is searched with its options, after the text of the message', () => {
     const ask = (json: string) => toolCall('ask', json, 'c');
     const asking = (index: number, content: string | null, ...calls: ReturnType<typeof ask>[]) => ({

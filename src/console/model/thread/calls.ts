@@ -1,7 +1,7 @@
 import type { CallPlace, Entry, FilePart, MessageEntry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { askedIn } from '../../../conversation/progress/open-calls.ts';
-import { type DiffLine, diffLines } from '../../../conversation/text/line-diff.ts';
+import { type DiffLine, differenceLines, diffLines } from '../../../conversation/text/line-diff.ts';
 import { plainCommand } from '../../../conversation/tools/shell-command.ts';
 import { canonicalArguments } from '../../../kernel/hidden.ts';
 
@@ -115,11 +115,17 @@ const TEXTS = ['command', 'content'];
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** A difference is shown for `fs_edit` alone: what other tools do with two texts of similar names is unknown. */
+/**
+ * The difference of two texts is shown for `fs_edit` alone: what other tools do with texts of similar names is unknown. What a permission
+ * shows of a change is one already.
+ */
 export function argumentViews(tool: string, given: Given): ArgumentView[] {
   const edit = tool === 'fs_edit' ? editOf(given) : null;
   const rest = Object.entries(given).flatMap(([name, value]): ArgumentView[] => {
     if (edit && (name === 'find' || name === 'replace')) return [];
+    const isPermitted = name === 'shown' && tool.startsWith('permit_');
+    const lines = isPermitted && typeof value === 'string' ? differenceLines(value) : null;
+    if (lines) return [{ kind: 'edit', name, lines }];
     const isText = typeof value === 'string' && (TEXTS.includes(name) || value.includes('\n'));
     return [
       isText ? { kind: 'text', name, text: value } : { kind: 'value', name, text: JSON.stringify(value) },

@@ -26,13 +26,14 @@ export function withChunk(drafts: Drafts, { agent, ...chunk }: Chunk): Drafts {
   return draft === known ? drafts : new Map(drafts).set(chunk.turnId, draft);
 }
 
-/** `isPartial`: its beginning was streamed before this page followed the conversation. `tools`: in the streamed call. */
+/** `isPartial`: its beginning was streamed before this page followed the conversation. `tools`: in the streamed call, and those that the agent reports. */
 export function contentOf({ chunks }: LiveDraft) {
   const textOf = (wanted: LiveChunk['type']) =>
     chunks.map(({ type, delta }) => (type === wanted ? delta : '')).join('');
   const tools = new Set(chunks.flatMap(({ toolName }) => toolName || []));
   const isPartial = (chunks[0]?.from ?? 0) > 0;
-  return { text: textOf('text'), reasoning: textOf('reasoning'), tools: [...tools], isPartial };
+  const newest = chunks.at(-1)?.type;
+  return { text: textOf('text'), reasoning: textOf('reasoning'), tools: [...tools], newest, isPartial };
 }
 
 /** LIVE-1 */

@@ -1,17 +1,20 @@
 import { useLayoutEffect } from 'preact/hooks';
-import type { ModelFailure } from '../../../conversation/index.ts';
+import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { answeredBy } from '../../../conversation/log/approval-answer.ts';
+import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
+import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
+import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
 import { Button, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
-import { Scrolled, VisibleText } from '../parts/text.tsx';
+import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
@@ -68,6 +71,58 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
           {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? ''))}
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
         </p>
+      )}
+    </div>
+  );
+}
+
+interface ReportedProps {
+  readonly call: ReportedCall;
+  readonly agent: string;
+  /** Unique in the conversation. */
+  readonly name: string;
+}
+
+/** A call that an agent in another process says it made. */
+export function ReportedRow({ call, agent, name }: ReportedProps) {
+  const { title, kind, status, arguments: given, result } = call;
+  const lines = result === undefined ? null : differenceLines(result);
+  const heading = (
+    <>
+      <code class="tool">{escapeHidden(title)}</code>
+      <span class="muted preview">{escapeHidden(kind)}</span>
+      <span class="meta">
+        reported by {escapeHidden(nameOf(agent))}: {escapeHidden(status)}
+      </span>
+    </>
+  );
+  return (
+    <div class={`call reported ${status === 'failed' ? 'failed' : 'done'}`}>
+      {given === undefined && !result ? (
+        <p class="call-line">{heading}</p>
+      ) : (
+        <Fold name={name} summary={heading}>
+          {given !== undefined && (
+            <>
+              <h4>Arguments</h4>
+              <Scrolled>{argumentsBlock(given)}</Scrolled>
+            </>
+          )}
+          {result && (
+            <>
+              <h4>Result</h4>
+              {lines ? (
+                <div class="diff">
+                  <Lines lines={markedLines(lines)} />
+                </div>
+              ) : (
+                <Scrolled>
+                  <VisibleText text={pretty(result)} isOutput />
+                </Scrolled>
+              )}
+            </>
+          )}
+        </Fold>
       )}
     </div>
   );

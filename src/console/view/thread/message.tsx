@@ -20,7 +20,7 @@ import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
 import { CopyButton, LinkButton } from '../parts/controls.tsx';
 import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
-import { CallRow } from './call-row.tsx';
+import { CallRow, ReportedRow } from './call-row.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
 
@@ -96,6 +96,7 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
   const to = entry.role === 'user' ? (entry.to ?? []) : [];
   const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
   const own = calls.filter(({ isTold }) => !isTold);
+  const { reported = [] } = entry;
   const isBare = text === '' && own.length === 0 && calls.length > 0;
   return (
     <Frame
@@ -147,8 +148,15 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
       {to.length > 0 && <UnreadBy entry={entry} />}
       {failure && <FailureText failure={failure} />}
       {notice !== null && <p class="fault">({notice})</p>}
-      {own.length > 0 && (
+      {(own.length > 0 || reported.length > 0) && (
         <div class="calls">
+          {reported.map((call, place) => (
+            <ReportedRow
+              key={`reported ${place}`}
+              {...{ call, agent: author.id }}
+              name={`reported ${index} ${place}`}
+            />
+          ))}
           {own.map((call) => (
             <CallRow key={call.place.position} call={call} agent={author.id} />
           ))}
@@ -161,9 +169,9 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
 /** The streamed text of an agent. */
 export function draftView(draft: LiveDraft) {
   const { agent, isInterrupted } = draft;
-  const { text, reasoning, tools, isPartial } = contentOf(draft);
+  const { text, reasoning, tools, newest, isPartial } = contentOf(draft);
   const isThinking = text === '' && reasoning !== '';
-  const act = isThinking ? 'is reasoning' : tools.length > 0 ? `calls ${tools.join(', ')}` : 'is writing';
+  const act = newest === 'tool_call_delta' ? callsText(tools) : isThinking ? 'is reasoning' : 'is writing';
   return (
     <Frame
       author={agent}
@@ -188,6 +196,14 @@ export function draftView(draft: LiveDraft) {
       }
     />
   );
+}
+
+/** A coding agent makes many. */
+const NAMED_CALLS = 3;
+
+function callsText(tools: readonly string[]): string {
+  const more = tools.length > NAMED_CALLS ? '…, ' : '';
+  return `calls ${more}${tools.slice(-NAMED_CALLS).map(escapeHidden).join(', ')}`;
 }
 
 /** An agent without text: the text appears in its place. */
