@@ -1,6 +1,5 @@
 import { type ListTasksRequest, type ListTasksResponse, type Message, TaskState } from '@a2a-js/sdk';
 import {
-  type Entry,
   type MessageEntry,
   type OwnPublisher,
   type Part,
@@ -10,10 +9,11 @@ import {
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { type AddressOf, postOf, type SentPart } from '../files.ts';
-import { hasRole, type Identity, requireRole } from '../guard/access.ts';
+import { hasRole, type Identity, requireAuthor, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, actingFor, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
+import { cancelTurns } from '../progress/cancel.ts';
 import { listTasks } from './listing.ts';
 import { contentOf, replyOf } from './messages.ts';
 import { AgentTask, postOfTask } from './task.ts';
@@ -25,8 +25,7 @@ import { AgentTask, postOfTask } from './task.ts';
  *    is the same post.
  * TASKS-2 It subscribes before it posts, so that live text is complete. A later subscriber gets each message when it is
  *    complete.
- * TASKS-3 The author of the post and operators may cancel: the agent is stopped until its turn has ended, then resumed. If
- *    another caller has stopped it meanwhile, it stays stopped: the resume names the stop that it reverts.
+ * TASKS-3 The author of the post and operators may cancel (`progress/cancel.ts`).
  * TASKS-4 A subscription stays open while the task needs input that only others can give: its reader cannot continue it.
  */
 
@@ -122,7 +121,7 @@ export class Tasks {
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
     const { daemon } = this.#options;
     const task = await this.load(taskId);
-    this.#requireOwner(task);
+    requireAuthor(this.#options.identity, task.post.author.id);
     if (task.state === TaskState.TASK_STATE_CANCELED) return task;
     const { busy } = task.progress;
     if (task.isFinal || busy.length === 0) {
@@ -131,19 +130,10 @@ export class Tasks {
       });
     }
     const { conversation, post } = task;
-    const step = (verb: 'stop' | 'resume', agent: string, more: object = {}) =>
-      this.#act(verb, { conversation, agent, ...more });
-    const before = await readLog(daemon, conversation, post.index);
-    await Promise.all(busy.map((agent) => step('stop', agent)));
     const again = this.again(task);
-    for await (const _ of this.follow(again, signal)); // until it has ended
-    const since = await readLog(daemon, conversation, post.index + before.length);
-    await Promise.all(
-      busy.map(async (agent) => {
-        const [own, ...others] = since.filter((entry) => isStopOf(entry, agent));
-        if (own && others.length === 0) await step('resume', agent, { stop: own.index });
-      }),
-    );
+    await cancelTurns(daemon, this.#act, { conversation, index: post.index, busy }, async () => {
+      for await (const _ of this.follow(again, signal)); // until it has ended
+    });
     return again.task;
   }
 
@@ -196,21 +186,6 @@ export class Tasks {
       await this.#act('answer', { approvalId: reply.approvalId, ...reply.body });
     }
   }
-
-  #requireOwner({ post }: AgentTask): void {
-    const { identity } = this.#options;
-    if (identity.role === 'operate') return;
-    requireRole(identity, 'post');
-    const { publisher, name } = identity;
-    const own =
-      name === undefined
-        ? post.author.id.split('/')[0] === publisher
-        : post.author.id === `${publisher}/${name}`;
-    if (own) return;
-    throw new ParleyError('FORBIDDEN', 'another publisher posted this', {
-      hint: 'an operator may cancel it',
-    });
-  }
 }
 
 /** Fields that are stored with the post and not shown to agents; null: none. */
@@ -226,10 +201,6 @@ function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message):
 
 /** The calls that wait for a person, as a text to compare. */
 const callsIn = ({ open }: AgentTask): string => open.map(({ place }) => wireCallId(place)).join(' ');
-
-function isStopOf(entry: Entry, agent: string): boolean {
-  return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
-}
 
 async function openTask(
   { daemon, agent, address }: TasksOptions,

@@ -74,6 +74,16 @@ export function requireRole(identity: Identity, role: Role): void {
   });
 }
 
+/** Only who posted something, and operators, may end it. `author`: an id. */
+export function requireAuthor(identity: Identity, author: string): void {
+  if (identity.role === 'operate') return;
+  requireRole(identity, 'post');
+  const { publisher, name } = identity;
+  const isOwn = name === undefined ? author.split('/')[0] === publisher : author === `${publisher}/${name}`;
+  if (isOwn) return;
+  throw new ParleyError('FORBIDDEN', 'another publisher posted this', { hint: 'an operator may cancel it' });
+}
+
 type Body = Readonly<Record<string, unknown>>;
 
 /** ACCESS-3: sets the publisher and author; refuses others. `anonymous`: publisher of callers without one. */

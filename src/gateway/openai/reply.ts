@@ -30,8 +30,13 @@ import { fileLines } from '../files.ts';
 
 export type Said =
   | { readonly kind: 'text'; readonly text: string }
-  /** `usage` null: no provider reported any. */
-  | { readonly kind: 'end'; readonly reason: Reason; readonly usage: Usage | null }
+  /** `usage` null: no provider reported any. `isStopped`: the turn was stopped after some text. */
+  | {
+      readonly kind: 'end';
+      readonly reason: Reason;
+      readonly usage: Usage | null;
+      readonly isStopped: boolean;
+    }
   | { readonly kind: 'failed'; readonly refusal: Refusal };
 
 /** The finish reasons of the last message that the protocol knows. */
@@ -82,6 +87,11 @@ export class Reply {
 
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** Agents whose turns for the post are open. */
+  get busy(): readonly string[] {
+    return this.#progress.busy;
   }
 
   accept(received: Received): readonly Said[] {
@@ -172,7 +182,10 @@ export class Reply {
     else if (!failure && cut) this.#write(`\n\n(${cut.code}: ${cut.message})`);
     else if (!failure && isEmpty && this.#reason === 'stop') this.#write(`(${this.#silence})`);
     if (failure) this.#out.push({ kind: 'failed', refusal: failure });
-    else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
+    else {
+      const wasStopped = cut?.code === 'AGENT_STOPPED';
+      this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage, isStopped: wasStopped });
+    }
   }
 
   /** Why the newest turn that ended did not complete. */

@@ -76,19 +76,29 @@ export interface ChatRequest {
   readonly includeUsage: boolean;
   /** REQUEST-3: fields that were sent and are not used. */
   readonly unused: readonly string[];
+  /** What else the post keeps about its request. */
+  readonly meta?: Readonly<Record<string, unknown>>;
 }
 
-export interface RequestHeaders {
+interface RequestHeaders {
   readonly conversation: string | undefined;
   readonly idempotencyKey: string | undefined;
   /** As OpenAI's clients count: `0` is the first attempt. */
   readonly retryCount: string | undefined;
 }
 
-export function readChatRequest(
-  body: unknown,
-  from: { readonly headers: RequestHeaders; readonly publisher: string; readonly secret: string },
-): ChatRequest {
+/** Who asks. */
+export interface Sender {
+  readonly headers: RequestHeaders;
+  /** The author id. */
+  readonly publisher: string;
+  /** The caller's digest (`Identity`). */
+  readonly secret: string;
+  /** The field of the request that has the last message; absent: its place in `messages`. */
+  readonly field?: string;
+}
+
+export function readChatRequest(body: unknown, from: Sender): ChatRequest {
   const { headers, publisher, secret } = from;
   const given = parsedBody(chatRequestSchema, body);
   const { model, messages, metadata, stream, stream_options } = given;
@@ -104,7 +114,7 @@ export function readChatRequest(
     caller,
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
-    parts: partsOf(last.content, `messages.${messages.length - 1}.content`),
+    parts: partsOf(last.content, from.field ?? `messages.${messages.length - 1}.content`),
     asked: shownText(last.content) ?? '',
     instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,

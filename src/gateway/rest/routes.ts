@@ -4,6 +4,7 @@ import { EXPORT_FORMATS, type ExportFormat, filePartSchema } from '../../convers
 import { runInputSchema } from '../ag-ui/input.ts';
 import type { Role } from '../guard/access.ts';
 import { chatRequestSchema } from '../openai/request.ts';
+import { responseRequestSchema } from '../openai/responses/request.ts';
 
 /**
  * Every route: the role that it needs, whether it may stay open, and its part of the OpenAPI document.
@@ -327,6 +328,44 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
     ...{ answers: [JSON_TYPE, EVENTS], stays: true, body: chatRequestSchema, docs: OPENAI },
     summary:
       'Post the last message and get the answer, whole or as events; the header `x-parley-conversation` names the conversation',
+  },
+  {
+    ...{ method: 'post', path: '/v1/responses', operationId: 'create_response', role: 'post' },
+    ...{ answers: [JSON_TYPE, EVENTS], stays: true, body: responseRequestSchema, docs: OPENAI },
+    summary: 'The same in the form of the Responses API',
+  },
+  {
+    ...READ,
+    path: '/v1/responses/{id}',
+    operationId: 'get_response',
+    docs: OPENAI,
+    summary: 'A response as the log has it now',
+  },
+  {
+    ...READ,
+    path: '/v1/responses/{id}/input_items',
+    operationId: 'list_response_input',
+    docs: OPENAI,
+    summary: 'The message that a response answers',
+  },
+  {
+    ...{ method: 'post', path: '/v1/responses/{id}/cancel', operationId: 'cancel_response', role: 'post' },
+    ...{ answers: [JSON_TYPE], stays: true, docs: OPENAI },
+    summary: 'End the turns of a response',
+  },
+  {
+    ...READ,
+    path: '/v1/conversations/{id}',
+    operationId: 'get_openai_conversation',
+    docs: OPENAI,
+    summary: 'A conversation',
+  },
+  {
+    ...READ,
+    path: '/v1/conversations/{id}/items',
+    operationId: 'list_openai_items',
+    docs: OPENAI,
+    summary: 'The messages of a conversation, newest first, in pages',
   },
   {
     ...STAYS,

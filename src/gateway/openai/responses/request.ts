@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { history } from '../../../bus/contract.ts';
+import { openAiPart } from '../../../conversation/index.ts';
+import { cut, isRecord } from '../../../kernel/index.ts';
+import { isEmpty, parsedBody, refusedField } from '../../fields.ts';
+import { type ChatRequest, readChatRequest, type Sender } from '../request.ts';
+
+/**
+ * Reads a request of the Responses API as one of chat completions, which has the same words.
+ *
+ * RESPONSES-REQUEST-1 The user's messages at the end of `input` are one post; what is before them is the history.
+ * RESPONSES-REQUEST-2 After an earlier response or in a named conversation, the history is in the log: `input` is only what is new.
+ * RESPONSES-REQUEST-3 Everything is stored, because the log is the memory of the agents: `store: false` is refused.
+ */
+
+const item = z.looseObject({
+  type: z.string().optional(),
+  role: z.string().optional(),
+  content: z.unknown().optional(),
+});
+type Item = z.infer<typeof item>;
+
+const NO_TOOLS = { error: 'agents have their own tools' };
+
+export const responseRequestSchema = z.looseObject({
+  model: z.string(),
+  input: z.union([z.string(), history(item)], { error: 'expected a text, or a list of items' }),
+  instructions: z.string().nullish(),
+  previous_response_id: z.string().nullish(),
+  conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
+  stream: z.boolean().nullish(),
+  background: z.boolean().nullish(),
+  store: z
+    .literal(true, { error: 'the log is the memory of the agents, so that every response is stored' })
+    .nullish(),
+  user: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+  metadata: z.record(z.string(), z.string()).nullish(),
+  tools: z.array(z.unknown()).max(0, NO_TOOLS).nullish(),
+  text: z
+    .looseObject({
+      format: z.looseObject({ type: z.literal('text', { error: 'agents answer in text' }) }).nullish(),
+    })
+    .nullish(),
+  prompt: z.null({ error: 'there are no stored prompts: send `instructions` and `input`' }).optional(),
+  context_management: z.null({ error: 'agents reduce their own context' }).optional(),
+});
+
+const KNOWN: ReadonlySet<string> = new Set(Object.keys(responseRequestSchema.shape));
+
+/** What the response says about its request. */
+export interface ResponseMeta {
+  readonly previous?: string;
+  readonly instructions?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+export interface ResponseRequest {
+  readonly chat: ChatRequest;
+  /** The response that is continued; null: none. */
+  readonly previous: string | null;
+  readonly isInBackground: boolean;
+  readonly meta: ResponseMeta;
+}
+
+export function readResponseRequest(body: unknown, from: Sender): ResponseRequest {
+  const given = parsedBody(responseRequestSchema, body);
+  const { model, input, instructions, previous_response_id: previous, conversation, metadata } = given;
+  if (previous && conversation)
+    throw refusedField('previous_response_id', 'name it or `conversation`, not both');
+  const named = typeof conversation === 'string' ? conversation : conversation?.id;
+  const messages = messagesOf(input);
+  const isContinued = Boolean(previous || named || from.headers.conversation);
+  const posted = isContinued ? messages.slice(-1) : messages;
+  if (isContinued && messages.length > 1)
+    throw refusedField('input', 'the history is in the log: send only the new messages of the user');
+  const system = instructions ? [{ role: 'system', content: instructions }] : [];
+  const { user, safety_identifier, prompt_cache_key, stream } = given;
+  const chat = readChatRequest(
+    {
+      ...{ model, messages: [...system, ...posted], stream, user, safety_identifier, prompt_cache_key },
+      ...(named && { metadata: { conversation: named } }),
+    },
+    { ...from, field: 'input' },
+  );
+  return {
+    chat: { ...chat, unused: unusedOf(given) },
+    previous: previous || null,
+    isInBackground: given.background === true,
+    meta: {
+      ...(previous && { previous }),
+      ...(instructions && { instructions }),
+      ...(metadata && !isEmpty(metadata) && { metadata }),
+    },
+  };
+}
+
+function unusedOf(given: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(given).flatMap(([name, value]) => (KNOWN.has(name) || isEmpty(value) ? [] : [name]));
+}
+
+interface ChatMessage {
+  readonly role: string;
+  readonly content: unknown;
+}
+
+function messagesOf(input: string | readonly Item[]): ChatMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }];
+  const messages = input.flatMap((one, at) => messageOf(one, `input.${at}`));
+  const end = messages.findLastIndex(({ role }) => role !== 'user') + 1;
+  const [last, ...others] = messages.slice(end);
+  if (!last) throw refusedField('input', 'the last item must be a message of the user');
+  if (others.length === 0) return messages;
+  const content = [last, ...others].flatMap(({ content: parts }) => parts as unknown[]);
+  return [...messages.slice(0, end), { role: 'user', content }];
+}
+
+/** What has no place in a conversation is refused by its type; what the model of the caller thought is left out. */
+function messageOf(given: Item, where: string): ChatMessage[] {
+  const { type = 'message', role = '', content } = given;
+  if (type === 'reasoning') return [];
+  if (type !== 'message')
+    throw refusedField(where, `an item of the type ${cut(type, 40)} is not taken: expected a message`);
+  if (!['user', 'assistant', 'system', 'developer'].includes(role))
+    throw refusedField(`${where}.role`, 'expected user, assistant, system or developer');
+  if (typeof content === 'string') return [{ role, content: [{ type: 'text', text: content }] }];
+  if (!Array.isArray(content)) throw refusedField(`${where}.content`, 'expected a text, or a list of parts');
+  return [{ role, content: content.map((part, at) => partOf(part, `${where}.content.${at}`)) }];
+}
+
+/** A part in the form of chat completions. */
+function partOf(given: unknown, where: string): unknown {
+  if (isRecord(given) && given.type === 'input_file') {
+    const { filename, file_data, file_url, file_id } = given;
+    return partOf({ type: 'file', file: { filename, file_data: file_data ?? file_url, file_id } }, where);
+  }
+  if (isRecord(given) && given.type === 'input_image' && given.image_url == null && given.file_id != null)
+    throw refusedField(where, 'file_id names a file of another service: send a data URL as image_url');
+  const part = openAiPart(given);
+  if (part.kind === 'text') return { type: 'text', text: part.text };
+  if (part.kind === 'other')
+    throw refusedField(where, `a part of the type ${cut(part.type, 40)} is not taken: ${part.reason}`);
+  return given;
+}

@@ -1,0 +1,261 @@
+import { type Entry, filesOf, type MessageEntry } from '../../../conversation/index.ts';
+import { ParleyError } from '../../../kernel/index.ts';
+import type { Application, Request, RouteContext } from '../../context.ts';
+import { conversationOf, digest } from '../../conversation-id.ts';
+import { refusedField } from '../../fields.ts';
+import { requireAuthor } from '../../guard/access.ts';
+import { Arrivals } from '../../progress/arrivals.ts';
+import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
+import { cancelTurns } from '../../progress/cancel.ts';
+import { eventStream, onAbort } from '../../progress/event-stream.ts';
+import { failureOf } from '../completions.ts';
+import { ANYBODY } from '../pick.ts';
+import type { Reply } from '../reply.ts';
+import { ANONYMOUS, agentOf, begun, readSent, replyTo, type Started, type Starter } from '../start.ts';
+import { type ResponseMeta, type ResponseRequest, readResponseRequest } from './request.ts';
+import {
+  NOTHING_YET,
+  type Outcome,
+  outcomeOf,
+  type ResponseFacts,
+  responseFrames,
+  responseOf,
+} from './response.ts';
+
+/**
+ * `/v1/responses` and `/v1/conversations`.
+ *
+ * RESPONSE-STORED-1 A response is a post and its reply: its id has the place of the post in its conversation. It is read from the log, so it
+ *    outlives the daemon, and a client that is gone can retrieve it.
+ * RESPONSE-STORED-2 `previous_response_id` continues the conversation at that answer. If its caller has posted there since, a copy of the
+ *    conversation up to that answer is continued; messages of others are read in place.
+ * RESPONSE-STORED-3 A response in the background is answered at once; its turns run like all others.
+ */
+
+export function addResponsesRoutes(app: Application, routes: RouteContext, starter: Starter): void {
+  app.post('/v1/responses', async (context) => {
+    const request = readResponseRequest(...(await readSent(context, routes)));
+    const conversation = await placeOf(context, routes, request);
+    const chat = { ...request.chat, ...(conversation && { conversation }), meta: { response: request.meta } };
+    const started = await starter.start(context, chat);
+    const facts: ResponseFacts = {
+      id: idOf(started.conversation, started.index),
+      conversation: started.conversation,
+      model: started.model,
+      created: Math.floor(Date.now() / 1_000),
+      isInBackground: request.isInBackground,
+      meta: request.meta,
+    };
+    if (chat.stream) return stream(context, routes, started, facts);
+    if (!request.isInBackground) return whole(context, routes, started, facts);
+    started.leave();
+    return context.json(responseOf(facts, NOTHING_YET));
+  });
+  app.get('/v1/responses/:id', async (context) => {
+    const { facts, outcome } = await stored(context, routes);
+    return context.json(responseOf(facts, outcome));
+  });
+  app.get('/v1/responses/:id/input_items', async (context) => {
+    const { post, facts } = await stored(context, routes);
+    return context.json(listOf([itemOf(post, facts.conversation)], false));
+  });
+  app.post('/v1/responses/:id/cancel', async (context) => {
+    const { post, reply, facts, outcome } = await stored(context, routes);
+    if (outcome.end) return context.json(responseOf(facts, outcome));
+    requireAuthor(context.var.identity, post.author.id);
+    const { conversation } = facts;
+    const daemon = routes.daemon(context);
+    const act = actingFor(daemon, context.var.identity, ANONYMOUS);
+    const gone = AbortSignal.any([routes.closing, context.req.raw.signal]);
+    await cancelTurns(daemon, act, { conversation, index: post.index, busy: reply.busy }, async () => {
+      const arrivals = new Arrivals(daemon, conversation);
+      const again = await replyTo(postedIn(context, routes, conversation, post));
+      for await (const received of arrivals.from(post.index, gone)) {
+        again.accept(received);
+        if (again.isOver) return;
+      }
+    });
+    const after = await stored(context, routes);
+    return context.json(responseOf(after.facts, after.outcome));
+  });
+  app.get('/v1/conversations/:id', async (context) => {
+    const { conversation, first } = await conversationIn(context, routes);
+    return context.json(conversationObject(conversation, first));
+  });
+  app.get('/v1/conversations/:id/items', async (context) => {
+    const { conversation } = await conversationIn(context, routes);
+    return context.json(await itemsOf(context, routes, conversation));
+  });
+}
+
+/** A number of base 36, and the conversation. */
+const idOf = (conversation: string, index: number): string => `resp_${index.toString(36)}_${conversation}`;
+
+function placeIn(id: string): { readonly conversation: string; readonly index: number } | null {
+  const [, index, conversation] = /^(?:resp|msg)_([0-9a-z]{1,9})_([\w-]{1,128})$/.exec(id) ?? [];
+  return index && conversation ? { conversation, index: Number.parseInt(index, 36) } : null;
+}
+
+interface Stored {
+  readonly post: MessageEntry;
+  readonly reply: Reply;
+  readonly facts: ResponseFacts;
+  readonly outcome: Outcome;
+  /** The entries from the post to the end of its reply. */
+  readonly length: number;
+  readonly later: readonly Entry[];
+}
+
+function notFound(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no response ${JSON.stringify(id.slice(0, 200))}`, {
+    hint: 'a response is in the log of its conversation, until that is deleted',
+  });
+}
+
+/** RESPONSE-STORED-1 */
+async function stored(
+  context: Request,
+  routes: RouteContext,
+  id = context.req.param('id') ?? '',
+): Promise<Stored> {
+  const place = placeIn(id);
+  if (!place) throw notFound(id);
+  const { conversation, index } = place;
+  const entries = await orElse(readLog(routes.daemon(context), conversation, index), []);
+  const [post] = entries;
+  if (post?.type !== 'message' || post.role !== 'user' || post.author.kind !== 'person') throw notFound(id);
+  const { response = {} } = (post.meta ?? {}) as { response?: ResponseMeta };
+  const reply = await replyTo(postedIn(context, routes, conversation, post));
+  const said = [...reply.drain()];
+  let length = 0;
+  for (const entry of entries) {
+    if (reply.isOver) break;
+    said.push(...reply.accept({ kind: 'entries', entries: [entry], isCurrent: false }));
+    length++;
+  }
+  said.push(...reply.accept({ kind: 'entries', entries: [], isCurrent: true }));
+  const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
+  const end = said.find((one) => one.kind !== 'text') ?? null;
+  const created = Math.floor(Date.parse(post.createdAt) / 1_000);
+  const facts = { id, conversation, model: modelIn(post), created, isInBackground: false, meta: response };
+  return { post, reply, facts, outcome: { text, end }, length, later: entries.slice(length) };
+}
+
+function modelIn({ meta }: MessageEntry): string {
+  return typeof meta?.model === 'string' ? meta.model : ANYBODY;
+}
+
+function postedIn(context: Request, routes: RouteContext, conversation: string, post: MessageEntry) {
+  const { index, to: agents = [] } = post;
+  return { context, routes, conversation, index, agents, agent: agentOf(modelIn(post)) };
+}
+
+/** The conversation that the request names by an earlier response (RESPONSE-STORED-2); null: none. */
+async function placeOf(
+  context: Request,
+  routes: RouteContext,
+  { previous, chat }: ResponseRequest,
+): Promise<string | null> {
+  if (previous === null) return null;
+  const { post, facts, outcome, length, later } = await stored(context, routes, previous);
+  if (!outcome.end)
+    throw refusedField('previous_response_id', 'this response is not complete: retrieve it until it is');
+  const { conversation } = facts;
+  const hasGoneOn = later.some(
+    (entry) => entry.type === 'message' && entry.role === 'user' && entry.author.id === chat.author,
+  );
+  if (!hasGoneOn) return conversation;
+  const as = `resp-${digest([conversation, post.index, chat.key ?? routes.newId()])}`;
+  const act = actingFor(routes.daemon(context), context.var.identity, ANONYMOUS);
+  await act('fork', { conversation, as, at: post.index + length - 1 });
+  return as;
+}
+
+async function whole(
+  context: Request,
+  { closing }: RouteContext,
+  { reply, leave }: Started,
+  facts: ResponseFacts,
+): Promise<Response> {
+  const detach = onAbort([closing, context.req.raw.signal], leave);
+  try {
+    const outcome = await outcomeOf(reply);
+    if (outcome.end?.kind === 'failed') throw failureOf(outcome.end);
+    return context.json(responseOf(facts, outcome));
+  } finally {
+    detach();
+    leave();
+  }
+}
+
+async function stream(
+  context: Request,
+  routes: RouteContext,
+  started: Started,
+  facts: ResponseFacts,
+): Promise<Response> {
+  const { closing, heartbeatMs } = routes;
+  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
+  const frames = responseFrames(facts, await begun(started, routes), onFault);
+  const response = eventStream(frames, { heartbeatMs, closing, onGone: started.leave, onFault });
+  return context.newResponse(response.body, response);
+}
+
+async function conversationIn(context: Request, routes: RouteContext) {
+  const conversation = conversationOf(context.req.param('id') ?? '');
+  const { entries } = await ask(routes.daemon(context), 'entries', { conversation, from: 0, limit: 1 });
+  return { conversation, first: entries[0] };
+}
+
+function conversationObject(id: string, first: Entry | undefined): object {
+  const created = first ? Math.floor(Date.parse(first.createdAt) / 1_000) : 0;
+  return { id, object: 'conversation', created_at: created, metadata: {} };
+}
+
+const MOST_ITEMS = 100;
+
+/** The messages of people and agents, in pages: `limit` (20), `order` (desc), `after` the id of an item. */
+async function itemsOf(context: Request, routes: RouteContext, conversation: string): Promise<object> {
+  const { limit = '20', order = 'desc', after } = context.req.query();
+  const count = Number(limit);
+  if (!Number.isInteger(count) || count < 1 || count > MOST_ITEMS)
+    throw refusedField('limit', `expected 1 to ${MOST_ITEMS}`);
+  if (order !== 'asc' && order !== 'desc') throw refusedField('order', 'expected asc or desc');
+  const place = after === undefined ? null : placeIn(after);
+  if (after !== undefined && place?.conversation !== conversation)
+    throw refusedField('after', 'expected the id of an item of this conversation');
+  const entries = await readLog(routes.daemon(context), conversation, 0);
+  const messages = entries.filter(isShown);
+  const all = order === 'asc' ? messages : messages.reverse();
+  const rest = place
+    ? all.filter(({ index }) => (order === 'asc' ? index > place.index : index < place.index))
+    : all;
+  const page = rest.slice(0, count).map((entry) => itemOf(entry, conversation));
+  return listOf(page, rest.length > count);
+}
+
+function isShown(entry: Entry): entry is MessageEntry {
+  if (entry.type !== 'message' || !entry.content) return false;
+  return entry.role === 'user' || entry.role === 'assistant';
+}
+
+interface Item {
+  readonly id: string;
+}
+
+function itemOf(entry: MessageEntry, conversation: string): Item {
+  const type = entry.role === 'user' ? 'input_text' : 'output_text';
+  const text = { type, text: entry.content ?? '', ...(type === 'output_text' && { annotations: [] }) };
+  const files = filesOf(entry).map(({ name = null, sha256 }) => ({
+    ...{ type: 'input_file', filename: name, file_id: `@blob/${sha256}` },
+  }));
+  return {
+    ...{ id: `msg_${entry.index.toString(36)}_${conversation}`, type: 'message', status: 'completed' },
+    ...{ role: entry.role, content: [text, ...files] },
+  } as Item;
+}
+
+function listOf(data: readonly Item[], hasMore: boolean): object {
+  const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+  return { object: 'list', data, first_id: first, last_id: last, has_more: hasMore };
+}

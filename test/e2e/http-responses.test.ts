@@ -1,0 +1,225 @@
+import OpenAI from 'openai';
+import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { entriesOf, ofType } from '../support/log.ts';
+import { sharedProject } from '../support/project.ts';
+import { call, FAILS } from '../support/route-rules.ts';
+
+/** `/v1/responses` and `/v1/conversations` with the official OpenAI client, on a daemon in its own process. */
+describe('the Responses API', () => {
+  let openai: OpenAI;
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 } },
+    agents: {
+      lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.',
+      dev: '---\nname: Dev\n---\nYou build.',
+    },
+    script: [
+      { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+      FAILS,
+      { when: { last: '/slow/' }, reply: { text: `${'word '.repeat(60)}end`, delayMs: 100 } },
+      { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
+      { reply: { text: 'Noted: {{last}}' } },
+    ],
+    http: true,
+  });
+  beforeAll(async () => {
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
+  });
+
+  const create = (input: string, more: object = {}) =>
+    openai.responses.create({ model: 'parley', input, ...more }) as Promise<Response>;
+  const conversationOf = ({ conversation }: Response) => String(conversation?.id);
+  const log = async (conversation: string) => entriesOf(await project.connect(), conversation);
+  const postsOf = async (conversation: string) =>
+    ofType(await log(conversation), 'message').flatMap(({ role, content }) =>
+      role === 'user' ? [content] : [],
+    );
+
+  it('a text is answered as a response that can be retrieved, also after the daemon was killed', async () => {
+    const response = await create('Hello', { metadata: { ticket: '7' }, instructions: 'Be brief.' });
+    expect(response).toMatchObject({
+      object: 'response',
+      status: 'completed',
+      model: 'parley',
+      error: null,
+      previous_response_id: null,
+      instructions: 'Be brief.',
+      metadata: { ticket: '7' },
+      output: [{ type: 'message', role: 'assistant', status: 'completed' }],
+    });
+    expect(response.output_text).toMatch(/^Noted: Hello/);
+    expect(response.usage?.total_tokens).toBe(
+      Number(response.usage?.input_tokens) + Number(response.usage?.output_tokens),
+    );
+    await project.daemon.kill9();
+    await project.up();
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
+    const again = await openai.responses.retrieve(response.id);
+    const { created_at: _, ...fields } = response;
+    expect(again).toMatchObject(fields);
+    const { data } = await openai.responses.inputItems.list(response.id);
+    expect(data).toMatchObject([{ role: 'user', content: [{ type: 'input_text' }] }]);
+  });
+
+  it('a stream has the events of the protocol in their order, numbered, with the text once', async () => {
+    const events: ResponseStreamEvent[] = [];
+    const stream = await openai.responses.create({ model: 'dev', input: 'Build', stream: true });
+    for await (const event of stream) events.push(event);
+    const types = events.map(({ type }) => type).filter((type, at, all) => type !== all[at - 1]);
+    expect(types).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
+    ]);
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
+    const deltas = events.flatMap((event) =>
+      event.type === 'response.output_text.delta' ? [event.delta] : [],
+    );
+    expect(deltas.join('')).toBe('Done by dev.');
+    const last = events.at(-1);
+    expect(last?.type === 'response.completed' && last.response.output_text).toBe('Done by dev.');
+    const whole = await openai.responses.stream({ model: 'dev', input: 'Build' }).finalResponse();
+    expect(whole.output_text).toBe('Done by dev.');
+  });
+
+  it('`previous_response_id` continues the conversation, and from an older response a copy of it', async () => {
+    const first = await create('one');
+    const second = await create('two', { previous_response_id: first.id });
+    expect(conversationOf(second)).toBe(conversationOf(first));
+    expect(second.previous_response_id).toBe(first.id);
+    const other = await create('two, otherwise', { previous_response_id: first.id });
+    expect(conversationOf(other)).not.toBe(conversationOf(first));
+    expect(await postsOf(conversationOf(first))).toEqual(['one', 'two']);
+    expect(await postsOf(conversationOf(other))).toEqual(['one', 'two, otherwise']);
+    const third = await create('three', { previous_response_id: second.id });
+    expect(conversationOf(third)).toBe(conversationOf(first));
+  });
+
+  it('a question ends a response, and the next one answers it', async () => {
+    const asked = await create('unsure');
+    expect(asked.output_text).toBe('Which one?');
+    const answered = await create('the left one', { previous_response_id: asked.id });
+    expect(answered.output_text).toContain('the left one');
+    expect(conversationOf(answered)).toBe(conversationOf(asked));
+  });
+
+  it('a conversation is named, read as items, and its history is not sent again', async () => {
+    const named = await create('first', { conversation: 'by-responses' });
+    expect(conversationOf(named)).toBe('by-responses');
+    await create('second', { conversation: { id: 'by-responses' } });
+    expect(await openai.conversations.retrieve('by-responses')).toMatchObject({ object: 'conversation' });
+    const items: string[] = [];
+    for await (const item of openai.conversations.items.list('by-responses', { order: 'asc', limit: 3 }))
+      if (item.type === 'message') items.push(`${item.role} ${(item.content[0] as { text: string }).text}`);
+    expect(items).toEqual(['user first', 'assistant Noted: first', 'user second', 'assistant Noted: second']);
+    await expect(
+      openai.responses.create({
+        model: 'parley',
+        conversation: 'by-responses',
+        input: [
+          { role: 'user', content: 'first' },
+          { role: 'assistant', content: 'Noted: first' },
+          { role: 'user', content: 'third' },
+        ],
+      }),
+    ).rejects.toMatchObject({ status: 400, param: 'input' });
+    expect(await postsOf('by-responses')).toEqual(['first', 'second']);
+  });
+
+  it('a client that keeps the history itself stays in one conversation, and several last messages are one post', async () => {
+    const first = await create('Hello again');
+    const input = [
+      { role: 'user' as const, content: 'Hello again' },
+      ...first.output.filter(({ type }) => type === 'message'),
+      { role: 'user' as const, content: 'And more' },
+      { role: 'user' as const, content: [{ type: 'input_text' as const, text: 'and that' }] },
+    ];
+    const second = await openai.responses.create({ model: 'parley', input } as never);
+    expect(conversationOf(second as Response)).toBe(conversationOf(first));
+    expect(await postsOf(conversationOf(first))).toEqual(['Hello again', 'And more\nand that']);
+  });
+
+  it('a response in the background is answered at once, retrieved, and cancelled', async () => {
+    const begun = await create('slow', { background: true, model: 'lead' });
+    expect(['queued', 'in_progress']).toContain(begun.status);
+    await expect.poll(async () => (await openai.responses.retrieve(begun.id)).status).toBe('in_progress');
+    await expect(create('more', { previous_response_id: begun.id })).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('not complete'),
+    });
+    const cancelled = await openai.responses.cancel(begun.id);
+    expect(cancelled.status).toBe('cancelled');
+    const next = await create('again', { previous_response_id: begun.id, model: 'lead' });
+    expect(next.output_text).toBe('Noted: again');
+  });
+
+  it('a failure of the model is an error, and is in the retrieved response', async () => {
+    await expect(create('fail', { conversation: 'fails' })).rejects.toMatchObject({
+      status: 400,
+      code: 'AGENT_FAILED',
+    });
+    const failed = await openai.responses.retrieve('resp_0_fails');
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED' } });
+  });
+
+  it('a picture is part of the post', async () => {
+    const png =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const response = (await openai.responses.create({
+      model: 'parley',
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'What is it?' },
+            { type: 'input_image', image_url: `data:image/png;base64,${png}`, detail: 'auto' },
+          ],
+        },
+      ],
+    })) as Response;
+    const [post] = ofType(await log(conversationOf(response)), 'message');
+    expect(post?.parts).toMatchObject([{ type: 'text' }, { type: 'file', mediaType: 'image/png', width: 1 }]);
+  });
+
+  it.each([
+    [{ store: false }, 'store', /every response is stored/],
+    [{ input: [] }, 'input', /the last item must be a message of the user/],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input.0', /item_reference is not taken/],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
+      'input.0.content.0',
+      /file_id/,
+    ],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:,x' }] }] },
+      'input.0',
+      /data URL/,
+    ],
+    [{ input: [{ role: 'wizard', content: 'x' }] }, 'input.0.role', /expected user, assistant/],
+    [{ prompt: { id: 'p' } }, 'prompt', /no stored prompts/],
+    [{ previous_response_id: 'resp_1_a', conversation: 'a' }, 'previous_response_id', /not both/],
+  ])('%j is refused', async (more, param, why) => {
+    const error = await openai.responses.create({ model: 'parley', input: 'x', ...more } as never).then(
+      () => null,
+      (refused: unknown) => refused as InstanceType<typeof OpenAI.APIError>,
+    );
+    expect(error).toMatchObject({ status: 400 });
+    expect(error?.message).toMatch(why);
+    expect(error?.param).toMatch(new RegExp(`^${param}`));
+  });
+
+  it('an id of no response is not found', async () => {
+    for (const id of ['resp_1_nowhere', 'resp_abc', `resp_0_${'x'.repeat(200)}`]) {
+      await expect(openai.responses.retrieve(id)).rejects.toMatchObject({ status: 404 });
+      await expect(create('x', { previous_response_id: id })).rejects.toMatchObject({ status: 404 });
+      await expect(openai.responses.cancel(id)).rejects.toMatchObject({ status: 404 });
+    }
+  });
+});
