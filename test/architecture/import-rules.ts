@@ -5,7 +5,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A module imports only the modules that are listed for it. Type imports count.
  * I2 Other modules and adapters are imported through their `index.ts`. Exceptions: the file of a port, the contract of
- *    the verbs, the follower (for the gateway), and single pure files for the console, to keep its bundle small.
+ *    the verbs, the follower (for the gateway), the validator of JSON Schemas, and single pure files for the console, to keep its bundle small.
  * I3 The files of a module do not import its adapters; in the daemon only `compose/` imports adapters.
  * I4 A package is imported in one folder, except those that two adapters need.
  * I5 No cycles, type imports included.
@@ -32,6 +32,9 @@ const CHILD_PROCESS = String.raw`tools/mcp/index\.ts$`;
 
 /** I2: the gateway follows conversations as clients do. */
 const FOLLOWER = String.raw`bus/follower\.ts$`;
+
+/** I2: loading Ajv takes a tenth of a second, which commands do not need. */
+const JSON_SCHEMA = String.raw`kernel/json-schema\.ts$`;
 
 /** I7 */
 const CONTRACT = String.raw`bus/contract\.ts$`;
@@ -134,6 +137,8 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-trace-otlp-proto': ['traces'],
   '@preact/signals': ['console'],
   '@tanstack/virtual-core': ['console'],
+  ajv: ['kernel'],
+  'ajv-formats': ['kernel'],
   commander: ['cli'],
   diff: ['conversation/text'],
   dompurify: ['console'],
@@ -236,6 +241,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
         `^src/${ALL_PORTS}`,
         `^src/${FOLLOWER}`,
         `^src/${DIALECTS}`,
+        `^src/${JSON_SCHEMA}`,
         FOR_BROWSERS,
         `^${ADAPTERS}index\\.ts$`,
       ],

@@ -97,6 +97,8 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   ],
   'vendor-preact-signals': ['src/gateway/d.ts', "import '@preact/signals';"],
   'vendor-tanstack-virtual-core': ['src/gateway/e.ts', "import '@tanstack/virtual-core';"],
+  'vendor-ajv': ['src/tools/h.ts', "import { Ajv } from 'ajv';"],
+  'vendor-ajv-formats': ['src/tools/i.ts', "import 'ajv-formats';"],
   'vendor-commander': ['src/daemon/d.ts', "import 'commander';"],
   'vendor-diff': ['src/console/d.ts', "import { structuredPatch } from 'diff';"],
   'vendor-dompurify': ['src/gateway/f.ts', "import 'dompurify';"],

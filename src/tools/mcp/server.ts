@@ -1,8 +1,9 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
+import { CheckBudget } from '../../kernel/json-schema.ts';
 import { completed, failed } from '../toolbox.ts';
-import { CheckBudget, toolFault } from './arguments.ts';
+import { toolFault } from './arguments.ts';
 import { Connection, type Link, type McpLog, type McpTimes, MOST_PAGES } from './connection.ts';
 import { callFailure, type Reason, unavailable } from './failure.ts';
 import { renderResult } from './render-result.ts';

@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hideValues } from '../../../../src/kernel/index.ts';
-import {
-  CheckBudget,
-  argumentsCheck as checkOf,
-  wireParameters,
-} from '../../../../src/tools/mcp/arguments.ts';
+import { CheckBudget } from '../../../../src/kernel/json-schema.ts';
+import { argumentsCheck as checkOf, wireParameters } from '../../../../src/tools/mcp/arguments.ts';
 import { reasonFor } from '../../../../src/tools/mcp/failure.ts';
 
 const argumentsCheck = (
