@@ -7,5 +7,5 @@
  *            and steps of a progress as updates; content.ts: content blocks as text
  */
 export { CodingAgent } from './agents/coding-agent.ts';
-export { LocalTurn } from './agents/local-turns.ts';
+export type { AcpAnswer, OfferedTurn, ToolRequest, TurnMessage } from './agents/turn.ts';
 export { type AcpOptions, serveAcp } from './editors/server.ts';

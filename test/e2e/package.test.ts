@@ -62,6 +62,24 @@ describe('the packed package', () => {
     expect(files.filter((file) => /^(src|test|dist\/run|bench\/(?!RESULTS))/.test(file))).toEqual([]);
   });
 
+  it('a start loads neither MCP nor ACP, which few commands and teams need', async () => {
+    const dist = join(packed, 'dist');
+    const daemon = (await readdir(dist)).find((file) => /^daemon-.*\.cjs$/.test(file)) ?? '';
+    const loaded = new Map<string, string>();
+    const load = async (file: string): Promise<void> => {
+      if (loaded.has(file)) return;
+      const text = await readFile(join(dist, file), 'utf8');
+      loaded.set(file, text);
+      for (const [, path = ''] of text.matchAll(/^const require_\S+ = require\("(\.[^"]+)"\)/gm))
+        await load(join(dirname(file), path));
+    };
+    await load('cli/main.cjs');
+    await load(daemon);
+    expect(loaded.size).toBeGreaterThan(10);
+    const foreign = /node_modules\/(@modelcontextprotocol|@agentclientprotocol)/;
+    expect([...loaded].filter(([, text]) => foreign.test(text)).map(([file]) => file)).toEqual([]);
+  });
+
   it('the package contains the licences of the packages that it bundles', async () => {
     const notices = await readFile(join(packed, 'dist/NOTICES.txt'), 'utf8');
     expect(notices).toMatch(/^---- openai \d[\d.]* \(Apache-2.0\) ----\n\n[\s\S]*Apache License/m);

@@ -29,13 +29,25 @@ const UNSEEN = '[\\p{Cf}\\p{DI}\\p{M}]*';
 const spelled = (word: string) =>
   [...shapeOf(word)].map((one) => one.replace('(', '[\\(\\[]') + UNSEEN).join('');
 const START = `^[${BLANK}\\p{M}]*`;
-/** `=== X` and the headings of the run context, in shapes; attributions are another matter. */
-const HEADING = new RegExp(
-  `${START}(?:${spelled('===')}${BLANK}|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})(?!\\w)|${spelled('STEP')}${BLANK}*${spelled('(from')}(?!\\w))`,
-  'v',
-);
-/** `[file plan.png: …]`, in any case: the line of a file (`fileLine`). */
-const FILE_LINE = new RegExp(`${START}\\[${UNSEEN}${spelled('file')}(?!\\w)`, 'iv');
+/** Made at the first use: few programs need the shapes of all look-alikes. */
+let lines: { readonly heading: RegExp; readonly file: RegExp; readonly recall: RegExp } | undefined;
+function markerLines() {
+  lines ??= {
+    // `=== X` and the headings of the run context, in shapes; attributions are another matter.
+    heading: new RegExp(
+      `${START}(?:${spelled('===')}${BLANK}|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})(?!\\w)|${spelled('STEP')}${BLANK}*${spelled('(from')}(?!\\w))`,
+      'v',
+    ),
+    // `[file plan.png: …]`, in any case: the line of a file (`fileLine`).
+    file: new RegExp(`${START}\\[${UNSEEN}${spelled('file')}(?!\\w)`, 'iv'),
+    // `--- entry …`, `--- entries …`, `--- recall …`: lines that only `recall` itself writes.
+    recall: new RegExp(
+      `${START}(?:[=\\-]${UNSEEN}){3}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
+      'iv',
+    ),
+  };
+  return lines;
+}
 const BRACKET = new RegExp(`${START}\\[`, 'v');
 const GAP = new RegExp(`[${BLANK}\\p{M}]`, 'v');
 const ENDING = new RegExp(`\\][${BLANK}\\p{M}]*:`, 'v');
@@ -92,7 +104,8 @@ export function escapeMarkers(text: string): string {
 }
 
 function isForged(shape: string): boolean {
-  return HEADING.test(shape) || FILE_LINE.test(shape) || beginsLikeAttribution(shape);
+  const { heading, file } = markerLines();
+  return heading.test(shape) || file.test(shape) || beginsLikeAttribution(shape);
 }
 
 /** Each line begins with `> `, so that no line can pass for one outside the quotation. */
@@ -100,15 +113,9 @@ export function quotedLines(text: string): string[] {
   return text.split(LINE_BREAK).map((line) => `> ${line}`);
 }
 
-/** `--- entry …`, `--- entries …`, `--- recall …`: lines that only `recall` itself writes. */
-const RECALL_LINE = new RegExp(
-  `${START}(?:[=\\-]${UNSEEN}){3}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
-  'iv',
-);
-
 /** Puts a backslash before each line that begins like one of `recall` itself (MARKER-1). */
 export function escapeRecalled(text: string): string {
-  return escapeLines(text, (shape) => RECALL_LINE.test(shape));
+  return escapeLines(text, (shape) => markerLines().recall.test(shape));
 }
 
 /** The first character that is seen, if a marker may begin with it. Most doubtful lines end here, without a normalized copy. */

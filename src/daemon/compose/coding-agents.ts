@@ -1,10 +1,11 @@
-import { CodingAgent, LocalTurn } from '../../acp/index.ts';
+import type { CodingAgent } from '../../acp/index.ts';
 import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
 import { hideValues, ParleyError } from '../../kernel/index.ts';
 import type { RemoteChannel } from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';
 import type { CodingSettings } from '../team/team.ts';
+import { LocalTurn } from './local-turns.ts';
 
 /**
  * The coding agents that this daemon runs (`runtime: acp`): one process for each agent, started with its first turn.
@@ -54,7 +55,8 @@ export class CodingAgents {
     const known = this.#started.get(slug);
     if (known?.made === made) return known.agent;
     if (known) this.#retire(known);
-    const agent = this.#parts.enclose().then((enclose) => {
+    const agent = this.#parts.enclose().then(async (enclose) => {
+      const { CodingAgent } = await import('../../acp/index.ts'); // with packages that few daemons need
       const env = Object.fromEntries(
         Object.entries(settings.env).map(([name, value]) => [name, textOf(value)]),
       );

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { CodingAgent } from '../../../acp/index.ts';
 import { SLUG_PATTERN } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
@@ -43,6 +42,7 @@ async function join(
   return withDaemon(context, async (client) => {
     const env = Object.fromEntries(Object.entries(io.env).filter(([key]) => !key.startsWith('PARLEY_')));
     const directory = resolve(io.workingDirectory, cwd ?? '.');
+    const { CodingAgent } = await import('../../../acp/index.ts'); // with packages that no other command loads
     const agent = new CodingAgent({
       ...{ command: ['/bin/sh', '-c', `exec ${command}`], directory, idleSeconds },
       env: env as Record<string, string>,

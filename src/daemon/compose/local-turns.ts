@@ -1,5 +1,5 @@
+import type { AcpAnswer, OfferedTurn, ToolRequest, TurnMessage } from '../../acp/index.ts';
 import { messageOf } from '../../kernel/index.ts';
-import type { AcpAnswer, OfferedTurn, ToolRequest, TurnMessage } from './turn.ts';
 
 /**
  * Offers turns to a handler in this process, with the messages that agents in other processes exchange over the bus (docs/spec/wire.md): the
