@@ -2,10 +2,11 @@
  * The Agent Client Protocol (ACP), version 1: JSON-RPC over stdio.
  *
  * agents/    coding agents as participants: a handler of offered turns that drives the process of an agent
+ * blocks.ts  files as content blocks, and blocks as files
  * editors/   Parley as the agent of an editor. server.ts: sessions, which are conversations of a running daemon; session.ts: one of
  *            them; modes.ts: who answers; prompt.ts: one prompt, followed to its end; permissions.ts: approvals; updates.ts: entries
  *            and steps of a progress as updates; content.ts: content blocks as text
  */
 export { CodingAgent } from './agents/coding-agent.ts';
-export type { AcpAnswer, OfferedTurn, ToolRequest, TurnMessage } from './agents/turn.ts';
+export type { AcpAnswer, FileStore, OfferedTurn, ToolRequest, TurnMessage } from './agents/turn.ts';
 export { type AcpOptions, serveAcp } from './editors/server.ts';

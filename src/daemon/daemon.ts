@@ -18,6 +18,7 @@ import type { DaemonFacts } from './api/status.ts';
 import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { conversationIn } from './cluster/shared-api.ts';
 import { storeName } from './compose/archives.ts';
+import type { CodingAgentsParts } from './compose/coding-agents.ts';
 import {
   compose,
   composeBus,
@@ -44,6 +45,7 @@ import { openTraces, startTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
 import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
+import { requireRoom } from './tools/file-room.ts';
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
  *
@@ -204,6 +206,23 @@ function agentsContext(
     settingsOf: (agent) => daemon().runtime.team.coding.get(agent) ?? null,
     enclose: () => daemon().tools.encloseFor(config),
     publish: (...piece) => daemon().runtime.publishLive(...piece),
+    files: fileStore(() => daemon().runtime),
+  };
+}
+
+/** For agents that this daemon runs. */
+function fileStore(daemon: () => Runtime): CodingAgentsParts['files'] {
+  return {
+    async read(conversation, sha256) {
+      const content = await (await daemon().files.find(conversation, sha256)).read();
+      if (content) return content;
+      throw new Error('its content is not stored');
+    },
+    async keep(conversation, ...file) {
+      const kept = await daemon().files.keep(...file);
+      await requireRoom(conversation, [kept], daemon());
+      return kept;
+    },
   };
 }
 

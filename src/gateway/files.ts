@@ -10,7 +10,7 @@ import {
   readDataUrl,
   UNKNOWN_TYPE,
 } from '../conversation/index.ts';
-import { cut } from '../kernel/index.ts';
+import { cut, isBase64 } from '../kernel/index.ts';
 import type { Request, RouteContext } from './context.ts';
 import { digest } from './conversation-id.ts';
 import { fetchFile } from './fetch.ts';
@@ -60,12 +60,6 @@ function decoded(base64: string, where: string): Uint8Array {
   if (isBase64(base64)) return Buffer.from(base64, 'base64');
   const wanted = 'expected letters, digits, + and /, with = at the end only';
   throw refusedField(where, `the base64 is broken: ${wanted}`);
-}
-
-/** `Buffer` skips what is not base64; then there are fewer bytes. */
-export function isBase64(text: string): boolean {
-  const digits = text.replaceAll(/\s+|={1,2}\s*$/g, '').length;
-  return digits % 4 !== 1 && Buffer.from(text, 'base64').length === Math.floor((digits * 3) / 4);
 }
 
 /** A short name for the same bytes, or the same address: equal wherever a client repeats the file. */

@@ -72,6 +72,12 @@ export function percentDecoded(text: string): string {
   }
 }
 
+/** `Buffer` skips what is not base64; then there are fewer bytes. */
+export function isBase64(text: string): boolean {
+  const digits = text.replaceAll(/\s+|={1,2}\s*$/g, '').length;
+  return digits % 4 !== 1 && Buffer.from(text, 'base64').length === Math.floor((digits * 3) / 4);
+}
+
 /** Levenshtein distance, where two exchanged neighbours count as one change. */
 function editDistance(left: string, right: string): number {
   let before: number[] = [];

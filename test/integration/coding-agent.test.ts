@@ -1,9 +1,16 @@
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CodingAgent } from '../../src/acp/index.ts';
+import { fileLine } from '../../src/conversation/index.ts';
+import { findType } from '../../src/daemon/files/media-type.ts';
+import { ParleyError } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
+import { type SampleFile, sampleFile } from '../support/sample-files.ts';
+import { PNG } from '../support/uploaded-files.ts';
 
 /** A coding agent as a real process, driven by turns as the daemon offers them. */
 
@@ -14,13 +21,44 @@ afterEach(async () => {
   open.clear();
 });
 
-async function agentWith(flags: readonly string[] = [], idleSeconds = 20, state = '') {
+type Store = ConstructorParameters<typeof CodingAgent>[0]['files'];
+
+/** Keeps what it gets, as a text if it has no other type; a file of more than 100,000 bytes is refused. */
+function memoryStore(
+  ...known: readonly SampleFile[]
+): Store & { readonly kept: { readonly bytes: Buffer }[] } {
+  const kept: { bytes: Buffer }[] = [];
+  return {
+    kept,
+    async read(_, sha256) {
+      const found = known.find(({ part }) => part.sha256 === sha256);
+      if (!found) throw new ParleyError('MISSING_BLOB', 'the file is not stored', { hint: '' });
+      return Readable.from([found.bytes.subarray(0, 3), found.bytes.subarray(3)]);
+    },
+    async keep(_, bytes, { name }) {
+      if (bytes.length > 100_000)
+        throw new ParleyError('BLOB_TOO_LARGE', 'a file may have 100000 bytes', { hint: '' });
+      kept.push({ bytes: Buffer.from(bytes) });
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      const { mediaType } = await findType({ beginning: bytes, isText: !bytes.includes(0) });
+      return { type: 'file', sha256, mediaType, size: bytes.length, ...(name && { name }) };
+    },
+  };
+}
+
+async function agentWith(
+  flags: readonly string[] = [],
+  idleSeconds = 20,
+  state = '',
+  files: Store = memoryStore(),
+) {
   const folder = state || (await newFolder());
   const agent = new CodingAgent({
     command: [process.execPath, PROGRAM, ...flags],
     directory: folder,
     env: { PATH: process.env.PATH ?? '', ACP_STATE: join(folder, 'state') },
     idleSeconds,
+    files,
   });
   open.add(agent);
   return { agent, folder };
@@ -51,13 +89,20 @@ function turnOf(content: string, more: Partial<Turn> = {}) {
   return { turn, calls, written, shown, abort };
 }
 
-async function toldTo(folder: string): Promise<string[][]> {
+interface Told {
+  readonly texts: string[];
+  readonly blocks: readonly object[];
+}
+
+async function promptsOf(folder: string): Promise<Told[]> {
   const text = await readFile(join(folder, 'state/told.jsonl'), 'utf8');
   return text
     .trim()
     .split('\n')
-    .map((line) => (JSON.parse(line) as { texts: string[] }).texts);
+    .map((line) => JSON.parse(line));
 }
+
+const toldTo = async (folder: string) => (await promptsOf(folder)).map(({ texts }) => texts);
 
 describe('a coding agent', () => {
   it('a new session is told the whole view, and its text is streamed', async () => {
@@ -225,10 +270,131 @@ describe('a coding agent', () => {
   });
 
   it('a command that is missing is named', async () => {
-    const agent = new CodingAgent({ command: ['no-such-agent'], directory: '/tmp', env: {}, idleSeconds: 5 });
+    const agent = new CodingAgent({
+      ...{ command: ['no-such-agent'], directory: '/tmp', env: {}, idleSeconds: 5, files: memoryStore() },
+    });
     await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
       code: 'ACP_NOT_STARTED',
       message: expect.stringMatching(/there is no program no-such-agent/),
     });
+  });
+});
+
+describe('files of a coding agent', () => {
+  const picture = sampleFile('image/png');
+  const sound = sampleFile('audio/wav', 1);
+  const notes = sampleFile('text/plain', 2);
+  const told = (...files: readonly SampleFile[]) => ({
+    messages: [
+      {
+        role: 'user',
+        content: ['[Alice]: look', ...files.map(({ part }) => fileLine(part))].join('\n'),
+        files: files.map(({ part }) => part),
+      },
+    ],
+  });
+
+  it('a program that takes them gets pictures, sound and texts as blocks after the text', async () => {
+    const store = memoryStore(picture, sound, notes);
+    const { agent, folder } = await agentWith(['--image', '--audio', '--embeddedContext'], 20, '', store);
+    const { turn } = turnOf('', told(picture, sound, notes));
+    await agent.handle(turn);
+    const [{ blocks = [] } = {}] = await promptsOf(folder);
+    expect(blocks).toEqual([
+      { type: 'text', text: turn.messages[0]?.content },
+      {
+        type: 'image',
+        mimeType: 'image/png',
+        data: picture.bytes.toString('base64'),
+        uri: expect.any(String),
+      },
+      { type: 'audio', mimeType: 'audio/wav', data: sound.bytes.toString('base64') },
+      {
+        type: 'resource',
+        resource: { uri: expect.any(String), mimeType: 'text/plain', text: `${notes.bytes}` },
+      },
+    ]);
+  });
+
+  it('another one gets the line of each, which says which tool reads it', async () => {
+    const { agent, folder } = await agentWith([], 20, '', memoryStore(picture));
+    const tools = [{ function: { name: 'fs_read', description: '', parameters: {} } }];
+    await agent.handle(turnOf('', { ...told(picture), tools }).turn);
+    const [{ blocks = [] } = {}] = await promptsOf(folder);
+    expect(blocks).toEqual([
+      {
+        type: 'text',
+        text: expect.stringMatching(
+          /@blob\/\w{12}; not shown: your program takes no such files; the tool fs_read reads it\]$/,
+        ),
+      },
+    ]);
+  });
+
+  it('a file that cannot be read is named, and the turn goes on', async () => {
+    const { agent, folder } = await agentWith(['--image'], 20, '', memoryStore());
+    expect((await agent.handle(turnOf('', told(picture)).turn)).content).toMatch(/I was told/);
+    const [{ texts } = { texts: [] }] = await promptsOf(folder);
+    expect(texts[1]).toMatch(/^\[file 0\.png: .*; not shown: it cannot be read: the file is not stored\]$/);
+  });
+
+  const image = (data: string, mimeType = 'image/png') => ({ type: 'image', data, mimeType });
+  const PNG_TEXT = PNG.toString('base64');
+
+  it('what it sends is a file of its answer, in the order, by what the bytes are and not by what it says', async () => {
+    const store = memoryStore();
+    const { agent } = await agentWith([], 20, '', store);
+    const html = Buffer.from('<script>').toString('base64');
+    const report = { uri: 'file:///tmp/a%20report.md', mimeType: 'text/markdown', text: '# Report' };
+    const blocks = [
+      image(PNG_TEXT),
+      { type: 'text', text: 'Here.' },
+      image(html),
+      { type: 'resource', resource: report },
+      { type: 'resource_link', name: 'site', uri: 'https://example.org' },
+    ];
+    const { turn, written } = turnOf(`show ${JSON.stringify(blocks)}`);
+    const answer = await agent.handle(turn);
+    expect(answer.content).toBe('Here.[link to site (https://example.org)]');
+    expect(written.join('')).toBe(answer.content);
+    expect(answer.files).toMatchObject([
+      { mediaType: 'image/png', size: PNG.length },
+      { mediaType: 'text/plain', size: 8 },
+      { mediaType: 'text/plain', name: 'a report.md' },
+    ]);
+    expect(store.kept[0]?.bytes).toEqual(PNG);
+  });
+
+  it('a picture in the result of a call is a file of the answer once, and the result has its line', async () => {
+    const { agent } = await agentWith();
+    const { turn } = turnOf(`show-in-call ${JSON.stringify([image(PNG_TEXT), image(PNG_TEXT)])}`);
+    const { files, reported } = await agent.handle(turn);
+    expect(files).toHaveLength(1);
+    const line = files?.[0] && fileLine(files[0]);
+    expect(reported).toMatchObject([{ title: 'Screenshot', result: `${line}\n${line}` }]);
+  });
+
+  it.each([
+    ['broken base64', '%%%', 'its base64 is broken'],
+    [
+      'a picture that is too large',
+      Buffer.alloc(100_001).toString('base64'),
+      'BLOB_TOO_LARGE: a file may have',
+    ],
+  ])('%s is named in the answer, with the reason', async (_, data, why) => {
+    const { agent } = await agentWith();
+    const { turn } = turnOf(`show ${JSON.stringify([{ type: 'text', text: 'Here.' }, image(data)])}`);
+    const { content, files } = await agent.handle(turn);
+    expect(content).toMatch(/^Here\.\n\n\[file image\/png, .* not kept: /);
+    expect(content).toContain(why);
+    expect(files).toBeUndefined();
+  });
+
+  it('the number of files, and all that is sent for them, is bounded', async () => {
+    const { agent } = await agentWith();
+    const many = Array.from({ length: 18 }, (_, n) => image(Buffer.from(`${n}`).toString('base64')));
+    const answer = await agent.handle(turnOf(`show ${JSON.stringify(many)}`).turn);
+    expect(answer.files).toHaveLength(16);
+    expect(answer.content.match(/an answer has at most 16 files/g)).toHaveLength(2);
   });
 });

@@ -1,16 +1,25 @@
 import {
+  type ContentBlock,
   methods,
   type NewSessionRequest,
   type RequestPermissionRequest,
   type SessionUpdate,
   type StopReason,
 } from '@agentclientprotocol/sdk';
-import { PERMITTED } from '../../conversation/index.ts';
-import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
+import { PERMITTED, unseenFileLine } from '../../conversation/index.ts';
+import {
+  abortable,
+  type LinkedAbort,
+  linkedAbort,
+  messageOf,
+  ParleyError,
+  within,
+} from '../../kernel/index.ts';
+import { fileBlock } from '../blocks.ts';
 import { type AgentCommand, AgentConnection } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
-import { promptOf } from './prompt.ts';
-import type { AcpAnswer, OfferedTurn, ToolRequest } from './turn.ts';
+import { promptOf, type Told } from './prompt.ts';
+import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest } from './turn.ts';
 import { TurnTools } from './turn-tools.ts';
 import { Updates } from './updates.ts';
 
@@ -27,6 +36,7 @@ import { Updates } from './updates.ts';
 
 export interface CodingAgentSettings extends AgentCommand {
   readonly idleSeconds: number;
+  readonly files: FileStore;
 }
 
 const CANCEL_MS = 5_000;
@@ -151,21 +161,39 @@ export class CodingAgent {
     try {
       let stopReason: StopReason = 'end_turn';
       for (let told = -1; told < turn.news.length; ) {
-        const prompt =
-          told < 0 ? promptOf(turn, isNew) : promptOf({ messages: turn.news.slice(told) }, false);
+        const news = { messages: turn.news.slice(told), tools: turn.tools };
+        const can = connection.about.agentCapabilities?.promptCapabilities;
+        const parts = told < 0 ? promptOf(turn, isNew, can) : promptOf(news, false, can);
         told = turn.news.length; // CODING-AGENT-5
+        const prompt = await Promise.all(parts.map((part) => this.#block(turn.conversation, part)));
+        silence.signal.throwIfAborted();
         const prompting = connection.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
         const cancel = () => this.#cancel(id, prompting, connection);
         ({ stopReason } = await this.#until(prompting, silence.signal, cancel));
       }
-      const { text: content, thoughts, calls } = updates.reported;
+      const keeping = updates.reported((...file) => this.#settings.files.keep(turn.conversation, ...file));
+      const { text: content, files, thoughts, calls } = await abortable(keeping, turn.signal);
       return {
         ...{ content, sessionId: id, finishReason: FINISH[stopReason] },
+        ...(files.length > 0 && { files }),
         ...(thoughts !== '' && { reasoning: thoughts }),
         ...(calls.length > 0 && { reported: calls }),
       };
     } finally {
       this.#running.delete(id);
+    }
+  }
+
+  /** A file that cannot be read is named instead: the turn does not fail for it. */
+  async #block(conversation: string, part: Told): Promise<ContentBlock> {
+    if (part.type === 'text') return part;
+    try {
+      return await fileBlock(part, await this.#settings.files.read(conversation, part.sha256));
+    } catch (error) {
+      return {
+        type: 'text',
+        text: unseenFileLine(part, `not shown: it cannot be read: ${messageOf(error)}`),
+      };
     }
   }
 

@@ -1,5 +1,6 @@
-import type { ContentBlock } from '@agentclientprotocol/sdk';
-import { AWAY_MARKER, PERMIT } from '../../conversation/index.ts';
+import type { PromptCapabilities } from '@agentclientprotocol/sdk';
+import { AWAY_MARKER, type FilePart, fileLine, PERMIT, unseenFileLine } from '../../conversation/index.ts';
+import { blockRefusal } from '../blocks.ts';
 import type { OfferedTurn, TurnMessage } from './turn.ts';
 
 /**
@@ -9,27 +10,81 @@ import type { OfferedTurn, TurnMessage } from './turn.ts';
  * ACP-PROMPT-2 A new session is told the whole view, its own earlier messages included, in the order of the view.
  * ACP-PROMPT-3 The away block repeats messages that come before it, so it is left out.
  * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: what a permission allowed did not run then.
+ * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
+ *              another one says why it does not, and which tool reads it.
  */
 export function promptOf(
-  { messages, missed }: Pick<OfferedTurn, 'messages' | 'missed'>,
+  {
+    messages,
+    missed,
+    tools = [],
+  }: Pick<OfferedTurn, 'messages' | 'missed'> & Partial<Pick<OfferedTurn, 'tools'>>,
   isNew: boolean,
-): ContentBlock[] {
+  can: PromptCapabilities = {},
+): Told[] {
   const places = isNew || missed === undefined ? messages.map((_, place) => place) : missed;
-  const told = places.flatMap((place) => textOf(messages, place, isNew));
-  const texts = told.length > 0 ? told : [CONTINUE];
-  return texts.map((text) => ({ type: 'text', text }));
+  const shown = new ShownFiles(
+    can,
+    tools.some((tool) => tool.function.name === READER),
+  );
+  const told = places.toReversed().map((place) => {
+    const text = textOf(messages, place, isNew);
+    return text === '' ? [] : shown.withFiles(text, messages[place]?.files);
+  });
+  const parts = told.reverse().flat();
+  return parts.length > 0 ? parts : [{ type: 'text', text: CONTINUE }];
+}
+
+/** A text, or a file whose content follows it. */
+export type Told = { readonly type: 'text'; readonly text: string } | FilePart;
+
+/** Of one prompt: it is one line of JSON. */
+const MOST_FILES = 20;
+const MOST_BYTES = 20_000_000;
+/** The tool that reads the files of a conversation. */
+const READER = 'fs_read';
+
+/** ACP-PROMPT-5. The newest message first. */
+class ShownFiles {
+  readonly #can: PromptCapabilities;
+  readonly #next: string;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(can: PromptCapabilities, isReadable: boolean) {
+    this.#can = can;
+    this.#next = isReadable ? `; the tool ${READER} reads it` : '';
+  }
+
+  withFiles(text: string, files: readonly FilePart[] = []): Told[] {
+    const shown = files.filter((file) => {
+      const why = blockRefusal(file, this.#can) ?? this.#overflow(file);
+      if (why !== null)
+        text = text.replace(fileLine(file), () => unseenFileLine(file, `not shown: ${why}${this.#next}`));
+      return why === null;
+    });
+    return [{ type: 'text', text }, ...shown];
+  }
+
+  #overflow({ size }: FilePart): string | null {
+    if (this.#files >= MOST_FILES || this.#bytes + size > MOST_BYTES) return 'too much for one prompt';
+    this.#files += 1;
+    this.#bytes += size;
+    return null;
+  }
 }
 
 const CONTINUE =
   '=== CONTINUE ===\nYour work on this request was interrupted. Continue where it ends, and repeat nothing.';
 
-function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean): string[] {
+/** Empty: it is not told. */
+function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean): string {
   const message = messages[place];
   const content = message?.content ?? '';
-  if (message === undefined || content.startsWith(AWAY_MARKER)) return []; // ACP-PROMPT-3
-  if (message.role === 'tool') return [resultText(nameOfCall(messages, message), content)];
-  if (message.role !== 'assistant') return content === '' ? [] : [content];
-  return isNew && content !== '' ? [`[You, earlier]: ${content}`] : []; // ACP-PROMPT-1
+  if (message === undefined || content.startsWith(AWAY_MARKER)) return ''; // ACP-PROMPT-3
+  if (message.role === 'tool') return resultText(nameOfCall(messages, message), content);
+  if (message.role !== 'assistant') return content;
+  return isNew && content !== '' ? `[You, earlier]: ${content}` : ''; // ACP-PROMPT-1
 }
 
 /** ACP-PROMPT-4 */

@@ -1,3 +1,5 @@
+import type { FilePart } from '../../conversation/index.ts';
+
 /** What a coding agent needs of the turn that it is offered: a part of `AgentTurn` of the client library. */
 export interface OfferedTurn {
   readonly conversation: string;
@@ -23,6 +25,8 @@ export interface OfferedTurn {
 export interface TurnMessage {
   readonly role: string;
   readonly content: string | null;
+  /** Each has its line in `content`. */
+  readonly files?: readonly FilePart[];
   readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[];
   readonly tool_call_id?: string;
 }
@@ -53,8 +57,19 @@ export interface ReportedCall {
 
 export interface AcpAnswer {
   readonly content: string;
+  readonly files?: readonly FilePart[];
   readonly reasoning?: string;
   readonly sessionId: string;
   readonly reported?: readonly ReportedCall[];
   readonly finishReason?: string;
+}
+
+/** Where the files of conversations are. Both reject with what happened. */
+export interface FileStore {
+  read(conversation: string, sha256: string): Promise<AsyncIterable<Uint8Array>>;
+  keep(
+    conversation: string,
+    bytes: Uint8Array,
+    about: { name?: string; mediaType?: string },
+  ): Promise<FilePart>;
 }

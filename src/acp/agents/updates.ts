@@ -1,6 +1,7 @@
 import type { SessionUpdate, ToolCall, ToolCallContent, ToolCallUpdate } from '@agentclientprotocol/sdk';
-import { differenceText, keptReports } from '../../conversation/index.ts';
-import { cut } from '../../kernel/index.ts';
+import { differenceText, type FilePart, fileLine, keptReports } from '../../conversation/index.ts';
+import { cut, ParleyError } from '../../kernel/index.ts';
+import { bytesOf, notKept, type SentFile, sentFile } from '../blocks.ts';
 import type { OfferedTurn, ReportedCall } from './turn.ts';
 
 /**
@@ -8,6 +9,7 @@ import type { OfferedTurn, ReportedCall } from './turn.ts';
  *
  * ACP-UPDATES-1 A call is known by its id; a later update replaces the fields that it has. An update of an unknown call begins it.
  * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is left out (`keptReports`), and the calls after the last one are counted.
+ * ACP-UPDATES-3 Pictures, sound and files are kept once the turn is over, as files of the answer. What is not kept is named, with the reason.
  */
 
 /** Calls of one turn. */
@@ -15,8 +17,13 @@ const MOST_CALLS = 200;
 /** UTF-16 units, in the live text. */
 const LONGEST_TITLE = 200;
 
+/** Files of one answer, and UTF-16 units of all that is sent for them: until the turn is over they are in memory. */
+const MOST_FILES = 16;
+const MOST_SENT = 64_000_000;
+
 export interface Reported {
   readonly text: string;
+  readonly files: readonly FilePart[];
   readonly thoughts: string;
   readonly calls: readonly ReportedCall[];
 }
@@ -26,6 +33,8 @@ type Live = Pick<OfferedTurn, 'write' | 'think' | 'showCall'>;
 export class Updates {
   readonly #live: Live;
   readonly #calls = new Map<string, ToolCallUpdate>();
+  readonly #files: SentFile[] = [];
+  #sent = 0;
   #uncounted = 0;
   #text = '';
   #thoughts = '';
@@ -37,7 +46,10 @@ export class Updates {
   take(update: SessionUpdate): void {
     switch (update.sessionUpdate) {
       case 'agent_message_chunk': {
-        const text = shown(update.content);
+        const block = this.#bounded(update.content);
+        const file = sentFile(block);
+        if (file) return void this.#files.push(file);
+        const text = shown(block);
         this.#text += text;
         this.#live.write(text);
         return;
@@ -62,7 +74,12 @@ export class Updates {
     }
     if (update.title && update.title !== known?.title)
       this.#live.showCall(update.toolCallId, cut(update.title, LONGEST_TITLE));
-    const given = Object.entries(update).filter(([, value]) => value !== null && value !== undefined);
+    const content = update.content?.map((one) =>
+      one.type === 'content' ? { ...one, content: this.#bounded(one.content) } : one,
+    );
+    const given = Object.entries({ ...update, content }).filter(
+      ([, value]) => value !== null && value !== undefined,
+    );
     this.#calls.set(update.toolCallId, { ...known, ...Object.fromEntries(given) } as ToolCallUpdate);
   }
 
@@ -73,16 +90,68 @@ export class Updates {
     return text;
   }
 
-  get reported(): Reported {
-    const calls = [...this.#calls.values()].map(reportOf);
+  /** A file beyond `MOST_SENT` is named at once. */
+  #bounded(block: Block): Block {
+    const file = sentFile(block);
+    if (file === null) return block;
+    this.#sent += file.content.length;
+    if (this.#sent <= MOST_SENT) return block;
+    return { type: 'text', text: notKept(file, 'the answer has too many files') };
+  }
+
+  /** Call when the turn is over (ACP-UPDATES-3). */
+  async reported(keep: Keep): Promise<Reported> {
+    const kept = new KeptFiles(keep);
+    const notes: string[] = [];
+    for (const file of this.#files) {
+      const { line, isKept } = await kept.add(file);
+      if (!isKept) notes.push(line);
+    }
+    const calls: ReportedCall[] = [];
+    for (const call of this.#calls.values()) calls.push(await reportOf(call, kept));
     if (this.#uncounted > 0)
       calls.push({ title: `${this.#uncounted} more calls`, kind: 'other', status: 'unknown' });
-    return { text: this.#text, thoughts: this.#thoughts, calls: keptReports(calls) };
+    const text = [this.#text, ...notes].filter((part) => part !== '').join('\n\n');
+    return { text, files: kept.files, thoughts: this.#thoughts, calls: keptReports(calls) };
   }
 }
 
-function reportOf(call: ToolCallUpdate): ReportedCall {
-  const result = call.content?.map(contentText).join('\n') || outputText(call.rawOutput);
+type Keep = (bytes: Uint8Array, about: Pick<SentFile, 'name' | 'mediaType'>) => Promise<FilePart>;
+
+class KeptFiles {
+  readonly files: FilePart[] = [];
+  readonly #keep: Keep;
+
+  constructor(keep: Keep) {
+    this.#keep = keep;
+  }
+
+  /** The line that stands for it. */
+  async add(sent: SentFile): Promise<{ readonly line: string; readonly isKept: boolean }> {
+    const { content: _content, isBase64: _isBase64, ...about } = sent;
+    const refused = (why: string) => ({ line: notKept(sent, why), isKept: false });
+    if (this.files.length >= MOST_FILES) return refused(`an answer has at most ${MOST_FILES} files`);
+    const bytes = bytesOf(sent);
+    if (bytes === null) return refused('its base64 is broken');
+    try {
+      const file = await this.#keep(bytes, about);
+      if (this.files.every(({ sha256 }) => sha256 !== file.sha256)) this.files.push(file);
+      return { line: fileLine(file), isKept: true };
+    } catch (error) {
+      return refused(
+        error instanceof ParleyError ? `${error.code}: ${error.message}` : 'it could not be stored',
+      );
+    }
+  }
+}
+
+async function reportOf(call: ToolCallUpdate, kept: KeptFiles): Promise<ReportedCall> {
+  const parts: string[] = [];
+  for (const one of call.content ?? []) {
+    const file = one.type === 'content' ? sentFile(one.content) : null;
+    parts.push(file ? (await kept.add(file)).line : contentText(one));
+  }
+  const result = parts.join('\n') || outputText(call.rawOutput);
   return {
     title: call.title ?? call.toolCallId,
     kind: call.kind ?? 'other',
@@ -108,7 +177,7 @@ function outputText(output: unknown): string {
 
 type Block = Extract<ToolCallContent, { type: 'content' }>['content'];
 
-/** What is not text is named (ACP-UPDATES-1). */
+/** What is not text is named. */
 function shown(block: Block): string {
   switch (block.type) {
     case 'text':
@@ -116,8 +185,8 @@ function shown(block: Block): string {
     case 'resource_link':
       return `[link to ${block.name} (${block.uri})]`;
     case 'resource':
-      return 'text' in block.resource ? block.resource.text : `[${block.resource.uri}: not kept]`;
+      return 'text' in block.resource ? block.resource.text : `[${block.resource.uri}]`;
     default:
-      return `[${block.type}, ${block.mimeType}: not kept]`;
+      return `[${block.type}, ${block.mimeType}]`;
   }
 }

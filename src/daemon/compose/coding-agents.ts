@@ -1,4 +1,4 @@
-import type { CodingAgent } from '../../acp/index.ts';
+import type { CodingAgent, FileStore } from '../../acp/index.ts';
 import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
 import { hideValues, ParleyError } from '../../kernel/index.ts';
@@ -19,6 +19,7 @@ export interface CodingAgentsParts {
   settingsOf(slug: string): CodingSettings | null;
   /** Hides the data directory from the programs. */
   enclose(): Promise<Enclose>;
+  readonly files: FileStore;
   publish(conversation: string, agent: string, piece: LiveChunk): void;
 }
 
@@ -60,7 +61,7 @@ export class CodingAgents {
       const env = Object.fromEntries(
         Object.entries(settings.env).map(([name, value]) => [name, textOf(value)]),
       );
-      return new CodingAgent({ ...settings, env, enclose });
+      return new CodingAgent({ ...settings, env, enclose, files: this.#parts.files });
     });
     this.#started.set(slug, { made, agent });
     return agent;

@@ -26,7 +26,7 @@ type Message =
       readonly calls: readonly { readonly name: string; readonly arguments: string }[];
       readonly content?: string;
     }
-  | ({ readonly type: 'final' } & AcpAnswer)
+  | ({ readonly type: 'final'; readonly parts?: AcpAnswer['files'] } & Omit<AcpAnswer, 'files'>)
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
 
 type Event =
@@ -100,7 +100,7 @@ export class LocalTurn {
       },
     };
     const message = await this.#handler(turn).then(
-      (answer): Message => ({ type: 'final', ...answer }),
+      ({ files: parts, ...answer }): Message => ({ type: 'final', ...answer, ...(parts && { parts }) }),
       (error): Message => ({
         type: 'failed',
         code: error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED',

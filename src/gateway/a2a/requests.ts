@@ -13,9 +13,9 @@ import {
   ServerCallContext,
   validateVersion,
 } from '@a2a-js/sdk/server';
-import { isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
+import { isBase64, isRecord, ParleyError, valueAt } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
-import { addressOf, baseOf, isBase64, keepParts } from '../files.ts';
+import { addressOf, baseOf, keepParts } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';

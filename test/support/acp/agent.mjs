@@ -3,9 +3,10 @@
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
  * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
- * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`.
+ * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`,
+ * `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
- * `--resume`, `--no-http`, `--banner`, `--no-session` (never answers `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
+ * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--no-session` (never answers `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -35,6 +36,8 @@ const fail = (id, code, message) => send({ id, error: { code, message } });
 const pathOf = (id) => join(state, `${id}.json`);
 
 if (flag('banner')) process.stdout.write('Welcome to the agent!\n');
+
+const TAKES = ['image', 'audio', 'embeddedContext'];
 
 const OPTIONS = [
   { optionId: 'yes', name: 'Allow', kind: 'allow_once' },
@@ -104,6 +107,19 @@ const HABITS = {
     const answers = [await permitted(id, call), await permitted(id, call)];
     say(id, `answers: ${answers.join(' ')}`);
   },
+  show(id, json) {
+    for (const content of JSON.parse(json)) update(id, { sessionUpdate: 'agent_message_chunk', content });
+  },
+  'show-in-call'(id, json) {
+    const content = JSON.parse(json).map((block) => ({ type: 'content', content: block }));
+    update(id, {
+      sessionUpdate: 'tool_call',
+      toolCallId: 'shot',
+      title: 'Screenshot',
+      status: 'completed',
+      content,
+    });
+  },
   async work(id, title) {
     const call = { sessionUpdate: 'tool_call', toolCallId: 'w', kind: 'other' };
     update(id, { ...call, title });
@@ -117,9 +133,10 @@ const HABITS = {
 
 async function prompt(session, blocks) {
   const { id } = session;
-  const texts = blocks.map(({ text = '' }) => text);
-  appendFileSync(join(state, 'told.jsonl'), `${JSON.stringify({ session: id, texts })}\n`);
-  const last = texts.join('\n').trimEnd().split('\n').at(-1) ?? '';
+  const texts = blocks.flatMap(({ text }) => text ?? []);
+  appendFileSync(join(state, 'told.jsonl'), `${JSON.stringify({ session: id, texts, blocks })}\n`);
+  const lines = texts.join('\n').trimEnd().split('\n');
+  const last = lines.findLast((line) => !line.startsWith('[file ')) ?? '';
   const [word = '', first = '', ...rest] = last.split(' ');
   if (HABITS[word]) return HABITS[word](id, [first, ...rest].join(' '));
   if (word === 'think')
@@ -163,7 +180,7 @@ const METHODS = {
     agentCapabilities: {
       loadSession: !flag('no-load') && !flag('resume'),
       mcpCapabilities: { http: !flag('no-http'), sse: false },
-      promptCapabilities: {},
+      promptCapabilities: Object.fromEntries(TAKES.map((kind) => [kind, flag(kind)])),
       ...(flag('resume') && { sessionCapabilities: { resume: {} } }),
     },
   }),

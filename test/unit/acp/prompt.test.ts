@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { promptOf } from '../../../src/acp/agents/prompt.ts';
-import { AWAY_MARKER } from '../../../src/conversation/index.ts';
+import { AWAY_MARKER, type FilePart, fileLine } from '../../../src/conversation/index.ts';
+import { sampleFile } from '../../support/sample-files.ts';
 
 const call = (id: string, name: string) => ({ id, function: { name } });
 const MESSAGES = [
@@ -43,5 +44,44 @@ describe('what a session is told', () => {
 
   it('a turn in which nothing is new is continued', () => {
     expect(texts([], false)).toEqual([expect.stringMatching(/^=== CONTINUE ===/)]);
+  });
+});
+
+describe('the files that a session is told', () => {
+  const can = { image: true, embeddedContext: true };
+  const toldOf = (files: readonly FilePart[], offered = can) => {
+    const messages = files.map((file) => ({
+      role: 'user',
+      content: `look\n${fileLine(file)}`,
+      files: [file],
+    }));
+    const told = promptOf({ messages }, true, offered);
+    const lines = told.flatMap((part) => (part.type === 'text' ? [part.text.split('\n')[1] ?? ''] : []));
+    return { lines, shown: told.flatMap((part) => (part.type === 'file' ? [part.name] : [])) };
+  };
+  const file = (n: number, mediaType: string, size = 10): FilePart => ({
+    ...sampleFile(mediaType, n).part,
+    name: `${n}`,
+    size,
+  });
+
+  it.each([
+    ['a picture that is too large', 'image/png', 5_000_001, 'at most 5.0 MB are shown'],
+    ['a long text', 'text/plain', 100_001, 'at most 100 kB are shown'],
+    ['sound for a program that takes none', 'audio/wav', 10, 'your program takes no such files'],
+  ])('%s is a line with the reason', (_, mediaType, size, why) => {
+    const { lines, shown } = toldOf([file(1, mediaType, size)]);
+    expect(shown).toEqual([]);
+    expect(lines[0]).toContain(`; not shown: ${why}]`);
+  });
+
+  it('an older picture is left out first', () => {
+    const { lines, shown } = toldOf(Array.from({ length: 25 }, (_, n) => file(n, 'image/png')));
+    expect(shown).toEqual(Array.from({ length: 20 }, (_, n) => `${n + 5}`));
+    expect(lines.map((line) => line.includes('too much for one prompt'))).toEqual(
+      Array.from({ length: 25 }, (_, n) => n < 5),
+    );
+    const large = toldOf(Array.from({ length: 5 }, (_, n) => file(n, 'image/png', 4_900_000)));
+    expect(large.shown).toEqual(['1', '2', '3', '4']);
   });
 });

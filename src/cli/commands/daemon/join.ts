@@ -46,6 +46,10 @@ async function join(
     const agent = new CodingAgent({
       ...{ command: ['/bin/sh', '-c', `exec ${command}`], directory, idleSeconds },
       env: env as Record<string, string>,
+      files: {
+        read: async (...file) => client.download(...file),
+        keep: (_conversation, bytes, { name }) => client.upload(bytes, { ...(name && { name }) }),
+      },
     });
     const running = await client.agent(name, (turn) => agent.handle(turn));
     io.stdout.write(`${name} runs \`${command}\` in ${directory}; Ctrl+C ends it\n`);

@@ -1,0 +1,94 @@
+import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk';
+import { type FilePart, plainName, showBytes, shownName } from '../conversation/index.ts';
+import { cut, decodeUtf8, isBase64, percentDecoded, wellFormed } from '../kernel/index.ts';
+
+/**
+ * Files as content blocks of the protocol, and blocks as files.
+ *
+ * ACP-BLOCKS-1 A file is in a block whole or not at all, by its kind and size: a message of the protocol is one line of JSON.
+ * ACP-BLOCKS-2 A block with bytes is a file, also an embedded text. The type that its sender says is a hint (MEDIA-TYPE-1).
+ */
+
+/** Base64 of them in one request of a model is accepted by its provider. */
+const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+const MOST_BYTES = 5_000_000;
+/** A longer text would fill the context of a model. */
+const MOST_TEXT_BYTES = 100_000;
+
+const isText = (mediaType: string) => mediaType.startsWith('text/') || mediaType === 'application/json';
+
+function kindOf({ mediaType }: FilePart): 'image' | 'audio' | 'embeddedContext' {
+  if (PICTURES.has(mediaType)) return 'image';
+  return mediaType.startsWith('audio/') ? 'audio' : 'embeddedContext';
+}
+
+/** Why the other side is not given the file; null: `fileBlock` gives it. */
+export function blockRefusal(file: FilePart, can: PromptCapabilities): string | null {
+  if (!can[kindOf(file)]) return 'your program takes no such files';
+  const most = isText(file.mediaType) ? MOST_TEXT_BYTES : MOST_BYTES;
+  return file.size > most ? `at most ${showBytes(most)} are shown` : null;
+}
+
+/** Rejects if the file cannot be read. */
+export async function fileBlock(file: FilePart, content: AsyncIterable<Uint8Array>): Promise<ContentBlock> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of content) pieces.push(piece);
+  const bytes = Buffer.concat(pieces);
+  const { mediaType: mimeType } = file;
+  const uri = `parley://blob/${file.sha256}/${encodeURIComponent(shownName(file))}`;
+  const kind = kindOf(file);
+  if (kind === 'image') return { type: kind, mimeType, data: bytes.toString('base64'), uri };
+  if (kind === 'audio') return { type: kind, mimeType, data: bytes.toString('base64') };
+  const text = isText(mimeType) ? decodeUtf8(bytes) : null;
+  const resource =
+    text === null ? { uri, mimeType, blob: bytes.toString('base64') } : { uri, mimeType, text };
+  return { type: 'resource', resource };
+}
+
+/** A file as the other side sends it. */
+export interface SentFile {
+  readonly name?: string;
+  readonly mediaType?: string;
+  readonly content: string;
+  readonly isBase64: boolean;
+}
+
+/** ACP-BLOCKS-2; null: the block has no bytes. */
+export function sentFile(block: ContentBlock): SentFile | null {
+  if (block.type === 'image' || block.type === 'audio') {
+    const name = 'uri' in block && block.uri ? nameIn(block.uri) : undefined;
+    return { mediaType: block.mimeType, content: block.data, isBase64: true, ...(name && { name }) };
+  }
+  if (block.type !== 'resource') return null;
+  const { resource } = block;
+  const [name, mediaType] = [nameIn(resource.uri), resource.mimeType ?? undefined];
+  const about = { ...(name && { name }), ...(mediaType !== undefined && { mediaType }) };
+  return 'text' in resource
+    ? { ...about, content: resource.text, isBase64: false }
+    : { ...about, content: resource.blob, isBase64: true };
+}
+
+/** UTF-16 units, as in a post. */
+const LONGEST_NAME = 255;
+
+/** The last part of the path in an address. */
+function nameIn(uri: string): string {
+  const last = uri.split(/[?#]/)[0]?.split('/').at(-1) ?? '';
+  return cut(wellFormed(percentDecoded(last)), LONGEST_NAME);
+}
+
+/** Null: they are no base64. */
+export function bytesOf({ content, isBase64: isEncoded }: SentFile): Uint8Array | null {
+  if (!isEncoded) return Buffer.from(content);
+  return isBase64(content) ? Buffer.from(content, 'base64') : null;
+}
+
+/** The line of a file that is not kept. */
+export function notKept(
+  { name = '', mediaType = '', content, isBase64: isEncoded }: SentFile,
+  why: string,
+): string {
+  const bytes = isEncoded ? Math.floor((content.length * 3) / 4) : Buffer.byteLength(content);
+  const facts = [plainName(name), plainName(mediaType), showBytes(bytes)].filter((fact) => fact !== '');
+  return `[file ${facts.join(', ')}: not kept: ${why}]`;
+}

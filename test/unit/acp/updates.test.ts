@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { Updates } from '../../../src/acp/agents/updates.ts';
+
+const live = { write: () => undefined, think: () => undefined, showCall: () => undefined };
+
+describe('what a session reports', () => {
+  it('ACP-UPDATES-3: of all that is sent for files at most 64 MB wait for the end of the turn, also in calls', async () => {
+    const updates = new Updates(live);
+    const image = { type: 'image', mimeType: 'image/png', data: 'QUJD'.repeat(3_000_000) } as const;
+    const content = [{ type: 'content' as const, content: image }];
+    const toolCall = { toolCallId: 'a', title: 'Look', content };
+    for (let n = 0; n < 4; n += 1) updates.take({ sessionUpdate: 'agent_message_chunk', content: image });
+    updates.take({ sessionUpdate: 'tool_call', ...toolCall });
+    updates.take({ sessionUpdate: 'tool_call', ...toolCall, toolCallId: 'b' });
+    updates.take({ sessionUpdate: 'agent_message_chunk', content: image });
+    let kept = 0;
+    const { text, files, calls } = await updates.reported(async ({ length: size }) => {
+      kept += 1;
+      return { type: 'file', sha256: `${kept}`.padStart(64, '0'), mediaType: 'image/png', size };
+    });
+    expect([files.length, kept]).toEqual([5, 5]);
+    expect(calls[0]?.result).toMatch(/^\[file: image\/png, 9\.0 MB, @blob/);
+    const refused = '[file image/png, 9.0 MB: not kept: the answer has too many files]';
+    expect([calls[1]?.result, text]).toEqual([refused, refused]);
+  });
+});
