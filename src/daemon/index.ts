@@ -36,4 +36,9 @@ export { type ExplainOfflineOptions, explainOffline } from './offline/explain-of
 export { type Finding, type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';
 export { type MigrationReport, migrate } from './offline/migrate.ts';
 export { natsConfig } from './offline/nats-config.ts';
-export { exportConversation, type ImportOptions, importConversation } from './offline/transfer.ts';
+export {
+  exportConversation,
+  exportToFile,
+  type ImportOptions,
+  importConversation,
+} from './offline/transfer.ts';

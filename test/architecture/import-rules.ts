@@ -98,7 +98,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   api: ['observe', 'team', 'what-if', 'conversations', 'ingress', 'reload', 'files'],
   cluster: ['observe', 'feed', 'conversations', 'ingress', 'api'],
   compose: ['observe', 'feed', 'team', 'cluster'],
-  offline: ['team', 'conversations', 'compose'],
+  offline: ['team', 'conversations', 'compose', 'files'],
 };
 
 function roomRules(): IForbiddenRuleType[] {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +15,7 @@ import {
 import type { BlobFacts, ConversationStore } from '../../persistence/index.ts';
 import { BYTES_OF_ONE, PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Team } from '../team/team.ts';
-import { BEGINNING_BYTES, findType } from './media-type.ts';
+import { Measure } from './measure.ts';
 import { scan } from './scan.ts';
 
 /**
@@ -172,20 +171,20 @@ interface Hooks {
 /** One file on its way. */
 export class Incoming {
   readonly about: About;
-  /** Bytes that have arrived. */
-  size = 0;
   readonly #daemon: FilesContext;
   readonly #hooks: Hooks;
-  readonly #hash = createHash('sha256');
-  readonly #beginning: Uint8Array[] = [];
-  /** Null: it is no text. */
-  #text: InstanceType<typeof TextDecoder> | null = new TextDecoder('utf-8', { fatal: true });
+  readonly #measure = new Measure();
   #spool: { readonly path: string; readonly file: FileHandle } | null = null;
 
   constructor(about: About, daemon: FilesContext, hooks: Hooks) {
     this.about = about;
     this.#daemon = daemon;
     this.#hooks = hooks;
+  }
+
+  /** Bytes that have arrived. */
+  get size(): number {
+    return this.#measure.size;
   }
 
   async open(path: string): Promise<void> {
@@ -196,21 +195,18 @@ export class Incoming {
   async write(bytes: Uint8Array): Promise<void> {
     const { maxBytes } = this.#daemon.team.files;
     if (this.size + bytes.length > maxBytes) throw tooLarge(maxBytes);
-    if (this.size < BEGINNING_BYTES) this.#beginning.push(bytes.slice(0, BEGINNING_BYTES - this.size));
-    this.#hash.update(bytes);
-    this.#readText(bytes);
     try {
       await this.#opened.file.writeFile(bytes);
     } catch (error) {
       throw full(error);
     }
-    this.size += bytes.length;
+    this.#measure.add(bytes);
   }
 
   /** Stores it. */
   async finish(expected: Expected, name: string | undefined = this.about.name): Promise<FilePart> {
     const { size } = this;
-    const sha256 = this.#hash.digest('hex');
+    const sha256 = this.#measure.sha256();
     const { mediaType: declared } = this.about;
     checkName(name);
     if (size === 0) throw emptyFile();
@@ -220,10 +216,8 @@ export class Incoming {
     const { path, file } = this.#opened;
     const { scan: command, environment } = this.#daemon.team.files;
     if (command) await scan({ command, environment }, { path, name });
-    const beginning = Buffer.concat(this.#beginning);
     const { blobs } = this.#daemon.store;
-    const { mediaType, ...measures } = await findType({ beginning, isText: this.#isText(), name, declared });
-    const facts = { sha256, mediaType, size, ...measures };
+    const facts = await this.#measure.facts(sha256, { name, declared });
     await blobs.put(facts, () => contentOf(file));
     return { type: 'file', ...((await blobs.facts(sha256)) ?? facts), ...(name && { name }) }; // as it was stored first
   }
@@ -240,24 +234,6 @@ export class Incoming {
   get #opened() {
     if (this.#spool) return this.#spool;
     throw new ParleyError('BLOB_INCOMPLETE', 'the upload was ended', { hint: 'send the file again' });
-  }
-
-  #readText(bytes: Uint8Array): void {
-    try {
-      if (bytes.includes(0)) this.#text = null;
-      this.#text?.decode(bytes, { stream: true });
-    } catch {
-      this.#text = null;
-    }
-  }
-
-  #isText(): boolean {
-    try {
-      this.#text?.decode();
-      return this.#text !== null;
-    } catch {
-      return false; // it ends within a character
-    }
   }
 }
 

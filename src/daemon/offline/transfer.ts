@@ -12,6 +12,7 @@ import {
   entriesFromMessages,
   entrySchema,
   exportEntries,
+  type FilePart,
   hasOutstandingWork,
   importedLog,
   planRepair,
@@ -26,6 +27,7 @@ import {
   isShallow,
   messageOf,
   ParleyError,
+  replaceFile,
   visibleCall,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
@@ -36,6 +38,16 @@ import {
   composeQuarantine,
 } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
+import {
+  dataUrlsOf,
+  exportFiles,
+  filesBeside,
+  filesInMessages,
+  folderOf,
+  type ImportedFile,
+  storeFiles,
+} from './exported-files.ts';
+
 /**
  * Exports conversations from a data directory, and imports them from files.
  *
@@ -48,16 +60,41 @@ import { rowOf, stateOf } from '../conversations/projections.ts';
  * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
  */
 
+/** As a text, in which files are named. */
 export async function exportConversation(
   dataDirectory: string,
   conversation: string,
   format: ExportFormat,
 ): Promise<string> {
-  const entries = await composeLogReader(dataDirectory, conversation);
-  const text = exportEntries(entries, format);
+  return exportText(dataDirectory, await composeLogReader(dataDirectory, conversation), format);
+}
+
+async function exportText(
+  dataDirectory: string,
+  entries: readonly Entry[],
+  format: ExportFormat,
+  urls?: ReadonlyMap<string, string>,
+): Promise<string> {
+  const text = exportEntries(entries, format, ({ sha256: hash }) => urls?.get(hash));
   if (format !== 'jsonl') return text;
   const definitions = await definitionLines(dataDirectory, entries);
   return [text, ...definitions.map((line) => JSON.stringify(line))].join('\n');
+}
+
+/** Into a file, with the files of its messages: as JSON Lines in the folder beside it, as OpenAI messages in the text. */
+export async function exportToFile(
+  dataDirectory: string,
+  conversation: string,
+  format: ExportFormat,
+  out: string,
+): Promise<{ readonly out: string; readonly files: number }> {
+  const entries = await composeLogReader(dataDirectory, conversation);
+  const { blobs } = composeInspector(dataDirectory);
+  const urls = format === 'openai' ? await dataUrlsOf(blobs, entries) : undefined;
+  const text = await exportText(dataDirectory, entries, format, urls);
+  const files = format === 'jsonl' ? await exportFiles(blobs, entries, folderOf(out)) : (urls?.size ?? 0);
+  await replaceFile(out, `${text}\n`);
+  return { out, files };
 }
 
 /** One text of a definition. */
@@ -120,7 +157,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   });
   let read: Imported;
   try {
-    read = readFileOf(bytes, options.agent);
+    read = await readFileOf(bytes, options);
   } catch (error) {
     const kept = await composeQuarantine(dataDirectory, basename(file), bytes);
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
@@ -134,6 +171,7 @@ export async function importConversation(options: ImportOptions): Promise<Import
   const store = await composeOwnStore(dataDirectory);
   try {
     await store.definitions.put(read.texts);
+    await storeFiles(store, read.files);
     const duplicate = await append(store, entries, options);
     return { conversation, entries: entries.length, duplicate, work };
   } finally {
@@ -209,19 +247,24 @@ interface Imported {
   readonly entries: readonly Entry[];
   /** The texts of definitions, by hash. */
   readonly texts: ReadonlyMap<string, string>;
+  readonly files: readonly ImportedFile[];
 }
 
 /** Throws the first fault with its position. */
-function readFileOf(bytes: Buffer, agent: string): Imported {
+async function readFileOf(
+  bytes: Buffer,
+  { agent, file }: Pick<ImportOptions, 'agent' | 'file'>,
+): Promise<Imported> {
   const text = utf8(bytes);
   refuseOtherForm(text);
   const texts = new Map<string, string>();
   const isMessages = text.trimStart().startsWith('[');
-  const entries = isMessages ? readMessages(text, agent) : readLines(text, texts);
+  const sent = isMessages ? await filesInMessages(messagesIn(text)) : new Map<string, ImportedFile>();
+  const entries = isMessages ? readMessages(text, agent, sent) : readLines(text, texts);
   if (entries.length === 0) throw new Error('it contains no message');
   const [fault] = checkLaws(entries);
   if (fault !== undefined) throw new Error(fault);
-  return { entries, texts };
+  return { entries, texts, files: isMessages ? [...sent.values()] : await filesBeside(file, entries) };
 }
 
 /** Refuses a JSON value that is neither an array nor an entry, before its syntax or its fields are checked. */
@@ -251,12 +294,20 @@ function utf8(bytes: Buffer): string {
   throw new Error(`it is not UTF-8 at byte ${read.findIndex((byte, at) => byte !== bytes[at])} (from 0)`);
 }
 
-function readMessages(text: string, agent: string): Entry[] {
+function messagesIn(text: string): unknown[] {
   const messages = JSON.parse(text) as unknown[];
   const deep = messages.findIndex((message) => !isShallow(message, MAX_DEPTH));
   if (deep !== -1) throw new Error(`message ${deep} (from 0): ${TOO_DEEP}`);
   for (const [at, message] of messages.entries()) refuseInfinity(message, `message ${at} (from 0)`);
-  const made = entriesFromMessages(messages, agent);
+  return messages;
+}
+
+function readMessages(text: string, agent: string, sent: ReadonlyMap<string, ImportedFile>): Entry[] {
+  const fileOf = (url: string): FilePart | undefined => {
+    const facts = sent.get(url)?.facts;
+    return facts && { type: 'file', ...facts };
+  };
+  const made = entriesFromMessages(messagesIn(text), agent, fileOf);
   if (!made.ok) throw new Error(`message ${made.at} (from 0): ${made.reason}`);
   const newId = (_: unknown, position: number) => `import-result-${made.entries.length}-${position}`;
   let closed = 0;

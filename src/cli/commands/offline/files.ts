@@ -80,9 +80,19 @@ export function addExport(program: Command, act: Act): void {
         .choices(['openai', 'markdown', 'jsonl'] satisfies ExportFormat[])
         .default('openai'),
     )
+    .option(
+      '--out <file>',
+      'write it into a file, with the files of its messages (jsonl: into a folder beside it)',
+    )
     .action(
-      act(async (context, conversation: string, { format }: { format: ExportFormat }) => {
-        const { exportConversation } = await context.dependencies.daemon();
+      act(async (context, conversation: string, { format, out }: { format: ExportFormat; out?: string }) => {
+        const { exportConversation, exportToFile } = await context.dependencies.daemon();
+        if (out !== undefined) {
+          const path = resolve(context.io.workingDirectory, out);
+          const written = await exportToFile(dataDirectoryOf(context), conversation, format, path);
+          context.result(written, () => `${path}: ${plural(written.files, 'file')} of its messages`);
+          return;
+        }
         const text = await exportConversation(dataDirectoryOf(context), conversation, format);
         // On a terminal, control characters of a message would act; in JSON an escape is the same text.
         const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
