@@ -8,5 +8,6 @@
  *            and steps of a progress as updates; content.ts: content blocks as text
  */
 export { CodingAgent } from './agents/coding-agent.ts';
+export { type Diagnosis, diagnose } from './agents/diagnose.ts';
 export type { AcpAnswer, FileStore, OfferedTurn, ToolRequest, TurnMessage } from './agents/turn.ts';
 export { type AcpOptions, serveAcp } from './editors/server.ts';

@@ -21,15 +21,16 @@ export { didYouMean, Problems, show } from './problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
-export type {
-  AcpConfig,
-  AgentConfig,
-  AgentParameters,
-  Config,
-  McpServerConfig,
-  ModelConfig,
-  RequestParameters,
-  RetentionConfig,
+export {
+  type AcpConfig,
+  type AgentConfig,
+  type AgentParameters,
+  type Config,
+  type McpServerConfig,
+  type ModelConfig,
+  type RequestParameters,
+  type RetentionConfig,
+  workFolder,
 } from './schema/config.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsServer, revealed } from './schema/nats-server.ts';

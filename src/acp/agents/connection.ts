@@ -41,11 +41,17 @@ const END_MS = 2_000;
 
 export class AgentConnection {
   readonly about: InitializeResponse;
+  /** What it printed beside messages (ACP-CONNECTION-2). */
+  readonly noise: () => readonly string[];
   readonly #transport: ChildTransport;
   readonly #connection: ClientConnection;
   readonly #command: AgentCommand;
 
-  static async open(command: AgentCommand, events: SessionEvents): Promise<AgentConnection> {
+  static async open(
+    command: AgentCommand,
+    events: SessionEvents,
+    startMs = START_MS,
+  ): Promise<AgentConnection> {
     const [program = '', ...args] = command.command;
     const { env, directory, enclose } = command;
     const transport = new ChildTransport({ command: program, args, env, directory, enclose, endMs: END_MS });
@@ -59,16 +65,16 @@ export class AgentConnection {
     try {
       await transport.start();
       const about = await within(
-        START_MS,
+        startMs,
         connection.agent.request(methods.agent.initialize, {
           protocolVersion: PROTOCOL_VERSION,
           clientCapabilities: {}, // ACP-CONNECTION-3
           clientInfo: { name: 'parley', version: VERSION },
         }),
       );
-      if (about === null) throw new Error(`it did not answer within ${START_MS / 1_000} s`);
+      if (about === null) throw new Error(`it did not answer within ${startMs / 1_000} s`);
       if (about.protocolVersion !== PROTOCOL_VERSION) throw otherVersion(about.protocolVersion);
-      return new AgentConnection(about, transport, connection, command);
+      return new AgentConnection(about, noise, transport, connection, command);
     } catch (error) {
       await transport.close();
       throw startFailure(command, error, [...noise(), transport.lastWords()]);
@@ -77,11 +83,13 @@ export class AgentConnection {
 
   private constructor(
     about: InitializeResponse,
+    noise: () => readonly string[],
     transport: ChildTransport,
     connection: ClientConnection,
     command: AgentCommand,
   ) {
     this.about = about;
+    this.noise = noise;
     this.#transport = transport;
     this.#connection = connection;
     this.#command = command;

@@ -6,9 +6,9 @@ import { renderUsed } from '../render/cost.ts';
 import { plural } from '../render/text.ts';
 import { type Check, named } from './check.ts';
 import { addressKey, endpointFix, modelChecks } from './models.ts';
-import { placeOf } from './tool-servers.ts';
+import { codingAgent, placeOf } from './tool-servers.ts';
 
-/** `doctor --probe`: one line for each model and MCP server that was called, and one for the functions that were loaded. */
+/** `doctor --probe`: one line for each model, MCP server and coding agent that was called, and one for the functions that were loaded. */
 export async function probeChecks({ dependencies, io }: Context, config: Config): Promise<Check[]> {
   const scripted = Object.entries(config.models).filter(([, { provider }]) => provider === 'scripted');
   const offline = modelChecks({ models: Object.fromEntries(scripted) });
@@ -16,11 +16,9 @@ export async function probeChecks({ dependencies, io }: Context, config: Config)
   return [...offline, ...probed.map((one) => checkOf(one, config, io.env))];
 }
 
-function checkOf(
-  { kind, name, key: ordinal, ms, fault, tools }: Probed,
-  { models, tools: configured }: Config,
-  env: Environment,
-): Check {
+function checkOf(probed: Probed, { models, tools: configured }: Config, env: Environment): Check {
+  const { kind, name, key: ordinal, ms, fault, tools } = probed;
+  if (kind === 'agent') return codingCheck(probed);
   const model = models[name];
   const server = configured.mcpServers[name];
   if (kind === 'functions') {
@@ -49,6 +47,21 @@ function checkOf(
     );
   const found = `${where} started and listed ${plural(tools.length, 'tool')} in ${ms} ms`;
   return tools.length > 0 ? ok(found) : warn(found, `check that ${key} is the right server`);
+}
+
+/** Its state, and what to do about a fault. */
+function codingCheck({ name, ms, fault, agent }: Probed): Check {
+  const { ok, warn, fail } = codingAgent(name);
+  const about = agent && `started in ${ms} ms: ${agent.about}`;
+  if (fault) {
+    const state = about ? `${about}; ${fault.message}` : faultText('its program', ms, fault);
+    return fail(state, fault.hint ?? `correct agents/${name}.md`);
+  }
+  if (!agent?.noise.length) return ok(`${about}, signed in or without a sign-in`);
+  return warn(
+    `${about}; it prints other lines than messages on standard output, which are skipped: ${agent.noise.join('; ')}`,
+    'switch its greeting and logs off, or move them to standard error',
+  );
 }
 
 type Fault = NonNullable<Probed['fault']>;

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import type { ToolServerSummary } from '../../client/index.ts';
-import type { Config, McpServerConfig } from '../../config/index.ts';
+import { type Config, type McpServerConfig, workFolder } from '../../config/index.ts';
 import type { Context } from '../context.ts';
 import { plural } from '../render/text.ts';
 import { type Check, named } from './check.ts';
@@ -67,6 +67,21 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
   }
 }
 
+/** The programs of coding agents exist: only `--probe` starts foreign programs. */
+export async function codingChecks({ agents, tools }: Config, path: string): Promise<Check[]> {
+  const coding = agents.flatMap(({ slug, acp }) => (acp ? [{ slug, acp }] : []));
+  return Promise.all(
+    coding.map(async ({ slug, acp }) => {
+      const { ok, fail } = codingAgent(slug);
+      const [program = ''] = acp.command;
+      const folder = workFolder(tools.project, acp);
+      const found = await findProgram(program, folder, acp.env.PATH?.reveal() ?? path);
+      if (found !== null) return ok(`${found}, not started: \`parley doctor --probe\` starts it`);
+      return fail(`program ${program} was not found`, `install it, or correct command in agents/${slug}.md`);
+    }),
+  );
+}
+
 async function unstarted(
   name: string,
   server: McpServerConfig,
@@ -98,6 +113,8 @@ async function findProgram(command: string, directory: string, path: string): Pr
 
 const checkOf = (server: string, { transport }: McpServerConfig) =>
   named(`MCP server ${server} (${transport === 'http' ? 'HTTP' : 'program'})`);
+
+export const codingAgent = (slug: string) => named(`agent ${slug} (runtime: acp)`);
 
 const keyOf = (name: string, { transport }: McpServerConfig) =>
   `tools.mcpServers.${name}.${transport === 'http' ? 'url' : 'command'}`;

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
 import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
@@ -77,6 +78,11 @@ interface ScriptedModelConfig extends AnyModelConfig {
 }
 
 export type ModelConfig = HttpModelConfig | ScriptedModelConfig;
+
+/** The folder that `cwd` of a coding agent names. */
+export function workFolder(project: string, { cwd }: AcpConfig): string {
+  return resolve(project, cwd.replace(/^@project\/?/, ''));
+}
 
 /** How the daemon runs a coding agent. */
 export interface AcpConfig {

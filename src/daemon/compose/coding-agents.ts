@@ -58,10 +58,12 @@ export class CodingAgents {
     if (known) this.#retire(known);
     const agent = this.#parts.enclose().then(async (enclose) => {
       const { CodingAgent } = await import('../../acp/index.ts'); // with packages that few daemons need
-      const env = Object.fromEntries(
-        Object.entries(settings.env).map(([name, value]) => [name, textOf(value)]),
-      );
-      return new CodingAgent({ ...settings, env, enclose, files: this.#parts.files });
+      return new CodingAgent({
+        ...settings,
+        env: environmentOf(settings),
+        enclose,
+        files: this.#parts.files,
+      });
     });
     this.#started.set(slug, { made, agent });
     return agent;
@@ -87,6 +89,10 @@ function withoutSecrets({ env }: CodingSettings): (error: unknown) => never {
   };
 }
 
-function textOf(value: CodingSettings['env'][string]): string {
-  return typeof value === 'string' ? value : value.reveal();
+export function environmentOf({ env }: CodingSettings): Record<string, string> {
+  const texts = Object.entries(env).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : value.reveal(),
+  ]);
+  return Object.fromEntries(texts);
 }

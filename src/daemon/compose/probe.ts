@@ -1,23 +1,33 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Diagnosis } from '../../acp/index.ts';
 import { type ModelOutcome, singleRequest } from '../../agents/index.ts';
-import { type Config, type McpServerConfig, type ModelConfig, secretValuesOf } from '../../config/index.ts';
-import { type Log, messageOf, within } from '../../kernel/index.ts';
-import { asIs, hideFolder, loadToolFiles } from '../../tools/index.ts';
-import { modelProfile } from '../team/team.ts';
+import {
+  type AcpConfig,
+  type Config,
+  type McpServerConfig,
+  type ModelConfig,
+  secretValuesOf,
+} from '../../config/index.ts';
+import { type Log, messageOf, ParleyError, within } from '../../kernel/index.ts';
+import { asIs, type Enclose, hideFolder, loadToolFiles } from '../../tools/index.ts';
+import { codingSettings, modelProfile } from '../team/team.ts';
+import { environmentOf } from './coding-agents.ts';
 import { composeModel } from './compose.ts';
-/** Calls each configured model once with each of its keys, starts each MCP server once, and loads the functions, to see whether they work. */
+/** Calls each configured model once with each of its keys, starts each MCP server and coding agent once, and loads the functions, to see whether they work. */
 
-/** The result for one key of a model, one MCP server or all files of functions. `code`: of a failed model call. No message contains a key. */
+/** The result for one key of a model, one MCP server, one coding agent or all files of functions. `code`: of a failed model call. No message contains a key. */
 export interface Probed {
-  readonly kind: 'model' | 'server' | 'functions';
+  readonly kind: 'model' | 'server' | 'agent' | 'functions';
   readonly name: string;
   /** Which key of a model, from 1; absent: it has at most one. */
   readonly key?: number;
   readonly ms: number;
-  readonly fault: { readonly code: string; readonly message: string } | null;
+  readonly fault: { readonly code: string; readonly message: string; readonly hint?: string } | null;
   /** The tools of an MCP server, or the functions. */
   readonly tools: readonly string[];
+  /** What a coding agent says about itself, and printed beside messages. */
+  readonly agent?: Pick<Diagnosis, 'about' | 'noise'>;
 }
 
 /** For one model or server. */
@@ -34,13 +44,16 @@ export function probe(config: Config): Promise<Probed[]> {
     ...Object.entries(config.tools.mcpServers).map(([name, server]) =>
       timed('server', name, () => probeServer(config, name, server)),
     ),
+    ...config.agents.flatMap(({ slug, acp }) =>
+      acp ? [timed('agent', slug, () => probeAgent(config, acp))] : [],
+    ),
     ...(Object.keys(config.tools.files).length > 0
       ? [timed('functions', join(config.directory, 'tools'), () => probeFunctions(config))]
       : []),
   ]);
 }
 
-type Found = Partial<Pick<Probed, 'fault' | 'tools'>>;
+type Found = Partial<Pick<Probed, 'fault' | 'tools' | 'agent'>>;
 
 async function timed(kind: Probed['kind'], name: string, work: () => Promise<Found>): Promise<Probed> {
   const began = performance.now();
@@ -86,9 +99,7 @@ async function probeFunctions({ directory, tools: { files } }: Config): Promise<
 async function probeServer(config: Config, name: string, server: McpServerConfig): Promise<Found> {
   const { createMcpTools } = await import('../../tools/mcp/index.ts');
   const { project, environment } = config.tools;
-  const unhidden = server.transport === 'command' && server.unhidden;
-  const { data } = config.daemon;
-  const { enclose } = existsSync(data) ? await hideFolder(data, unhidden) : { enclose: asIs }; // nothing to hide yet
+  const enclose = await hidingFrom(config, server.transport === 'command' && server.unhidden);
   const servers = { [name]: server };
   const toolbox = createMcpTools({
     ...{ servers, project, environment, enclose },
@@ -103,4 +114,24 @@ async function probeServer(config: Config, name: string, server: McpServerConfig
   } finally {
     await toolbox.close();
   }
+}
+
+async function probeAgent(config: Config, acp: AcpConfig): Promise<Found> {
+  const settings = codingSettings(config, acp);
+  const enclose = await hidingFrom(config, config.tools.unhidden);
+  try {
+    const { diagnose } = await import('../../acp/index.ts');
+    const { fault, ...agent } = await diagnose(
+      { ...settings, env: environmentOf(settings), enclose },
+      TIME_LIMIT_MS,
+    );
+    return { agent, fault };
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error;
+    return { fault: error };
+  }
+}
+
+async function hidingFrom({ daemon: { data } }: Config, unhidden: boolean): Promise<Enclose> {
+  return existsSync(data) ? (await hideFolder(data, unhidden)).enclose : asIs; // nothing to hide yet
 }

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import {
   type AgentSetup,
   DIALECTS,
@@ -13,14 +12,15 @@ import {
   type Toolbox,
   type WireForm,
 } from '../../agents/index.ts';
-import type {
-  AcpConfig,
-  AgentConfig,
-  AgentParameters,
-  Config,
-  ModelConfig,
-  PublishersConfig,
-  Secret,
+import {
+  type AcpConfig,
+  type AgentConfig,
+  type AgentParameters,
+  type Config,
+  type ModelConfig,
+  type PublishersConfig,
+  type Secret,
+  workFolder,
 } from '../../config/index.ts';
 import {
   awayTokens,
@@ -277,8 +277,9 @@ function teamWith(
   };
 }
 
-function codingSettings({ tools }: Config, { command, cwd, env, idleSeconds }: AcpConfig): CodingSettings {
-  const directory = resolve(tools.project, cwd.replace(/^@project\/?/, ''));
+export function codingSettings({ tools }: Config, acp: AcpConfig): CodingSettings {
+  const { command, env, idleSeconds } = acp;
+  const directory = workFolder(tools.project, acp);
   return { command, directory, env: { ...tools.environment, ...env }, idleSeconds };
 }
 

@@ -6,7 +6,8 @@
  * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`,
  * `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
- * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--no-session` (never answers `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
+ * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--crash` (at the start), `--mute` (never answers `initialize`),
+ * `--no-session` (nor `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -35,6 +36,10 @@ const say = (id, text) =>
 const fail = (id, code, message) => send({ id, error: { code, message } });
 const pathOf = (id) => join(state, `${id}.json`);
 
+if (flag('crash')) {
+  process.stderr.write(`${process.env.ACP_KEY} is wrong\n`);
+  process.exit(1);
+}
 if (flag('banner')) process.stdout.write('Welcome to the agent!\n');
 
 const TAKES = ['image', 'audio', 'embeddedContext'];
@@ -172,18 +177,20 @@ async function prompt(session, blocks) {
   return say(id, `I was told ${texts.length} blocks.`);
 }
 
+const about = () => ({
+  protocolVersion: Number(process.argv[process.argv.indexOf('--version') + 1]) || 1,
+  agentInfo: { name: 'test-agent', version: '1.2.3' },
+  authMethods: [{ id: 'login', name: 'Sign in with the browser' }],
+  agentCapabilities: {
+    loadSession: !flag('no-load') && !flag('resume'),
+    mcpCapabilities: { http: !flag('no-http'), sse: false },
+    promptCapabilities: Object.fromEntries(TAKES.map((kind) => [kind, flag(kind)])),
+    ...(flag('resume') && { sessionCapabilities: { resume: {} } }),
+  },
+});
+
 const METHODS = {
-  initialize: () => ({
-    protocolVersion: Number(process.argv[process.argv.indexOf('--version') + 1]) || 1,
-    agentInfo: { name: 'test-agent', version: '1.2.3' },
-    authMethods: [{ id: 'login', name: 'Sign in with the browser' }],
-    agentCapabilities: {
-      loadSession: !flag('no-load') && !flag('resume'),
-      mcpCapabilities: { http: !flag('no-http'), sse: false },
-      promptCapabilities: Object.fromEntries(TAKES.map((kind) => [kind, flag(kind)])),
-      ...(flag('resume') && { sessionCapabilities: { resume: {} } }),
-    },
-  }),
+  initialize: () => (flag('mute') ? new Promise(() => {}) : about()),
   'session/new'({ cwd, mcpServers }) {
     if (flag('no-session')) return new Promise(() => {});
     if (flag('no-auth')) throw Object.assign(new Error('Authentication required'), { code: -32_000 });

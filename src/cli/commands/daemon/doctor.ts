@@ -14,7 +14,7 @@ import { agentChecks, modelChecks } from '../../doctor/models.ts';
 import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import { deepChecks, probeChecks } from '../../doctor/probe.ts';
-import { enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
+import { codingChecks, enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
 import { noEffect } from '../../options/taken-options.ts';
@@ -27,7 +27,7 @@ export function addDoctor(program: Command, act: Act): void {
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
     .option(
       '--probe',
-      'call each model with one short request, start each MCP server, and load config/tools/*.ts',
+      'call each model with one short request, start each MCP server and coding agent, and load config/tools/*.ts',
     )
     .option(
       '--deep',
@@ -91,7 +91,9 @@ async function* checks(
   yield check;
   if (config instanceof Error) return;
   yield* agentChecks(config, agents);
-  if (!probe) yield* await toolServerChecks(config, toolServers, io.env.PATH ?? '');
+  const { PATH = '' } = io.env;
+  if (!probe) yield* await toolServerChecks(config, toolServers, PATH);
+  if (!probe) yield* await codingChecks(config, PATH);
   yield* await enclosureChecks(context, config);
 }
 
