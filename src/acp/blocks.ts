@@ -45,6 +45,22 @@ export async function fileBlock(file: FilePart, content: AsyncIterable<Uint8Arra
   return { type: 'resource', resource };
 }
 
+/** The files that an editor is shown: those that are too large, or cannot be read now, have only their line. */
+export async function shownBlocks(
+  files: readonly FilePart[],
+  read: (file: FilePart) => AsyncIterable<Uint8Array>,
+): Promise<ContentBlock[]> {
+  const blocks: ContentBlock[] = [];
+  for (const file of files) {
+    if (blockRefusal(file, EVERYTHING) !== null) continue;
+    const block = await fileBlock(file, read(file)).catch(() => null);
+    if (block) blocks.push(block);
+  }
+  return blocks;
+}
+
+const EVERYTHING: PromptCapabilities = { image: true, audio: true, embeddedContext: true };
+
 /** A file as the other side sends it. */
 export interface SentFile {
   readonly name?: string;

@@ -1,5 +1,6 @@
 import { type LoadSessionRequest, methods } from '@agentclientprotocol/sdk';
 import { describe, expect, it } from 'vitest';
+import { filesOf } from '../../src/client/index.ts';
 import { type Editor, saidIn, startEditor } from '../support/acp-client.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
@@ -7,6 +8,7 @@ import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { type Project, projectPerTest, sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
 import { until } from '../support/steps.ts';
+import { PNG } from '../support/uploaded-files.ts';
 
 const SLOW = {
   when: { last: '/slow/' },
@@ -87,6 +89,22 @@ describe('an editor', () => {
     const [post] = ofType(await entriesOf(project.client, id), 'message');
     expect(post).toMatchObject({ content: 'Hello', author: { id: 'ed/Edith' }, to: ['lead'] });
     for (const line of editor.lines()) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0' });
+  });
+
+  it('a picture is posted as what it is, whatever the editor calls it, and replayed with its bytes', async () => {
+    const editor = await edit(project);
+    const id = await editor.begin();
+    const data = PNG.toString('base64');
+    const prompt = [{ type: 'image' as const, mimeType: 'audio/wav', data, uri: 'file:///shop/plan.png' }];
+    await editor.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
+    const [post] = ofType(await entriesOf(project.client, id), 'message');
+    expect(filesOf(post ?? {})).toMatchObject([{ mediaType: 'image/png', name: 'plan.png', width: 3 }]);
+    const other = await edit(project);
+    await other.agent.request(methods.agent.session.load, { sessionId: id, cwd: '/', mcpServers: [] });
+    expect(other.updates(id)).toContainEqual({
+      ...{ sessionUpdate: 'user_message_chunk', messageId: post?.id },
+      content: { type: 'image', mimeType: 'image/png', data, uri: expect.stringMatching(/plan\.png$/) },
+    });
   });
 
   it('calls, their results and the agents that speak are told apart', async () => {

@@ -1,37 +1,44 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
+import { type SentFile, sentFile } from '../blocks.ts';
 
 /** Content blocks of the protocol as text, and text as blocks. */
 
 export const textBlock = (text: string): ContentBlock => ({ type: 'text', text });
 
+/** UTF-16 units of an attached text that is quoted. A longer one is a file: it would fill each view. */
+const LONGEST_QUOTED = 100_000;
+
 /**
- * A prompt as the text of one message. Links stay where they were written; attached texts follow it, each in a fence, so that
- * nothing in them mentions an agent. What has no text is named in its place.
+ * A prompt as the text of one message and its files. Links stay where they were written; attached texts follow the text, each in a fence,
+ * so that nothing in them mentions an agent.
  */
-export function textOf(blocks: readonly ContentBlock[]): string {
+export function postOf(blocks: readonly ContentBlock[]): {
+  readonly text: string;
+  readonly files: readonly SentFile[];
+} {
   const attached: string[] = [];
+  const files: SentFile[] = [];
   let text = '';
   let wasText = false;
   for (const block of blocks) {
+    const file = sentFile(block);
     if (block.type === 'text') text += `${wasText ? '\n' : ''}${block.text}`;
-    else if (block.type === 'resource' && 'text' in block.resource) {
+    else if (block.type === 'resource_link') text += linkTo(block.uri, block.name);
+    else if (isQuoted(block)) {
       text += linkTo(block.resource.uri);
       attached.push(`${block.resource.uri}:\n${fenced(block.resource.text)}`);
-    } else text += nameOf(block);
+    } else if (file) files.push(file);
     wasText = block.type === 'text';
   }
-  return [text, ...attached].join('\n\n');
+  return { text: [text, ...attached].filter((part) => part !== '').join('\n\n'), files };
 }
 
-function nameOf(block: Exclude<ContentBlock, { type: 'text' }>): string {
-  if (block.type === 'resource_link') return linkTo(block.uri, block.name);
-  if (block.type === 'resource')
-    return leftOut(`file ${block.resource.uri}`, block.resource.mimeType ?? undefined);
-  return leftOut(block.type, block.mimeType);
-}
+type Quoted = Extract<ContentBlock, { type: 'resource' }> & { readonly resource: { readonly text: string } };
 
-function leftOut(what: string, mediaType?: string): string {
-  return `[left out: ${what}${mediaType === undefined ? '' : ` (${mediaType})`}]`;
+function isQuoted(block: ContentBlock): block is Quoted {
+  return (
+    block.type === 'resource' && 'text' in block.resource && block.resource.text.length <= LONGEST_QUOTED
+  );
 }
 
 function linkTo(uri: string, name: string = uri.replace(/.*\/(?=.)/, '')): string {

@@ -1,5 +1,6 @@
-import type { AgentContext, SessionUpdate } from '@agentclientprotocol/sdk';
+import type { AgentContext, ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
 import type { ParleyClient } from '../../client/index.ts';
+import type { FilePart } from '../../conversation/index.ts';
 import type { NewId, Refusal } from '../../kernel/index.ts';
 import type { Updates } from './updates.ts';
 
@@ -12,6 +13,12 @@ export interface Person {
   command(words: string): string;
 }
 
+/** Updates with the contents of files. */
+export interface WithFiles {
+  readonly files: readonly FilePart[];
+  with(blocks: readonly ContentBlock[]): readonly SessionUpdate[];
+}
+
 /** What the parts of a session share. */
 export interface SessionContext extends Person {
   /** Of the session and of its conversation. */
@@ -22,5 +29,5 @@ export interface SessionContext extends Person {
   readonly updates: Updates;
   /** The next entry that the client was not sent. */
   next: number;
-  send(updates: Iterable<SessionUpdate>): Promise<void>;
+  send(updates: Iterable<SessionUpdate | WithFiles>): Promise<void>;
 }

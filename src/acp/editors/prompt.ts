@@ -4,6 +4,7 @@ import {
   cutBy,
   type Ending,
   type Entry,
+  type FilePart,
   type OpenCall,
   OpenCalls,
   Progress,
@@ -33,6 +34,11 @@ const OPEN_WITHIN = 1_000;
 const AGAIN_MS = 1_000;
 
 const WAKE = Symbol('wake');
+
+interface ToPost {
+  readonly text: string;
+  readonly uploads: readonly { readonly bytes: Uint8Array; readonly name?: string | undefined }[];
+}
 
 export class Prompt {
   readonly #session: SessionContext;
@@ -76,7 +82,7 @@ export class Prompt {
   }
 
   /** `question`: the open question that it answers. */
-  async run(content: string, question: OpenCall | null): Promise<StopReason> {
+  async run({ text: content, uploads }: ToPost, question: OpenCall | null): Promise<StopReason> {
     const { client, id: conversation, actor, newId } = this.#session;
     const { signal } = this.#leaving;
     const events = this.#events();
@@ -85,7 +91,12 @@ export class Prompt {
     try {
       const id = newId();
       const replyTo = question === null ? {} : { replyTo: wireCallId(question.place) };
-      const message = { conversation, content, id, ...replyTo, ...actor };
+      const files = await this.#untilReached(() => this.#upload(uploads));
+      if (this.#isCancelled) return 'cancelled';
+      const message = {
+        ...{ conversation, content, id, ...replyTo, ...actor },
+        ...(files.length > 0 && { parts: files }),
+      };
       const posted = await this.#untilReached(() => client.post(message, { signal }));
       const stopped = await this.#begin(posted);
       while (!signal.aborted) {
@@ -142,6 +153,16 @@ export class Prompt {
         await sleep(AGAIN_MS, this.#leaving.signal);
       }
     }
+  }
+
+  async #upload(uploads: ToPost['uploads']): Promise<FilePart[]> {
+    const { client, actor } = this.#session;
+    const { publisher } = actor;
+    const { signal } = this.#leaving;
+    const files: FilePart[] = [];
+    for (const { bytes, name } of uploads)
+      files.push(await client.upload(bytes, { publisher, signal, ...(name && { name }) }));
+    return files;
   }
 
   async #begin(posted: PostAnswer): Promise<Stopped> {

@@ -34,13 +34,13 @@ const SESSIONS_LISTED = 200;
 const NOT_FOUND = -32002;
 const INTERNAL = -32603;
 
-/** What it can do. Pictures, sound and files are named in the message instead. */
+/** What it can do. */
 const CAPABILITIES = {
   protocolVersion: PROTOCOL_VERSION,
   agentInfo: { name: 'parley', title: 'Parley', version: VERSION },
   agentCapabilities: {
     loadSession: true,
-    promptCapabilities: { image: false, audio: false, embeddedContext: true },
+    promptCapabilities: { image: true, audio: true, embeddedContext: true },
     sessionCapabilities: { list: {}, resume: {}, close: {} },
   },
 };
@@ -184,6 +184,10 @@ const OF_THE_CLIENT = new Set([
   'UNKNOWN_AGENT',
   'UNKNOWN_WORKFLOW',
   'TOO_LARGE',
+  'BLOB_EMPTY',
+  'BLOB_QUOTA',
+  'BLOB_REFUSED',
+  'BLOB_TOO_LARGE',
 ]);
 
 function requestError({ explain }: Pick<AcpOptions, 'explain'>, error: unknown): RequestError {

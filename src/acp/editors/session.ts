@@ -3,7 +3,6 @@ import {
   type ContentBlock,
   methods,
   type SessionModeState,
-  type SessionUpdate,
   type StopReason,
 } from '@agentclientprotocol/sdk';
 import {
@@ -12,9 +11,10 @@ import {
   type ParleyClient,
   type WorkflowSummary,
 } from '../../client/index.ts';
-import type { Entry, OpenCall } from '../../conversation/index.ts';
+import type { Entry, FilePart, OpenCall } from '../../conversation/index.ts';
 import { hasVisible } from '../../kernel/index.ts';
-import { textOf } from './content.ts';
+import { bytesOf, notKept, shownBlocks } from '../blocks.ts';
+import { postOf } from './content.ts';
 import type { Person, SessionContext } from './context.ts';
 import { invalid, modeIdOf, modeRequest, modesOf } from './modes.ts';
 import { Prompt } from './prompt.ts';
@@ -41,13 +41,18 @@ export class Session {
     const { cwd, workflows, actor, editor, id: sessionId } = options;
     const ownId = actor.author ? `${actor.publisher}/${actor.author.name}` : actor.publisher;
     const isOwn = ({ author }: Entry) => author.kind === 'person' && author.id === ownId;
+    const blocks = (files: readonly FilePart[]) =>
+      shownBlocks(files, ({ sha256 }) => options.client.download(sessionId, sha256));
     this.#context = {
       ...options,
       updates: new Updates({ cwd, workflows, isOwn }),
       next: 0,
-      async send(updates: Iterable<SessionUpdate>) {
-        for (const update of updates)
-          await editor.notify(methods.client.session.update, { sessionId, update });
+      async send(updates) {
+        for (const given of updates) {
+          const ready = 'files' in given ? given.with(await blocks(given.files)) : [given];
+          for (const update of ready)
+            await editor.notify(methods.client.session.update, { sessionId, update });
+        }
       },
     };
   }
@@ -89,14 +94,15 @@ export class Session {
       throw invalid(
         `a prompt of the session ${this.#options.id} runs; wait for its end, or cancel it with session/cancel`,
       );
-    const content = textOf(blocks);
-    if (!hasVisible(content)) throw invalid('the prompt is empty; send some text');
+    const { text, files } = postOf(blocks);
+    if (!hasVisible(text) && files.length === 0) throw invalid('the prompt is empty; send some text');
+    const uploads = files.map(({ name, ...file }) => ({ name, bytes: bytesOf(file) ?? brokenBase64(file) }));
     const prompt = new Prompt(this.#context);
     this.#prompt = prompt;
     const onAbort = () => (closed.aborted ? prompt.leave() : prompt.cancel());
     signal.addEventListener('abort', onAbort);
     try {
-      const reason = await prompt.run(content, this.#question);
+      const reason = await prompt.run({ text, uploads }, this.#question);
       this.#question = prompt.questions[0] ?? null;
       if (!closed.aborted) await this.#sendMode();
       return reason;
@@ -119,4 +125,8 @@ export class Session {
     this.#mode = currentModeId;
     await this.#context.send([{ sessionUpdate: 'current_mode_update', currentModeId }]);
   }
+}
+
+function brokenBase64(file: Parameters<typeof notKept>[0]): never {
+  throw invalid(`nothing was posted: ${notKept(file, 'its base64 is broken')}`);
 }

@@ -1,9 +1,16 @@
 import { resolve } from 'node:path';
-import type { PlanEntry, SessionUpdate, ToolCallContent, ToolKind } from '@agentclientprotocol/sdk';
+import type {
+  ContentBlock,
+  PlanEntry,
+  SessionUpdate,
+  ToolCallContent,
+  ToolKind,
+} from '@agentclientprotocol/sdk';
 import type { WorkflowSummary } from '../../client/index.ts';
 import {
   askedIn,
   type Entry,
+  type FilePart,
   fileLine,
   filesOf,
   finishNotice,
@@ -17,6 +24,7 @@ import {
 } from '../../conversation/index.ts';
 import { canonicalArguments, isRecord, type JsonRecord, parseJson, visibleCall } from '../../kernel/index.ts';
 import { textBlock } from './content.ts';
+import type { WithFiles } from './context.ts';
 
 /**
  * Entries of the log and steps of a progress as updates of one session.
@@ -25,7 +33,10 @@ import { textBlock } from './content.ts';
  *    before: clients join chunks.
  * EDITOR-UPDATES-2 A tool call is sent from the log: its id is its position there. A question is text, which the next prompt answers.
  * EDITOR-UPDATES-3 A difference shows the arguments of the call. What a file held before is known of `fs_edit` alone.
+ * EDITOR-UPDATES-4 A file is its line, which names it, then its content where that fits.
  */
+
+type Update = SessionUpdate | WithFiles;
 
 /** Code points of a call in its title. */
 const TITLE = 120;
@@ -75,6 +86,14 @@ export function toolCallOf(
   };
 }
 
+/** The contents of files (EDITOR-UPDATES-4). */
+function* chunks(
+  chunk: { sessionUpdate: 'user_message_chunk' | 'agent_message_chunk'; messageId: string },
+  files: readonly FilePart[],
+): Generator<WithFiles> {
+  if (files.length > 0) yield { files, with: (blocks) => blocks.map((content) => ({ ...chunk, content })) };
+}
+
 /** A path in the project, below the folder of the session; null: it is none. */
 function pathOf(path: unknown, cwd: string): string | null {
   const [, inProject] = typeof path === 'string' ? (/^@project\/?(.*)$/s.exec(path) ?? []) : [];
@@ -102,7 +121,7 @@ export class Updates {
     this.#shown = shown;
   }
 
-  *step(step: Step): Generator<SessionUpdate> {
+  *step(step: Step): Generator<Update> {
     if (step.kind === 'said') yield* this.#said(step);
     else if (step.kind === 'result') yield* this.#result(step.entry);
     else if (step.kind === 'words' && step.of === 'text')
@@ -111,7 +130,7 @@ export class Updates {
   }
 
   /** An entry that is not among the followed ones. */
-  *past(entry: Entry): Generator<SessionUpdate> {
+  *past(entry: Entry): Generator<Update> {
     if (entry.type !== 'message' || entry.role === 'user') yield* this.entry(entry);
     else if (entry.role === 'tool') yield* this.#result(entry);
     else if (entry.role === 'assistant') {
@@ -123,12 +142,14 @@ export class Updates {
   }
 
   /** An entry that is no step of a progress. */
-  *entry(entry: Entry): Generator<SessionUpdate> {
+  *entry(entry: Entry): Generator<Update> {
     if (entry.type === 'message' && entry.role === 'user') {
       const name = this.#shown.isOwn(entry) ? '' : `**${entry.author.name}:** `;
       const words = [`${name}${entry.content ?? ''}`, ...filesOf(entry).map(fileLine)].join('\n');
       this.#message = null;
-      yield { sessionUpdate: 'user_message_chunk', messageId: entry.id, content: textBlock(words) };
+      const chunk = { sessionUpdate: 'user_message_chunk', messageId: entry.id } as const;
+      yield { ...chunk, content: textBlock(words) };
+      yield* chunks(chunk, filesOf(entry));
     } else if (entry.type === 'tool-started') {
       const toolCallId = wireCallId(entry.call);
       if (this.#calls.has(toolCallId))
@@ -146,11 +167,11 @@ export class Updates {
   }
 
   /** Words of Parley itself. */
-  *note(words: string): Generator<SessionUpdate> {
+  *note(words: string): Generator<Update> {
     yield* this.#text(`note-${++this.#notes}`, `(${words})`);
   }
 
-  *#said({ entry, message, text, reasoning }: Extract<Step, { kind: 'said' }>): Generator<SessionUpdate> {
+  *#said({ entry, message, text, reasoning }: Extract<Step, { kind: 'said' }>): Generator<Update> {
     const agent = entry.author.id;
     if (reasoning.isMore && reasoning.words !== '') yield this.#think(message, reasoning.words);
     // If the sent text differs from the entry, it stays, and the entry follows as another message.
@@ -159,7 +180,10 @@ export class Updates {
     const notice = finishNotice(entry.finishReason);
     if (failure) yield* this.note(`${agent}: ${failure.code}: ${failure.message}`);
     else if (notice !== null) yield* this.note(`the answer was ${notice}`);
-    for (const file of filesOf(entry)) yield* this.#speak(`${message}-${file.sha256}`, agent, fileLine(file));
+    for (const file of filesOf(entry)) {
+      yield* this.#speak(`${message}-${file.sha256}`, agent, fileLine(file));
+      yield* chunks({ sessionUpdate: 'agent_message_chunk', messageId: `${message}-${file.sha256}` }, [file]);
+    }
     for (const [place, call] of (entry.reported ?? []).entries())
       yield this.#reported(`${message}-${place}`, call);
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
@@ -197,20 +221,20 @@ export class Updates {
   }
 
   /** EDITOR-UPDATES-1 */
-  *#speak(message: string, agent: string, words: string): Generator<SessionUpdate> {
+  *#speak(message: string, agent: string, words: string): Generator<Update> {
     if (words === '') return;
     const isOther = this.#speaker !== null && this.#speaker !== agent;
     this.#speaker = agent;
     yield* this.#text(message, isOther ? `**${agent}:** ${words}` : words);
   }
 
-  *#text(messageId: string, words: string): Generator<SessionUpdate> {
+  *#text(messageId: string, words: string): Generator<Update> {
     const lead = this.#message === null || this.#message === messageId ? '' : '\n\n';
     this.#message = messageId;
     yield { sessionUpdate: 'agent_message_chunk', messageId, content: textBlock(lead + words) };
   }
 
-  *#result(entry: MessageEntry): Generator<SessionUpdate> {
+  *#result(entry: MessageEntry): Generator<Update> {
     const call = entry.call && this.#calls.get(wireCallId(entry.call));
     if (!call) return; // the answer to a question
     const { toolCallId, title, content: difference } = call;
@@ -218,18 +242,23 @@ export class Updates {
     const failure = isRecord(value) && isRecord(value.error) ? value.error : null;
     const words = failure ? `${failure.code}: ${failure.message}` : (entry.content ?? '');
     const text = [words, ...filesOf(entry).map(fileLine)].join('\n');
-    const content = [{ type: 'content' as const, content: textBlock(text) }];
+    const contentOf = (block: ContentBlock) => ({ type: 'content' as const, content: block });
+    const content = difference && !failure ? difference : [contentOf(textBlock(text))];
     this.#message = null;
-    yield {
-      sessionUpdate: 'tool_call_update',
+    const update = {
       ...{ toolCallId, title, rawOutput: text },
-      status: failure ? 'failed' : 'completed',
-      content: difference && !failure ? difference : content,
+      status: failure ? ('failed' as const) : ('completed' as const),
+    };
+    yield {
+      files: filesOf(entry),
+      with: (blocks) => [
+        { sessionUpdate: 'tool_call_update', ...update, content: [...content, ...blocks.map(contentOf)] },
+      ],
     };
   }
 
   /** The nodes of a run: all of them while it runs, those that were entered once it has ended. */
-  *#plan(entry: Entry): Generator<SessionUpdate> {
+  *#plan(entry: Entry): Generator<Update> {
     if (entry.type === 'run-started') [this.#workflow, this.#visited] = [entry.workflowId, []];
     if (entry.type === 'node-entered') this.#visited = [...this.#visited, entry.node];
     else if (entry.type !== 'run-ended') return;

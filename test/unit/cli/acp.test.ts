@@ -10,8 +10,10 @@ import {
 } from '@agentclientprotocol/sdk';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Entry, ParleyError } from '../../../src/client/index.ts';
+import { fileLine, partsOf } from '../../../src/conversation/index.ts';
 import { saidIn } from '../../support/acp-client.ts';
 import { toolCall } from '../../support/log.ts';
+import { sampleFile } from '../../support/sample-files.ts';
 import {
   agent,
   chunk,
@@ -113,11 +115,14 @@ describe('an editor in front of a team', () => {
     expect(about).toMatchObject({
       protocolVersion: 1,
       agentInfo: { name: 'parley' },
-      agentCapabilities: { loadSession: true, promptCapabilities: { image: false, embeddedContext: true } },
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { image: true, audio: true, embeddedContext: true },
+      },
     });
   });
 
-  it('a prompt of several blocks is one text: links in their place, attached texts quoted after it, the rest named', async () => {
+  it('a prompt of several blocks is one text: links in their place, attached texts quoted after it, and its files', async () => {
     const daemon = answering(() => says('So.'));
     const { prompt } = await edit(daemon);
     const reason = await prompt(
@@ -134,11 +139,88 @@ describe('an editor in front of a team', () => {
       {
         publisher: 'ed',
         content: [
-          'Look at [a.ts](file:///shop/a.ts) and this:\n@pm[b.md](file:///shop/b.md)[left out: image (image/png)]' +
-            '[left out: file file:///c.pdf (application/pdf)]',
+          'Look at [a.ts](file:///shop/a.ts) and this:\n@pm[b.md](file:///shop/b.md)',
           'file:///shop/b.md:\n````\n```\n@dev\n```\n````',
         ].join('\n\n'),
+        parts: [
+          { type: 'file', size: 3 },
+          { type: 'file', size: 3, name: 'c.pdf' },
+        ],
       },
+    ]);
+    expect([...daemon.files.values()]).toEqual([Buffer.alloc(3)]);
+  });
+
+  it.each<[string, ContentBlock, object]>([
+    ['a picture', { type: 'image', data: 'AAAA', mimeType: 'image/png' }, { size: 3 }],
+    [
+      'a long attached text',
+      { type: 'resource', resource: { uri: 'file:///a%20b.log', text: 'x'.repeat(100_001) } },
+      { name: 'a b.log', size: 100_001 },
+    ],
+  ])('%s alone is a prompt with a file', async (_, block, file) => {
+    const daemon = answering(() => says('So.'));
+    const { prompt } = await edit(daemon);
+    expect(await prompt(block)).toBe('end_turn');
+    expect(daemon.posts).toMatchObject([{ content: '', parts: [{ type: 'file', ...file }] }]);
+  });
+
+  it('a file with broken base64, or that the daemon refuses, is the error of its prompt, and nothing is posted', async () => {
+    const daemon = answering(() => says('So.'));
+    const { prompt } = await edit(daemon);
+    await expect(
+      prompt(text('look'), { type: 'image', data: '%', mimeType: 'image/png' }),
+    ).rejects.toMatchObject({
+      ...{
+        code: -32_602,
+        message: 'nothing was posted: [file image/png, 0 B: not kept: its base64 is broken]',
+      },
+    });
+    const refused = new ParleyError('BLOB_TOO_LARGE', 'a file may have 3 bytes', {
+      hint: 'send a smaller one',
+    });
+    daemon.client.upload = () => Promise.reject(refused);
+    await expect(prompt({ type: 'image', data: 'AAAA', mimeType: 'image/png' })).rejects.toMatchObject({
+      ...{
+        code: -32_602,
+        message: 'a file may have 3 bytes; send a smaller one',
+        data: { code: 'BLOB_TOO_LARGE' },
+      },
+    });
+    expect(daemon.posts).toEqual([]);
+  });
+
+  it('a file of an answer or a result is its line, then its content; one that is too large is its line', async () => {
+    const known = sampleFile('image/png', 1);
+    const large = sampleFile('image/png', 2, { size: 5_000_001 });
+    const call = toolCall('fs_read', '{"path":"@project/a.png"}', 'k');
+    const daemon = answering(() => [
+      started(1, 'pm', [0]),
+      agent(2, 'pm', null, { tool_calls: [call] }),
+      agent(3, 'pm', 'seen', {
+        role: 'tool',
+        call: { index: 2, position: 0 },
+        parts: partsOf('seen', [known.part]),
+      }),
+      agent(4, 'pm', 'So.', { parts: partsOf('So.', [known.part, large.part]) }),
+      ended(5, 'pm'),
+    ]);
+    for (const { part, bytes } of [known, large]) daemon.files.set(part.sha256, bytes);
+    const { prompt, updates } = await edit(daemon);
+    await prompt(text('hi'));
+    const picture = { type: 'image', mimeType: 'image/png', data: known.bytes.toString('base64') };
+    const result = updates.find(({ sessionUpdate }) => sessionUpdate === 'tool_call_update');
+    expect(result).toMatchObject({
+      content: [{ content: { text: `seen\n${fileLine(known.part)}` } }, { content: picture }],
+    });
+    const said = updates.flatMap((update) =>
+      update.sessionUpdate === 'agent_message_chunk' ? [update.content] : [],
+    );
+    expect(said).toMatchObject([
+      { text: 'So.' },
+      { text: `\n\n${fileLine(known.part)}` },
+      picture,
+      { text: `\n\n${fileLine(large.part)}` },
     ]);
   });
 

@@ -68,9 +68,10 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
         return fake.onPost(message);
       },
       async upload(content, { name } = {}) {
-        if (typeof content !== 'function') throw new Error('a command sends a file that can be read again');
         const read: Uint8Array[] = [];
-        for await (const bytes of content()) read.push(bytes);
+        if (typeof content === 'function') for await (const bytes of content()) read.push(bytes);
+        else if (content instanceof Uint8Array) read.push(content);
+        else throw new Error('a command sends a file that can be read again');
         const bytes = Buffer.concat(read);
         const sha256 = createHash('sha256').update(bytes).digest('hex');
         fake.files.set(sha256, bytes);
