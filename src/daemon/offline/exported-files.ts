@@ -4,7 +4,7 @@ import { basename, dirname, join, parse } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { dataUrlsIn, type Entry, type FilePart, readDataUrl } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { isBase64, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { BlobFacts, ConversationStore, InspectedBlobs } from '../../persistence/index.ts';
 import { measured } from '../files/measure.ts';
 import { filesIn } from './copy.ts';
@@ -14,7 +14,8 @@ import { filesIn } from './copy.ts';
  *
  * EXPORTED-FILES-1  The folder is complete before the file of the entries appears. A repetition writes only what is missing.
  * EXPORTED-FILES-2  An import reads and checks all files before it stores one, and stores all before the log names one.
- * EXPORTED-FILES-3  The type of a file is that of its bytes: an entry that says another one is refused.
+ * EXPORTED-FILES-3  The type of a file is that of its bytes: an entry that says another one is refused. Which text it is, the
+ *                   entry says and not the name: it may have been stored under another one.
  */
 
 const MOST_NAMED = 8;
@@ -83,7 +84,7 @@ export async function filesBeside(file: string, entries: readonly Entry[]): Prom
   const faults: string[] = [];
   for (const [sha256, [index, part]] of filesIn(entries)) {
     const content = () => createReadStream(join(folder, sha256));
-    const facts = await measured(content(), { name: part.name, declared: part.mediaType }).catch(() => null);
+    const facts = await measured(content(), { declared: part.mediaType }).catch(() => null);
     const fault = facts ? differenceOf(facts, part) : 'is missing';
     if (fault) faults.push(`entry ${index}: ${sha256} ${fault}`);
     else if (facts) found.push({ facts, content });
@@ -113,10 +114,13 @@ export async function filesInMessages(
   messages: readonly unknown[],
 ): Promise<ReadonlyMap<string, ImportedFile>> {
   const found = new Map<string, ImportedFile>();
-  for (const url of dataUrlsIn(messages)) {
+  const urls = messages.flatMap((message, at) => dataUrlsIn([message]).map((url) => ({ at, url })));
+  for (const { at, url } of urls) {
     const { base64 = '', mediaType } = readDataUrl(url) ?? {};
+    const place = `message ${at} (from 0)`;
+    if (!isBase64(base64)) throw new Error(`${place}: the base64 of its file is broken`);
     const bytes = Buffer.from(base64, 'base64');
-    if (bytes.length === 0) continue; // it stays in `meta`
+    if (bytes.length === 0) throw new Error(`${place}: its file has no bytes`);
     const facts = await measured([bytes], { declared: mediaType });
     found.set(url, { facts, content: () => Readable.from([bytes]) });
   }
