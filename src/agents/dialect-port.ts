@@ -1,4 +1,5 @@
 import { estimateTokens, type FilePart, type ViewMessage, type ViewPart } from '../conversation/index.ts';
+import type { JsonRecord } from '../kernel/index.ts';
 import type { WireMessage, WireTool } from './model-port.ts';
 
 /**
@@ -136,6 +137,8 @@ export interface Dialect<State = unknown> {
   readonly files: FileRules;
   /** The static fields of a body, in order. */
   fields(settings: RequestSettings): Readonly<Record<string, unknown>>;
+  /** The fields of a request whose answer must follow this schema. */
+  answering(fields: Readonly<Record<string, unknown>>, schema: JsonRecord): Readonly<Record<string, unknown>>;
   /** The body up to its first message, and what is complete of the system prompt. */
   begin(opening: Opening, form: WireForm): Step<State> & { readonly text: string };
   /** Encodes the next message: what is complete now. */

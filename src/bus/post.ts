@@ -108,6 +108,8 @@ export const postShape = z.strictObject({
   claudeSessionId: sessionShape.optional(),
   replyTo: printable(256).optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
+  /** The JSON Schema of the answer; the daemon checks it. */
+  schema: z.record(z.string(), z.unknown()).optional(),
   includeInContext: z.boolean().optional(),
   isCollapsed: z.boolean().optional(),
   traceparent: z
@@ -212,10 +214,16 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
     claudeSessionId: __,
     traceparent: named,
     to = [],
-    delivery: mode = 'steer',
+    delivery: mode = shape.schema ? 'queue' : 'steer',
     parts: ___,
     ...rest
   } = shape;
+  if (shape.schema && mode === 'steer' && shape.delivery !== undefined)
+    return no(
+      'INVALID_FIELD',
+      'fields schema and delivery: a typed answer needs a turn of its own, and steer joins a running one',
+      'leave delivery out, or use queue or interrupt',
+    );
   const traceparent = named ?? delivery.traceparent ?? '';
   return {
     ok: true,

@@ -42,6 +42,7 @@ export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { keptReports, reportedText } from './log/reported.ts';
 export * from './log/team-change.ts';
+export * from './log/typed.ts';
 export * from './progress/live-text.ts';
 export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
 export * from './progress/progress.ts';

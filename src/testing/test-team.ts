@@ -50,6 +50,8 @@ export interface SayOptions extends Where {
   /** Starts a run of this workflow with the message as its input. */
   readonly workflow?: string;
   readonly id?: string;
+  /** The JSON Schema that the answer must match: its value is in the last entry. */
+  readonly schema?: Record<string, unknown>;
   /** Files of the message. */
   readonly files?: readonly ToolFile[];
 }

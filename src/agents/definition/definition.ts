@@ -62,7 +62,7 @@ export function definitionOf(sources: RequestSources, slug: string): Definition 
 }
 
 function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, value: unknown][] {
-  const { card, persona, profile, viewPolicy, historyLimits } = setup;
+  const { answers, card, persona, profile, viewPolicy, historyLimits } = setup;
   const { prompts, roster, workflows } = sources;
   const fallbacks = setup.fallbacks?.map(({ profile, viewPolicy }) => ({
     model: storedModel(profile),
@@ -77,6 +77,7 @@ function partsOf(sources: RequestSources, setup: AgentSetup): [name: string, val
     ['model', storedModel(profile)],
     ...(fallbacks?.length ? [['fallbacks', fallbacks] as [string, unknown]] : []),
     ['persona', persona],
+    ...(answers ? [['answers', answers] as [string, unknown]] : []),
     ['policy', Object.fromEntries(policy)],
     ['prompt.base-chat', prompts.baseChat],
     ['prompt.base-run', prompts.baseRun],
@@ -140,6 +141,7 @@ export function sourcesOf(
   const own: AgentSetup = {
     card,
     persona: read('persona', z.string()),
+    ...(parts.has('answers') ? { answers: read('answers', anyRecord) } : {}),
     profile: profileOf(read('model', modelSchema)),
     ...read('view', viewSchema),
   };

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
-import type { View, ViewMessage, ViewPart } from '../../conversation/index.ts';
-import { isRecord, type Refusal } from '../../kernel/index.ts';
+import { estimateTokens, type View, type ViewMessage, type ViewPart } from '../../conversation/index.ts';
+import { isRecord, type JsonRecord, type Refusal } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import {
   type CachePoints,
@@ -44,6 +44,8 @@ export interface ModelProfile extends Window {
   readonly toolFields: Readonly<Record<string, unknown>>;
   /** Tools whose schema allows it are sent as strict. */
   readonly strictTools: boolean;
+  /** A schema that allows it is sent as one that the answer must follow. Absent in definitions of older versions: no. */
+  readonly structured?: boolean;
 }
 
 /** What a person may see of the parameters: fields of the body, and names of headers, whose values may be secrets. */
@@ -64,6 +66,8 @@ export interface RequestParts {
   readonly runContext: readonly ViewMessage[];
   readonly view: View;
   readonly tools: readonly WireTool[];
+  /** Of the turn's answer; null: any text. */
+  readonly schema?: JsonRecord | null;
   readonly profile: ModelProfile;
   readonly sessionId: string | null;
   /** Corrects the estimate: tokens counted by the provider per estimated token. */
@@ -175,10 +179,12 @@ export class RequestAssembler {
       ...sessionAs('field', parts),
       ...(tools.length > 0 ? profile.toolFields : {}),
     };
-    const begun = this.#dialect.begin({ fields, tools, prefix }, profile.form);
+    const schema = enforced(parts);
+    const typed = schema ? this.#dialect.answering(fields, schema) : fields;
+    const begun = this.#dialect.begin({ fields: typed, tools, prefix }, profile.form);
     this.#state = begun.state;
     this.#body = new RequestBody(begun.text);
-    this.#tokens = sum(tools.map(toolTokens));
+    this.#tokens = sum(tools.map(toolTokens)) + (schema ? estimateTokens(JSON.stringify(schema)) : 0);
     for (const part of begun.parts) this.#close(part);
     const context = runContext.map((message): ViewPart => ({ kind: 'run-context', entries: [], message }));
     this.#take(context, parts);
@@ -245,7 +251,7 @@ type Beginning = readonly (string | object)[];
 
 function beginningOf(parts: RequestParts): Beginning {
   const { prefix, tools, profile, runContext } = parts;
-  return [prefix, tools, profile, JSON.stringify([sessionAs('field', parts), runContext])];
+  return [prefix, tools, profile, JSON.stringify([sessionAs('field', parts), runContext, enforced(parts)])];
 }
 
 function isSame(one: Beginning, other: Beginning | null): boolean {
@@ -267,6 +273,11 @@ function fixedPart(
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** A schema that no provider refuses; another one is in the text of the request alone. */
+function enforced({ schema, profile }: RequestParts): JsonRecord | null {
+  return schema && profile.structured && schema.type === 'object' && isStrict(schema) ? schema : null;
 }
 
 /**

@@ -7,9 +7,11 @@ import {
   nodeOf,
   type Roster,
   type Run,
+  schemaWords,
   type ViewMessage,
   type Workflows,
 } from '../../conversation/index.ts';
+import type { JsonRecord } from '../../kernel/index.ts';
 
 /**
  * The prefix of every request: one system message, never stored. What changes often comes last, so that provider
@@ -30,6 +32,8 @@ export interface PersonaSource {
   readonly card: AgentCard;
   /** The Markdown of the agent's file; left out in mode chat. */
   readonly persona: string;
+  /** The JSON Schema of its answers. */
+  readonly answers?: JsonRecord;
 }
 
 /** `toolPolicy`: how to use tools, with the agent's tools; empty if it has none. */
@@ -44,6 +48,7 @@ export function prefix(
   sections.push(toolPolicy);
   if (mode !== 'chat') sections.push(agent.persona);
   const filled = sections.map((section) => fill(section, agent.card, roster).trim());
+  if (agent.answers) filled.push(`ANSWER AS JSON\n${schemaWords(agent.answers)}`);
   return [...filled.filter((section) => section !== ''), modeBanner(mode)].join('\n\n');
 }
 

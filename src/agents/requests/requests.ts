@@ -2,6 +2,7 @@ import {
   AgentView,
   agentState,
   argumentsSchema,
+  askedSchema,
   availableTools,
   CONVERSATION_TOOLS,
   type Conversation,
@@ -19,6 +20,7 @@ import {
   type ViewPolicy,
   type Workflows,
 } from '../../conversation/index.ts';
+import type { JsonRecord } from '../../kernel/index.ts';
 import type { WireTool } from '../model-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
@@ -67,6 +69,15 @@ export function setupFor<Setup extends Choosing<Setup>>(
 ): Setup {
   const { model } = turn?.candidate ?? {};
   return setup.fallbacks?.find(({ profile }) => profile.name === model) ?? setup;
+}
+
+/** The schema of the answer of a turn (TYPED-1); null: any text. */
+export function schemaFor(
+  { answers }: Pick<AgentSetup, 'answers'>,
+  entries: readonly Entry[],
+  turn: Pick<Turn, 'trigger'> | null,
+): JsonRecord | null {
+  return askedSchema(entries, turn?.trigger ?? []) ?? answers ?? null;
 }
 
 /** A request, and the reduction that must be made before it is sent; null: none. The content of files is not read for a reduction. */
@@ -151,6 +162,7 @@ interface Call {
   readonly turnId: string;
   readonly session: Session | null;
   readonly tokenRatio: number;
+  readonly schema: JsonRecord | null;
 }
 
 function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
@@ -163,6 +175,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
     ...openingOf(sources, setup, call.setting),
     runContext: mode === 'run' && run?.agent === slug ? runContext(run, sources.workflows) : [],
     view,
+    schema: call.schema,
     profile: setup.profile,
     sessionId: sessionFor(setup, call)?.id ?? null,
     tokenRatio: call.tokenRatio,
@@ -262,6 +275,7 @@ function requestOf(
     ...{ first: entries[0], setting, tokenRatio },
     turnId: turn?.turnId ?? 'explain',
     session: (turn ?? agentState(state, slug)).session,
+    schema: schemaFor(setup, entries, turn),
   };
   const view = agentView.build();
   const session = sessionFor(setup, call);

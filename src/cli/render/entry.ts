@@ -56,7 +56,12 @@ function heading(entry: MessageEntry, palette: Palette): string {
   const whom = entry.to?.length ? palette.dim(` → ${entry.to.join(', ')}`) : '';
   const mark = entry.includeInContext === false ? 'shown to no agent' : entry.isCollapsed ? 'collapsed' : '';
   const hasNoEffect = kind !== 'agent' && entry.sessionId !== undefined && !entry.setsSession;
-  const marks = [mark, hasNoEffect ? 'its sessionId has no effect' : ''].filter((one) => one !== '');
+  const typed = entry.schema
+    ? 'the answer must match a schema'
+    : 'value' in entry
+      ? 'matches the schema'
+      : '';
+  const marks = [mark, typed, hasNoEffect ? 'its sessionId has no effect' : ''].filter((one) => one !== '');
   const aside = marks.length > 0 ? palette.dim(` (${marks.join('; ')})`) : '';
   return who + whom + aside;
 }
@@ -85,9 +90,11 @@ export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
 }
 
 /** Why the model ended the answer, where that is not the usual way. */
-export function endNotices({ finishReason }: MessageEntry, palette: Palette): string[] {
-  const notice = finishNotice(finishReason);
-  return notice === null ? [] : [palette.yellow(`(${printable(notice)})`)];
+export function endNotices({ finishReason, invalid }: MessageEntry, palette: Palette): string[] {
+  const why =
+    invalid === undefined ? null : `does not match the schema, so the model is asked again: ${invalid}`;
+  const notices = [finishNotice(finishReason), why].filter((notice) => notice !== null);
+  return notices.map((notice) => palette.yellow(`(${printable(notice)})`));
 }
 
 /** What an agent asks a person (the tool `ask`), with the answers that it offers. */

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import {
   type AgentCard,
   looksLike,
@@ -8,6 +8,7 @@ import {
   SLUG_PATTERN,
   SYSTEM_AUTHOR,
 } from '../../conversation/index.ts';
+import { type JsonRecord, monotonicClock, parseJson } from '../../kernel/index.ts';
 import { type Checkable, check } from '../files/check.ts';
 import { listFiles, readIfThere, splitFrontMatter } from '../files/read-file.ts';
 import {
@@ -57,7 +58,7 @@ export async function loadAgents(
     if (LATE_FRONT_MATTER.test(text)) {
       problems.notices.push(`${file}: its keys are not read, since the first --- is not in the first line`);
     }
-    if (SLUG_PATTERN.test(slug)) agents.push(readAgent({ file, slug, text, env }, context, problems));
+    if (SLUG_PATTERN.test(slug)) agents.push(await readAgent({ file, slug, text, env }, context, problems));
     else problems.add(badSlug(file, slug));
   }
   if (files.length === 0) {
@@ -93,7 +94,11 @@ interface AgentSource {
   readonly env: Environment;
 }
 
-function readAgent(agent: AgentSource, context: ContextConfig, problems: Problems): LoadedAgent {
+async function readAgent(
+  agent: AgentSource,
+  context: ContextConfig,
+  problems: Problems,
+): Promise<LoadedAgent> {
   const { file, slug } = agent;
   const parts = splitFrontMatter(agent.text);
   if (!parts) {
@@ -118,12 +123,14 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
     cwd,
     env,
     idleSeconds,
+    answers: given,
     ...front
   }: AgentFile = check(agentFileSchema, input, problems);
   const { maxOutputTokens } = parameters;
   if (source.isValid) refuseIdleAbsence(source, { absent, absentSeconds, runtime: front.runtime }, problems);
   const acp = { command, cwd, env, idleSeconds };
   if (source.isValid) refuseAcpKeys(source, front.runtime, acp, problems);
+  const answers = await readSchema(given, file, source, problems);
   const isCoding = front.runtime === 'acp';
   const tools = isCoding ? [...new Set([...front.tools, ...Object.values(PERMIT)])] : front.tools;
   const card: AgentCard = { slug, ...front, tools, name: front.name ?? nameFromSlug(slug) };
@@ -132,6 +139,7 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
       ...card,
       model,
       persona,
+      ...(answers && { answers }),
       context: { ...context, ...defined(overrides) },
       parameters: {
         ...resolveParameters(parameters),
@@ -146,6 +154,32 @@ function readAgent(agent: AgentSource, context: ContextConfig, problems: Problem
     locate: source.locate,
     isReported: (path) => reported.some((one) => overlap(one, path)),
   };
+}
+
+/** Inline, or from a file. Undefined: none, or none that can be used. */
+async function readSchema(
+  given: AgentFile['answers'],
+  file: string,
+  source: YamlSource,
+  problems: Problems,
+): Promise<JsonRecord | undefined> {
+  if (given === undefined) return undefined;
+  const path = typeof given === 'string' ? resolve(dirname(file), given) : null;
+  const text = path === null ? null : await readIfThere(path, problems);
+  const schema = path === null ? given : parseJson(text ?? '');
+  const { schemaFault, CheckBudget } = await import('../../kernel/json-schema.ts');
+  const isMissing = path !== null && (text === null || schema === undefined);
+  const fault = isMissing
+    ? `${path} is not there, or is not JSON`
+    : schemaFault(schema, new CheckBudget(monotonicClock));
+  if (fault === null) return schema as JsonRecord;
+  problems.add({
+    source: source.locate(['answers']),
+    key: 'answers',
+    seen: fault,
+    expected: 'a JSON Schema, or the name of a JSON file with one',
+  });
+  return undefined;
 }
 
 /** Without a limit of its own, the time limit of the turn applies. */

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
+import type { JsonRecord } from '../../kernel/index.ts';
 import type { EnvironmentFile } from '../files/dotenv.ts';
 import type { PublishersConfig } from './http-file.ts';
 import type { ModelFile, PROVIDERS } from './model-file.ts';
@@ -98,6 +99,8 @@ export interface AgentConfig extends AgentCard {
   readonly model: string;
   /** Markdown, trimmed. */
   readonly persona: string;
+  /** The JSON Schema of its answers. */
+  readonly answers?: JsonRecord;
   /** The common settings, with the overrides of the agent's file. */
   readonly context: ContextConfig;
   readonly parameters: AgentParameters;

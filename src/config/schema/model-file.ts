@@ -37,8 +37,8 @@ export const PROVIDERS = {
     urlVariable: 'ANTHROPIC_BASE_URL',
     model: 'claude-sonnet-5',
     keyHeader: 'x-api-key',
-    settings: { otherAgentsAs: 'user', sendReasoning: 'always' },
-    has: ['stream', 'strictTools'],
+    settings: { otherAgentsAs: 'user', sendReasoning: 'always', structured: true },
+    has: ['stream', 'strictTools', 'structured'],
     lacks: [],
   },
   responses: {
@@ -49,8 +49,8 @@ export const PROVIDERS = {
     urlVariable: 'OPENAI_BASE_URL',
     model: 'gpt-5-mini',
     keyHeader: null,
-    settings: { sendReasoning: 'always' },
-    has: ['stream', 'strictTools', 'parallelToolCalls', 'sendReasoning'],
+    settings: { sendReasoning: 'always', structured: true },
+    has: ['stream', 'strictTools', 'structured', 'parallelToolCalls', 'sendReasoning'],
     lacks: ['stop'],
   },
 } as const;

@@ -49,6 +49,9 @@ export const profileKeys = {
   ),
   parallelToolCalls: yesOrNo('false: requests with tools have parallel_tool_calls: false'),
   strictTools: yesOrNo('true: tools whose schema allows it are sent with strict: true'),
+  structured: yesOrNo(
+    'true: the schema of a typed answer is sent as one that the model must follow, if every provider could enforce it',
+  ),
   stream: yesOrNo('false: the answer arrives whole, not as a stream'),
   streamUsage: yesOrNo('false: stream_options is not sent'),
   maxFiles: count.optional().describe("Most files that a request contains (default: the profile's)"),
@@ -70,6 +73,7 @@ const COMPATIBLE: ProfileSettings = {
   outputLimit: 'max_tokens',
   parallelToolCalls: true,
   strictTools: false,
+  structured: false,
   stream: true,
   streamUsage: true,
   maxFiles: 20,
@@ -82,9 +86,17 @@ const BY_TEMPLATE: ProfileSettings = {
   mergeMessages: true,
 };
 
+/** These servers constrain the output themselves. */
+const LOCAL: ProfileSettings = { ...BY_TEMPLATE, structured: true };
+
 export const PRESETS = {
   compatible: COMPATIBLE,
-  openai: { ...COMPATIBLE, instructionsAs: 'developer', outputLimit: 'max_completion_tokens' },
+  openai: {
+    ...COMPATIBLE,
+    instructionsAs: 'developer',
+    outputLimit: 'max_completion_tokens',
+    structured: true,
+  },
   gemini: {
     ...COMPATIBLE,
     otherAgentsAs: 'user',
@@ -92,6 +104,7 @@ export const PRESETS = {
     emptyAnswers: 'left-out',
     afterResults: 'assistant',
     unsignedCalls: 'marked',
+    structured: true,
   },
   mistral: {
     ...COMPATIBLE,
@@ -102,13 +115,14 @@ export const PRESETS = {
     afterResults: 'assistant',
     streamUsage: false,
     maxFiles: 8,
+    structured: true,
   },
   deepseek: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
   kimi: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
   qwen: BY_TEMPLATE,
-  vllm: BY_TEMPLATE,
-  ollama: BY_TEMPLATE,
-  llamacpp: BY_TEMPLATE,
+  vllm: LOCAL,
+  ollama: LOCAL,
+  llamacpp: LOCAL,
 } as const satisfies Readonly<Record<string, ProfileSettings>>;
 
 export type PresetName = keyof typeof PRESETS;

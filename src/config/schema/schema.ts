@@ -273,6 +273,12 @@ export const agentFileSchema = z.strictObject({
   modes: z.array(modeSchema).default([]).describe('Modes in which it answers if no other rule decides'),
   model: z.string().min(1).default('default').describe('A key of models in parley.yaml'),
   tools: z.array(toolName).default([]).describe('The tools of the agent, and no others'),
+  answers: z
+    .union([z.string().min(1), z.record(z.string(), z.unknown())])
+    .optional()
+    .describe(
+      'The JSON Schema of its answers, or the name of a JSON file with it beside the file of the agent (default: any text)',
+    ),
   runtime: z
     .enum(['local', 'bus', 'acp'])
     .default('local')

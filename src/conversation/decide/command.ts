@@ -1,4 +1,4 @@
-import type { Refusal } from '../../kernel/index.ts';
+import type { JsonRecord, Refusal } from '../../kernel/index.ts';
 import type {
   Author,
   Blocks,
@@ -13,6 +13,7 @@ import type {
   Usage,
 } from '../log/entry.ts';
 import type { FilePart, Part } from '../log/parts.ts';
+import type { TypedAnswer } from '../log/typed.ts';
 import type { ReductionPlan } from '../reduction/reduction-builder.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
@@ -35,6 +36,8 @@ export interface Post {
   /** The sender may set the sessions of the agents that the message wakes (PERSON-7). */
   readonly setsSession?: true;
   readonly replyTo?: string;
+  /** The JSON Schema of the answer. */
+  readonly schema?: JsonRecord;
   readonly includeInContext?: boolean;
   readonly isCollapsed?: boolean;
   /** The span that caused it (W3C Trace Context). */
@@ -57,6 +60,8 @@ export interface Answer {
   readonly sessionId?: string;
   readonly blocks?: Blocks;
   readonly reported?: readonly ReportedCall[];
+  /** Set if it is the last of a turn that has a schema. */
+  readonly typed?: TypedAnswer;
   /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */
   readonly id?: string;
   readonly fullOutputPath?: string;

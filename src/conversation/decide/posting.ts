@@ -163,6 +163,7 @@ function append(
     mode: builder.state.mode,
     phase: builder.state.phase,
     replyTo: message.replyTo,
+    schema: message.schema && { ...message.schema },
     sessionId: message.sessionId,
     setsSession: message.sessionId === undefined ? undefined : message.setsSession,
     includeInContext: message.includeInContext,

@@ -35,6 +35,8 @@ interface AnswerFields {
   readonly finishReason?: string;
   readonly sessionId?: string;
   readonly reported?: ReportedCall[] | undefined;
+  readonly value?: unknown;
+  readonly invalid?: string | undefined;
   /** Set if a file with this id in its name was written before. */
   readonly id?: string;
   readonly fullOutputPath?: string;

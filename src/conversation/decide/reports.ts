@@ -1,9 +1,10 @@
 import { hasVisible, wellFormed } from '../../kernel/index.ts';
 import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
-import { isPaused } from '../log/entry-traits.ts';
+import { isContinued } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
+import type { TypedAnswer } from '../log/typed.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Command } from './command.ts';
@@ -20,9 +21,15 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
   const turn = turnAwaitingAnswer(builder, report);
   if (!turn) return false;
   const files = filesWith(builder, turn, answer);
-  const failure = failureIn(answer, files);
+  const { finishReason, content, toolCalls, typed } = answer;
+  const failure = failureIn(answer, files) ?? typeFailure(turn, typed);
+  const invalid = !failure && typed?.kind === 'invalid' ? typed.why : undefined;
   addAnswer(builder, report, {
-    content: failure ? failedAnswer(failure) : files.length > 0 ? (answer.content ?? '') : answer.content,
+    content: failure
+      ? failedAnswer(failure, content ?? '')
+      : files.length > 0
+        ? (answer.content ?? '')
+        : answer.content,
     parts: partsOf(answer.content ?? '', files),
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(builder, turn, answer.toolCalls),
@@ -33,12 +40,13 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     finishReason: answer.finishReason,
     ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
     reported: answer.reported && [...answer.reported],
+    ...(typed?.kind === 'valid' ? { value: typed.value } : {}),
+    invalid,
     partType: failure ? 'error' : 'text',
     ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });
-  const { finishReason, content, toolCalls } = answer;
   if (toolCalls.length > 0) beginCalls(builder, report.agent);
-  else if (isPaused({ finishReason, content })) advanceTurn(builder, report.agent);
+  else if (isContinued({ finishReason, content, invalid })) advanceTurn(builder, report.agent);
   else endTurn(builder, report.agent, failure ? 'failed' : 'completed');
   return true;
 }
@@ -69,6 +77,14 @@ function failureIn(
 ): ModelFailure | null {
   if (toolCalls.length > 0 || files.length > 0 || hasVisible(content ?? '')) return null;
   return emptyAnswerFailure(cutBy(finishReason), hasVisible(reasoning));
+}
+
+/** TYPED-2 */
+function typeFailure(turn: Turn, typed: TypedAnswer | undefined): ModelFailure | null {
+  if (typed?.kind === 'unchecked') return { code: 'SCHEMA_UNUSABLE', message: typed.why };
+  if (typed?.kind !== 'invalid' || !turn.wasInvalid) return null;
+  const message = `The answer does not match the schema, and neither did the one before: ${typed.why}. Ask again, or change the schema.`;
+  return { code: 'ANSWER_INVALID', message };
 }
 
 /** L16: a failure is an entry with content, so that "continue" has an anchor. */

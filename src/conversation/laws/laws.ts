@@ -9,7 +9,7 @@ import {
   type MessageEntry,
   wireCallId,
 } from '../log/entry.ts';
-import { isPaused } from '../log/entry-traits.ts';
+import { isContinued } from '../log/entry-traits.ts';
 import { filesOf } from '../log/parts.ts';
 import { expand, isBefore } from '../log/ranges.ts';
 import { Knowledge } from '../state/knowledge.ts';
@@ -114,7 +114,7 @@ function checkAnswers(entries: readonly Entry[], faults: string[]): void {
     if (entry.type !== 'message' || entry.role !== 'assistant' || entry.tool_calls || !entry.turnId) continue;
     if (answered.has(entry.turnId))
       faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
-    if (!isPaused(entry)) answered.add(entry.turnId);
+    if (!isContinued(entry)) answered.add(entry.turnId);
   }
 }
 

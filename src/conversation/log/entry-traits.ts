@@ -100,6 +100,12 @@ export function routedTo(entry: Entry): readonly string[] {
 }
 
 /** True for an answer that the same turn continues: the model is called again, with this answer in its request. */
+export function isContinued(
+  entry: Pick<MessageEntry, 'finishReason' | 'content' | 'tool_calls' | 'invalid'>,
+): boolean {
+  return entry.invalid !== undefined || isPaused(entry);
+}
+
 export function isPaused({
   finishReason,
   content,

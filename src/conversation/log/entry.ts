@@ -226,6 +226,12 @@ const fields = {
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
+    /** The JSON Schema of the answer of the turn that it starts (`typed.ts`). */
+    schema: opaqueFields.optional(),
+    /** On the last answer of a turn: the value that it is, checked against the schema. */
+    value: z.unknown().optional(),
+    /** On an answer that does not match the schema: what is wrong, for the model. The same turn continues (TYPED-2). */
+    invalid: z.string().optional(),
     delivery: deliveryModeSchema.optional(),
     /** The workflow of a run that the post started, in the same append. */
     workflow: z.string().optional(),

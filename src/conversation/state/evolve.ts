@@ -1,6 +1,6 @@
 import { canonicalArguments, hasVisible } from '../../kernel/index.ts';
 import type { CallPlace, DeliveryMode, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
-import { isPaused, routedTo, traitsOf } from '../log/entry-traits.ts';
+import { isContinued, routedTo, traitsOf } from '../log/entry-traits.ts';
 import { floorAfter } from './answering.ts';
 import { tokenRatio } from './budget.ts';
 import { withHired, withoutHired } from './hired.ts';
@@ -280,10 +280,11 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;
       turn.openCalls = requestedCalls(entry, turn.upTo);
-      if (isPaused(entry)) {
+      if (isContinued(entry)) {
         turn.upTo = entry.index; // the next request continues this answer
         turn.answeredUpTo = entry.index;
       }
+      turn.wasInvalid ||= entry.invalid !== undefined;
     });
   });
 }
@@ -542,6 +543,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     wasTooLong: turn.wasTooLong,
     refusedRatio: turn.refusedRatio,
     candidate: turn.candidate,
+    wasInvalid: turn.wasInvalid,
     isDismissed: turn.isDismissed,
   };
 }
@@ -570,6 +572,7 @@ function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
     wasTooLong: false,
     refusedRatio: null,
     candidate: null,
+    wasInvalid: false,
     isDismissed: false,
   };
 }

@@ -97,6 +97,8 @@ export interface Turn {
   readonly refusedRatio: number | null;
   /** Who is asked since an attempt failed (`attempt-failed`); null: the agent's own model. */
   readonly candidate: Candidate | null;
+  /** An answer did not match the schema: the model was asked again (TYPED-2). */
+  readonly wasInvalid: boolean;
   /** Its agent was dismissed meanwhile: the turn must end (HIRING-7). */
   readonly isDismissed: boolean;
 }

@@ -1,8 +1,9 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
-import { isInAwayBlock, isPaused, isShown, type ShownEntry } from '../log/entry-traits.ts';
+import { isInAwayBlock, isPaused, isShown, routedTo, type ShownEntry } from '../log/entry-traits.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
 import { reportedText } from '../log/reported.ts';
+import { schemaIn, schemaWords } from '../log/typed.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -32,6 +33,10 @@ const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']
 /** Follows a paused answer: providers refuse a request that ends with the agent's own words (GUARD-2). */
 const CONTINUE_NOTICE =
   '=== CONTINUE YOUR ANSWER ===\nThe provider paused it. Continue where it ends, and repeat nothing.';
+
+const SCHEMA_TITLE = 'ANSWER AS JSON';
+const INVALID_TITLE = 'YOUR ANSWER DOES NOT MATCH THE SCHEMA';
+const INVALID_ADVICE = 'Answer again: one JSON value that matches it, without any other text.';
 
 /** The mode banner, the last section of the prefix. */
 export function modeBanner(mode: Mode): string {
@@ -152,6 +157,10 @@ export class AgentView {
       const notice = { role: this.#policy.otherAgentsAs, content: CONTINUE_NOTICE };
       into.push({ kind, entries: [], message: notice });
     }
+    if (entry.invalid !== undefined) {
+      const content = heading(INVALID_TITLE, `${entry.invalid}\n${INVALID_ADVICE}`);
+      into.push({ kind, entries: [], message: { role: this.#policy.otherAgentsAs, content } });
+    }
     const results = this.knowledge.resultsOf(entry.index);
     calls.forEach((call, position) => {
       const result = this.#resultEntry(results[position]);
@@ -215,10 +224,17 @@ export class AgentView {
       const named =
         entry.index >= this.#secondPersonAt ? attribution(entry.author, this.#policy.otherAgentsAs) : '';
       const files = this.#filesOf(entry);
-      const content = named + escapeMarkers(entry.content ?? '');
+      const content = named + escapeMarkers(entry.content ?? '') + this.#schemaAfter(entry);
       return { role: 'user', content, ...(files.length > 0 && { files }) };
     }
     return { role: this.#policy.otherAgentsAs, content: this.#notice(entry) };
+  }
+
+  /** The schema of the answer, for those who give it. */
+  #schemaAfter(entry: ShownEntry): string {
+    const schema = schemaIn(entry);
+    if (!schema || !routedTo(entry).includes(this.knowledge.agent)) return '';
+    return `\n\n${heading(SCHEMA_TITLE, schemaWords(schema))}`;
   }
 
   /** The text of an entry by another agent or the system. */

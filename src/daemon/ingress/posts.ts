@@ -37,6 +37,7 @@ import {
 } from './attempts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
+import { PostedSchemas } from './posted-schemas.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /**
@@ -116,6 +117,7 @@ export class Posts {
   readonly #limits: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
+  readonly #schemas = new PostedSchemas();
   /** Decides on the rate of posts when they are read. */
   readonly flood: Flood;
   readonly #shutdown: AbortSignal;
@@ -230,8 +232,8 @@ export class Posts {
 
   async #take(delivery: Delivery, post: AddressedPost): Promise<void> {
     const { conversation } = post;
-    const beyondRoom = this.#tooLarge(post);
-    if (beyondRoom) return this.#refuse(delivery, beyondRoom, post.id);
+    const unfit = this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
+    if (unfit) return this.#refuse(delivery, unfit, post.id);
     const { position } = delivery;
     this.#attempts.readFrom(position.stream);
     const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
@@ -315,7 +317,7 @@ export class Posts {
   refusalOf(post: AddressedPost, bytes: number): Refusal | null {
     const { publisher, conversation } = post;
     const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#now() });
-    return beyond ?? this.#tooLarge(post);
+    return beyond ?? this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
   }
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
@@ -337,6 +339,8 @@ export class Posts {
     const refused = this.#tooLarge(post) ?? (await this.#admit(post, isByOperator, size, isKnown));
     if (refused) throw asError(refused);
     try {
+      const unfit = this.#schemas.refusalOf(post);
+      if (unfit) throw asError(unfit);
       const reply = await this.#workers.submit(conversation, this.#commandOf(post, setsSession));
       if (reply.kind === 'refused') throw asError(reply.refusal);
       if (reply.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');

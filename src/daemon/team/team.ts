@@ -139,6 +139,7 @@ export function requestSources(
     const setup = {
       card: agent,
       persona: agent.persona,
+      ...(agent.answers && { answers: agent.answers }),
       profile: profileOf(config, agent),
       viewPolicy: viewPolicyOf(config, agent),
       historyLimits: {
@@ -318,7 +319,7 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
   if (agent.runtime === 'local') return profile;
   // An agent on the bus gets the plain view: it knows its own provider.
   const session = { kind: 'header', name: SESSION_HEADER, by: 'agent' } as const;
-  return { ...profile, headers: {}, session, form: BY_REFERENCE, strictTools: false };
+  return { ...profile, headers: {}, session, form: BY_REFERENCE, strictTools: false, structured: false };
 }
 
 const BY_REFERENCE: WireForm = { ...PLAIN_FORM, accepts: 'references' };
@@ -354,6 +355,7 @@ export function modelProfile(
     form: model ? formOf(model) : PLAIN_FORM,
     toolFields: model?.profile.parallelToolCalls === false ? { parallel_tool_calls: false } : {},
     strictTools: model?.profile.strictTools ?? false,
+    structured: model?.profile.structured ?? false,
   };
 }
 

@@ -64,6 +64,10 @@ export const anthropic: Dialect<MessagesState> = {
     },
   },
   fields: fieldsOf,
+  answering: (fields, schema) => ({
+    ...fields,
+    output_config: { ...Object(fields.output_config), format: { type: 'json_schema', schema } },
+  }),
   begin({ fields, tools, prefix }: Opening, form) {
     const point = cacheControl(form);
     const { thinking, ...others } = fields;

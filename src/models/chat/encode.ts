@@ -66,6 +66,10 @@ export const chat: Dialect<ChatState> = {
     },
   },
   fields: fieldsOf,
+  answering: (fields, schema) => ({
+    ...fields,
+    response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
+  }),
   begin({ fields, tools, prefix }: Opening, form) {
     const start = JSON.stringify(tools.length > 0 ? { ...fields, tools } : fields).slice(0, -1);
     const text = `${start}${start === '{' ? '' : ','}"messages":[`;

@@ -51,6 +51,10 @@ export const responses: Dialect<ResponsesState> = {
     },
   },
   fields: fieldsOf,
+  answering: (fields, schema) => ({
+    ...fields,
+    text: { ...Object(fields.text), format: { type: 'json_schema', name: 'answer', strict: true, schema } },
+  }),
   begin({ fields, tools, prefix }: Opening) {
     const start = JSON.stringify({
       ...fields,

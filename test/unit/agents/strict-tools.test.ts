@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { RequestAssembler, type WireTool } from '../../../src/agents/index.ts';
+import {
+  type DialectName,
+  type ModelProfile,
+  PLAIN_FORM,
+  RequestAssembler,
+  type WireTool,
+} from '../../../src/agents/index.ts';
 import { strictTool } from '../../../src/agents/requests/assemble.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
@@ -61,5 +67,53 @@ describe('a strict tool', () => {
     expect(bodyOf(tools, false).tools).toEqual(tools);
     expect(bodyOf(tools, true)).toMatchObject(toolFields);
     expect(bodyOf([], true)).not.toHaveProperty('parallel_tool_calls');
+  });
+});
+
+describe('the schema of an answer', () => {
+  const schema = object({ city: { type: 'string' } });
+  const bodyOf = (more: Partial<ModelProfile>, asked: Readonly<Record<string, unknown>> | null = schema) => {
+    const log = new Log();
+    log.start('pm', log.person('hello'));
+    const profile = { ...PROFILE, structured: true, ...more };
+    const { request } = new RequestAssembler().assemble(partsOf(log.entries, { schema: asked, profile }));
+    return JSON.parse(Buffer.concat(request.body).toString('utf8'));
+  };
+  const form = (dialect: DialectName) => ({ ...PLAIN_FORM, dialect });
+
+  it('is in the field of each dialect that enforces it, beside what the field has', () => {
+    const format = { type: 'json_schema', name: 'answer', strict: true, schema };
+    expect(bodyOf({}).response_format).toEqual({
+      type: 'json_schema',
+      json_schema: { name: 'answer', strict: true, schema },
+    });
+    const fields = { model: 'm', text: { verbosity: 'low' }, output_config: { effort: 'low' } };
+    expect(bodyOf({ form: form('responses'), fields }).text).toEqual({ verbosity: 'low', format });
+    expect(bodyOf({ form: form('anthropic'), fields }).output_config).toEqual({
+      effort: 'low',
+      format: { type: 'json_schema', schema },
+    });
+  });
+
+  it.each([
+    ['an open object', {}, { type: 'object' }],
+    ['a limit that some providers do not know', {}, object({ a: { type: 'string', minLength: 1 } })],
+    ['a list', {}, { type: 'array', items: { type: 'string' } }],
+    ['a model that enforces none', { structured: false }, schema],
+    ['no schema', {}, null],
+  ])('is not in the body with %s: a provider could refuse the request', (_, more, asked) => {
+    expect(bodyOf(more, asked)).not.toHaveProperty('response_format');
+  });
+
+  it('a request with another schema does not reuse the bytes of the one before', () => {
+    const log = new Log();
+    log.start('pm', log.person('hello'));
+    const assembler = new RequestAssembler();
+    const profile = { ...PROFILE, structured: true };
+    const { view } = partsOf(log.entries);
+    const hashOf = (asked: Readonly<Record<string, unknown>>) =>
+      assembler.assemble(partsOf(log.entries, { schema: asked, profile, view })).request.hash;
+    expect(hashOf(schema)).not.toBe(hashOf(object({ town: { type: 'string' } })));
+    expect(hashOf(schema)).toBe(hashOf({ ...schema }));
   });
 });

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import {
   type DeliveryMode,
@@ -6,7 +7,15 @@ import {
   type PostMessage,
   SLUG_PATTERN,
 } from '../../../client/index.ts';
-import { createIdSource, decodeUtf8, hasVisible, nearest } from '../../../kernel/index.ts';
+import {
+  createIdSource,
+  decodeUtf8,
+  hasVisible,
+  isRecord,
+  messageOf,
+  nearest,
+  parseJson,
+} from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
 import { postAndWait, postOnly } from '../../follow/post-and-wait.ts';
@@ -27,6 +36,7 @@ interface SayOptions extends PostingOptions {
   readonly delivery?: DeliveryMode;
   readonly session?: string;
   readonly file?: readonly string[];
+  readonly schema?: string;
 }
 
 export function addSay(program: Command, act: Act): void {
@@ -42,22 +52,35 @@ export function addSay(program: Command, act: Act): void {
       new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
     )
     .option('--session <id>', 'the session that the agents that answer continue from now on')
+    .option('--schema <path>', 'a file with the JSON Schema that the answer must match')
     .option('--wait', 'stream the answer until no turn runs; exit code 0 also if a turn waits for a person')
     .option('--operator', 'post it as an operator, who may name any session');
   addActorOptions(added).action(
     act(async (context, conversation: string, words: string[], options: SayOptions) => {
       const { to, id, delivery, session: sessionId, file = [] } = options;
       const isWordless = file.length > 0 && words.length === 0;
+      const schema = options.schema === undefined ? undefined : await schemaIn(options.schema);
       const content = isWordless ? '' : await textOf(context, words, 'say CONVERSATION');
       return withDaemon(context, async (client) => {
         await refuseNoSlug(client, to);
         const actor = actorOf(context, options);
         const parts = file.length > 0 ? await sendFiles(context, client, file, actor.publisher) : undefined;
-        const message = { conversation, content, parts, to, id, delivery, sessionId, ...actor };
+        const message = { conversation, content, parts, to, id, delivery, sessionId, schema, ...actor };
         return post(context, client, message, options);
       });
     }),
   );
+}
+
+async function schemaIn(path: string): Promise<Readonly<Record<string, unknown>>> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new ParleyError('USAGE_UNREADABLE_SCHEMA', `${path} cannot be read: ${messageOf(cause)}`);
+  });
+  const schema = parseJson(text);
+  if (isRecord(schema)) return schema;
+  throw new ParleyError('USAGE_INVALID_SCHEMA', `${path} is not a JSON Schema`, {
+    hint: 'write a JSON object, such as { "type": "object" }',
+  });
 }
 
 const collected = (path: string, before: readonly string[] = []) => [...before, path];

@@ -47,6 +47,7 @@ import {
   type ReducingCall,
   type ReservedCall,
 } from './prepare.ts';
+import { TypedAnswers } from './typed.ts';
 
 /**
  * Runs the effects of decisions outside the mailbox: a stop or a new message never waits for a model.
@@ -83,6 +84,7 @@ export class Effects {
   readonly #report: (command: Command) => void;
   /** The durable entries. */
   readonly #entries: () => readonly Entry[];
+  readonly #typed: TypedAnswers;
 
   constructor(
     conversation: string,
@@ -94,6 +96,7 @@ export class Effects {
     this.#daemon = daemon;
     this.#report = report;
     this.#entries = entries;
+    this.#typed = new TypedAnswers(daemon.elapsed);
   }
 
   get running(): number {
@@ -286,7 +289,7 @@ export class Effects {
       daemon.reach('after-model-call');
       const command = await keptReport(
         this.#conversation,
-        reported,
+        this.#typed.checked(reported, prepared.schema),
         daemon,
         this.#hasAttached(request.turnId),
       );

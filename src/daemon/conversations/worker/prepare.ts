@@ -10,6 +10,7 @@ import {
   type Requests,
   type Reservation,
   reservationFor,
+  schemaFor,
   setupFor,
 } from '../../../agents/index.ts';
 import {
@@ -20,7 +21,7 @@ import {
   type Turn,
   usedFor,
 } from '../../../conversation/index.ts';
-import type { Clock, Refusal } from '../../../kernel/index.ts';
+import type { Clock, JsonRecord, Refusal } from '../../../kernel/index.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
@@ -45,6 +46,8 @@ export interface ReadyCall {
   /** The candidates after it. */
   readonly others: readonly Asked[];
   readonly request: ModelRequest;
+  /** Of the turn's answer; null: any text. */
+  readonly schema: JsonRecord | null;
   readonly upTo: number;
   /** The plain estimate, for the record. */
   readonly estimatedTokens: number;
@@ -241,6 +244,7 @@ function ready(
     kind: 'ready',
     ...{ setup, asked, others },
     request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
+    schema: schemaFor(setup, entries, turn ?? null),
     upTo,
     estimatedTokens,
     number: (turn?.modelCalls ?? 0) + 1,
