@@ -1,8 +1,7 @@
-import type { AgentContext, ContentBlock, SessionUpdate } from '@agentclientprotocol/sdk';
+import type { AgentContext } from '@agentclientprotocol/sdk';
 import type { ParleyClient } from '../../client/index.ts';
-import type { FilePart } from '../../conversation/index.ts';
 import type { NewId, Refusal } from '../../kernel/index.ts';
-import type { Updates } from './updates.ts';
+import type { Update, Updates } from './updates.ts';
 
 /** For whom an editor speaks, and how the command line puts things to that person. */
 export interface Person {
@@ -11,12 +10,6 @@ export interface Person {
   explain(error: unknown): Refusal;
   /** A command to suggest, with the flags by which the daemon was found. */
   command(words: string): string;
-}
-
-/** Updates with the contents of files. */
-export interface WithFiles {
-  readonly files: readonly FilePart[];
-  with(blocks: readonly ContentBlock[]): readonly SessionUpdate[];
 }
 
 /** What the parts of a session share. */
@@ -29,5 +22,5 @@ export interface SessionContext extends Person {
   readonly updates: Updates;
   /** The next entry that the client was not sent. */
   next: number;
-  send(updates: Iterable<SessionUpdate | WithFiles>): Promise<void>;
+  send(updates: Iterable<Update>): Promise<void>;
 }

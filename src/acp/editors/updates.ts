@@ -24,7 +24,6 @@ import {
 } from '../../conversation/index.ts';
 import { canonicalArguments, isRecord, type JsonRecord, parseJson, visibleCall } from '../../kernel/index.ts';
 import { textBlock } from './content.ts';
-import type { WithFiles } from './context.ts';
 
 /**
  * Entries of the log and steps of a progress as updates of one session.
@@ -36,7 +35,13 @@ import type { WithFiles } from './context.ts';
  * EDITOR-UPDATES-4 A file is its line, which names it, then its content where that fits.
  */
 
-type Update = SessionUpdate | WithFiles;
+export type Update = SessionUpdate | WithFiles;
+
+/** Updates with the contents of files. */
+interface WithFiles {
+  readonly files: readonly FilePart[];
+  with(blocks: readonly ContentBlock[]): readonly SessionUpdate[];
+}
 
 /** Code points of a call in its title. */
 const TITLE = 120;
