@@ -12,6 +12,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { PERMIT } from '../../conversation/index.ts';
 import { messageOf, VERSION } from '../../kernel/index.ts';
+import { BRIDGE } from './bridge.ts';
 import type { ToolRequest, TurnTool } from './turn.ts';
 
 /**
@@ -19,7 +20,8 @@ import type { ToolRequest, TurnTool } from './turn.ts';
  *
  * TURN-TOOLS-1 A token belongs to one conversation. Its tools are those of the turn that runs there; without a turn there is none.
  *                They are known before the session begins, since agents list them then.
- * TURN-TOOLS-2 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
+ * TURN-TOOLS-2 An agent that takes no server over HTTP gets a program that forwards its standard streams there.
+ * TURN-TOOLS-3 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
  */
 
 interface Turn {
@@ -35,15 +37,19 @@ export class TurnTools {
   readonly #tokens = new Map<string, string>();
   readonly #turns = new Map<string, Turn>();
 
-  /** Empty: the agent takes no server over HTTP. */
   async serversFor(conversation: string, can: McpCapabilities | undefined): Promise<McpServer[]> {
-    if (!can?.http) return [];
     this.#server ??= this.#listen();
     const { port } = (await this.#server).address() as AddressInfo;
     const token = this.#tokens.get(conversation) ?? randomBytes(24).toString('base64url');
     this.#tokens.set(conversation, token);
+    const url = `http://127.0.0.1:${port}/mcp`;
     const headers = [{ name: 'Authorization', value: `Bearer ${token}` }];
-    return [{ type: 'http', name: 'parley', url: `http://127.0.0.1:${port}/mcp`, headers }];
+    if (can?.http) return [{ type: 'http', name: 'parley', url, headers }];
+    const env = [
+      { name: 'PARLEY_TOOLS_URL', value: url },
+      { name: 'PARLEY_TOOLS_TOKEN', value: token },
+    ];
+    return [{ name: 'parley', command: process.execPath, args: ['-e', BRIDGE], env }];
   }
 
   begin(conversation: string, tools: readonly TurnTool[], call: Turn['call']): void {

@@ -1,0 +1,38 @@
+/**
+ * An MCP server on standard streams for agents that take none over HTTP: it forwards each line to the loopback endpoint, and the answer back.
+ * A program for `node -e`, so that it needs no file of this package. It waits as long as a tool does, which `fetch` would not.
+ */
+export const BRIDGE = `
+const { request } = require('node:http');
+const { PARLEY_TOOLS_URL: url, PARLEY_TOOLS_TOKEN: token } = process.env;
+const headers = {
+  authorization: 'Bearer ' + token,
+  accept: 'application/json, text/event-stream',
+  'content-type': 'application/json',
+};
+const say = (text) => process.stdout.write(text + '\\n');
+function forward(line) {
+  let id;
+  const fail = (why, code = -32603) => {
+    if (id !== undefined) say(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: why } }));
+  };
+  try {
+    id = JSON.parse(line).id;
+  } catch {
+    id = null;
+    return fail('this line is no JSON', -32700);
+  }
+  const sent = request(url, { method: 'POST', headers }, async (response) => {
+    const chunks = await response.toArray().catch(() => []);
+    const text = Buffer.concat(chunks).toString();
+    if (response.statusCode >= 300 || (id !== undefined && text === '')) fail('Parley answered HTTP ' + response.statusCode);
+    else if (text !== '') say(text);
+  });
+  sent.on('error', (error) => fail('Parley does not answer: ' + error.message));
+  sent.end(line);
+}
+require('node:readline')
+  .createInterface({ input: process.stdin })
+  .on('line', (line) => void (line.trim() === '' || forward(line)))
+  .on('close', () => process.exit(0));
+`;
