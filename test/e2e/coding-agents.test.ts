@@ -123,6 +123,17 @@ describe('a coding agent in the team', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
+  it('what its own model calls used and cost is in its answer, and leaves the estimate of views alone', async () => {
+    await post('c7', 'cost 0.25', 'dev');
+    const entries = await followUntil(client, 'c7', over(1));
+    const answer = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const tokens = { inputTokens: 50_000, cachedInputTokens: 40_000, outputTokens: 700 };
+    expect(answer).toMatchObject({ usage: { ...tokens, usd: 0.25, byAgent: true } });
+    const { report } = await client.request('view', { conversation: 'c7', agent: 'dev' });
+    expect(report.token_ratio).toBe(1);
+    expect(report.cost.agent).toMatchObject({ usd: 0.25 });
+  });
+
   it('an agent that is not signed in says so and what to do', async () => {
     await post('c5', 'hello', 'odd');
     const entries = await followUntil(client, 'c5', over(1));

@@ -202,6 +202,32 @@ describe('a coding agent', () => {
     expect(other.calls).toEqual([]);
   });
 
+  it.each([
+    ['recall {"index":3}', '(recall) permitted'],
+    ['shell {}', '(recall) shell is not offered in this turn'],
+    ['broken-line {}', '{"code":-32700,"message":"this line is no JSON"}'],
+  ])('an agent without MCP over HTTP gets the tools from a program: use %s', async (use, text) => {
+    const { agent } = await agentWith(['--no-http']);
+    const tool = { function: { name: 'recall', description: 'reads', parameters: { type: 'object' } } };
+    const { turn } = turnOf(`use ${use}`, { tools: [tool] });
+    expect((await agent.handle(turn)).content).toBe(`the tool says: ${text}`);
+  });
+
+  it('usage is that of the prompts, and the cost is what the session cost more', async () => {
+    const { agent, folder } = await agentWith();
+    const tokens = { inputTokens: 50_000, cachedInputTokens: 40_000, outputTokens: 700 };
+    const first = await agent.handle(turnOf('cost 0.25').turn);
+    expect(first.usage).toEqual({ ...tokens, usd: 0.25 });
+    const next = (text: string) => turnOf(text, { sessionId: first.sessionId }).turn;
+    expect((await agent.handle(next('cost 0.75'))).usage).toEqual({ ...tokens, usd: 0.5 });
+    expect((await agent.handle(next('cost 900 JPY'))).usage).toEqual(tokens);
+    expect((await agent.handle(next('hello'))).usage).toBeUndefined();
+    await agent.close();
+    const { agent: second } = await agentWith([], 20, folder);
+    expect((await second.handle(next('cost 1.5'))).usage).toEqual(tokens); // what it had cost before is not known
+    expect((await second.handle(next('cost 2'))).usage).toEqual({ ...tokens, usd: 0.5 });
+  });
+
   it('a turn that a person stops is cancelled, and what comes later is not shown', async () => {
     const { agent } = await agentWith();
     const { turn, abort, written } = turnOf('late');

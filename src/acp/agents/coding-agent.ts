@@ -6,7 +6,7 @@ import {
   type SessionUpdate,
   type StopReason,
 } from '@agentclientprotocol/sdk';
-import { PERMITTED, unseenFileLine } from '../../conversation/index.ts';
+import { PERMITTED, type Usage, unseenFileLine } from '../../conversation/index.ts';
 import {
   abortable,
   type LinkedAbort,
@@ -22,6 +22,7 @@ import { promptOf, type Told } from './prompt.ts';
 import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest } from './turn.ts';
 import { TurnTools } from './turn-tools.ts';
 import { Updates } from './updates.ts';
+import { addUsage, SessionCosts, usdBetween } from './usage.ts';
 
 /**
  * One coding agent: a handler of the turns that are offered to it.
@@ -60,6 +61,7 @@ export class CodingAgent {
   #opening: Promise<AgentConnection> | null = null;
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
+  readonly #costs = new SessionCosts();
   readonly #handling = new Set<Promise<unknown>>();
   /** By session. */
   readonly #running = new Map<string, Running>();
@@ -122,6 +124,7 @@ export class CodingAgent {
       if (this.#opening !== opening) return;
       this.#opening = null;
       this.#sessions.clear();
+      this.#costs.clear();
     };
     opening.then(({ ended }) => ended.addEventListener('abort', forget, { once: true }), forget);
     return opening;
@@ -147,6 +150,7 @@ export class CodingAgent {
       if (isThere) return this.#keep(conversation, sessionId, false);
     }
     const made = await agent.request(methods.agent.session.new, where);
+    this.#costs.begin(made.sessionId);
     return this.#keep(conversation, made.sessionId, true);
   }
 
@@ -158,7 +162,9 @@ export class CodingAgent {
   async #prompt(running: Running, { id, isNew }: Session, connection: AgentConnection): Promise<AcpAnswer> {
     const { turn, updates, silence } = running;
     this.#running.set(id, running);
+    const costBefore = this.#costs.of(id);
     try {
+      let usage: Usage | undefined;
       let stopReason: StopReason = 'end_turn';
       for (let told = -1; told < turn.news.length; ) {
         const news = { messages: turn.news.slice(told), tools: turn.tools };
@@ -169,7 +175,9 @@ export class CodingAgent {
         silence.signal.throwIfAborted();
         const prompting = connection.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
         const cancel = () => this.#cancel(id, prompting, connection);
-        ({ stopReason } = await this.#until(prompting, silence.signal, cancel));
+        const answer = await this.#until(prompting, silence.signal, cancel);
+        stopReason = answer.stopReason;
+        usage = addUsage(usage, answer);
       }
       const keeping = updates.reported((...file) => this.#settings.files.keep(turn.conversation, ...file));
       const { text: content, files, thoughts, calls } = await abortable(keeping, turn.signal);
@@ -178,6 +186,7 @@ export class CodingAgent {
         ...(files.length > 0 && { files }),
         ...(thoughts !== '' && { reasoning: thoughts }),
         ...(calls.length > 0 && { reported: calls }),
+        ...(usage && { usage: { ...usage, ...usdBetween(costBefore, this.#costs.of(id)) } }),
       };
     } finally {
       this.#running.delete(id);
@@ -220,6 +229,7 @@ export class CodingAgent {
 
   /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */
   #take(session: string, update: SessionUpdate): void {
+    this.#costs.take(session, update);
     const running = this.#running.get(session);
     if (running === undefined || running.turn.signal.aborted) return;
     running.silence.heard();

@@ -1,4 +1,4 @@
-import type { FilePart } from '../../conversation/index.ts';
+import type { FilePart, Usage } from '../../conversation/index.ts';
 
 /** What a coding agent needs of the turn that it is offered: a part of `AgentTurn` of the client library. */
 export interface OfferedTurn {
@@ -62,6 +62,7 @@ export interface AcpAnswer {
   readonly sessionId: string;
   readonly reported?: readonly ReportedCall[];
   readonly finishReason?: string;
+  readonly usage?: Usage;
 }
 
 /** Where the files of conversations are. Both reject with what happened. */

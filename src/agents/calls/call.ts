@@ -104,7 +104,9 @@ function limited(outcome: ModelOutcome): ModelOutcome {
 }
 
 function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | undefined): Answer {
-  const usage = answer.usage && price ? { ...answer.usage, usd: costOf(answer.usage, price) } : answer.usage;
+  const { usage: tokens } = answer;
+  const isPriced = tokens !== undefined && tokens.usd === undefined && price !== null;
+  const usage = isPriced ? { ...tokens, usd: costOf(tokens, price) } : tokens;
   return {
     content: answer.content,
     ...(answer.files?.length && { files: answer.files }),

@@ -45,8 +45,11 @@ function boundedRatio(ratio: number): number {
   return Math.min(RATIO_BOUNDS.most, Math.max(RATIO_BOUNDS.least, ratio));
 }
 
-/** Real tokens per estimated token of the request that this entry answers; undefined if either number is missing. */
+/**
+ * Real tokens per estimated token of the request that this entry answers; undefined if either number is missing. An agent in another
+ * process counts requests of its own.
+ */
 export function tokenRatio({ usage, estimatedTokens }: MessageEntry): number | undefined {
-  if (!usage || !estimatedTokens || !(usage.inputTokens > 0)) return undefined;
+  if (!usage || usage.byAgent || !estimatedTokens || !(usage.inputTokens > 0)) return undefined;
   return boundedRatio(usage.inputTokens / estimatedTokens);
 }

@@ -49,6 +49,7 @@ export type Handler = (turn: OfferedTurn) => Promise<AcpAnswer>;
 
 /** The channel of one offer (`RemoteChannel` of the models). */
 export class LocalTurn {
+  readonly isOurs = true;
   readonly #handler: Handler;
   readonly #publish: (conversation: string, piece: LivePiece) => void;
   readonly #over = new AbortController();

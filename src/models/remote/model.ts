@@ -31,7 +31,7 @@ import {
  *    begins when the log requested the call, so that a restart of the daemon does not extend it, except that a program that
  *    restarts too has `RECONNECT_MS`.
  * REMOTE-MODEL-7 Reported usage is at most one token for each byte that was sent and received, has no cost of its own, and counts
- *    against the limits of that agent alone.
+ *    against the limits of that agent alone. That of a program which the daemon runs is taken as it is, with its cost.
  */
 export interface RemoteModelOptions {
   readonly openChannel: OpenRemoteChannel;
@@ -197,7 +197,7 @@ class OfferedTurns implements RemoteModel {
         return toolCalls(event, request);
       case 'final':
         this.#end(request.turnId);
-        return final(event, request);
+        return final(event, session.isOurs ? null : request);
       case 'failed':
       case 'invalid': {
         this.#drop(request.turnId);
@@ -273,12 +273,13 @@ function toolCalls(
 
 function final(
   { message }: Extract<SessionEvent, { type: 'final' }>,
-  request: Pick<ModelRequest, 'body'>,
+  bound: Pick<ModelRequest, 'body'> | null,
 ): ModelOutcome {
   const { parts = [], reasoning, sessionId, reported, model, finishReason = 'stop' } = message;
   const content = message.content || contentOf(parts);
   const files = filesOf({ parts });
-  const usage = bounded(message.usage, request, [content, reasoning]);
+  const own = message.usage && { ...message.usage, byAgent: true as const };
+  const usage = bound ? bounded(message.usage, bound, [content, reasoning]) : own;
   return {
     kind: 'answered',
     answer: {

@@ -63,6 +63,10 @@ export class RemoteSession {
     return this.#pending?.calls ?? null;
   }
 
+  get isOurs(): boolean {
+    return this.#channel.isOurs === true;
+  }
+
   receive(event: RemoteEvent): void {
     this.#missed = 0;
     if (event.type === 'text') this.#addText(event.call, event.delta);
@@ -245,6 +249,8 @@ export interface RemoteChannel {
   answer(from: string | null, results: RemoteResults): boolean;
   /** Idempotent. `abort`: notifies the agent that it has lost the turn. */
   close(how: 'done' | 'abort'): void;
+  /** A program that this daemon runs: the usage that it reports is its own, also where it exceeds what was exchanged. */
+  readonly isOurs?: true;
 }
 
 export type OpenRemoteChannel = (agent: string) => RemoteChannel;

@@ -4,7 +4,7 @@
  *
  * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
  * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`,
- * `show BLOCKS` and `show-in-call BLOCKS` (JSON).
+ * `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
  * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--crash` (at the start), `--mute` (never answers `initialize`),
  * `--no-session` (nor `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
@@ -66,9 +66,35 @@ async function guarded(sessionId, call, work) {
   return isAllowed;
 }
 
+/** As over HTTP, with an MCP server on standard streams. */
+async function useProgram({ command, args, env }, name, given) {
+  const variables = Object.fromEntries(env.map(({ name: key, value }) => [key, value]));
+  const child = spawn(command, args, { env: variables, stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const request = (body) => {
+    child.stdin.write(`${typeof body === 'string' ? body : JSON.stringify({ jsonrpc: '2.0', ...body })}\n`);
+    return lines.next().then(({ value }) => JSON.parse(value));
+  };
+  const clientInfo = { name: 'test', version: '1' };
+  await request({
+    ...{ id: 1, method: 'initialize' },
+    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo },
+  });
+  child.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+  if (name === 'broken-line') return JSON.stringify((await request('{')).error);
+  const { result: list } = await request({ id: 2, method: 'tools/list' });
+  const params = { name, arguments: JSON.parse(given || '{}') };
+  const { result, error } = await request({ id: 3, method: 'tools/call', params });
+  child.stdin.end();
+  await new Promise((done) => child.once('exit', done));
+  const tools = list.tools.map((tool) => tool.name).join();
+  return `(${tools}) ${error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('')}`;
+}
+
 async function use(session, name, given) {
   const [server] = session.servers;
   if (!server) return 'no MCP server';
+  if (server.command) return useProgram(server, name, given);
   const headers = Object.fromEntries(server.headers.map(({ name: key, value }) => [key, value]));
   const body = {
     jsonrpc: '2.0',
@@ -144,6 +170,22 @@ async function prompt(session, blocks) {
   const last = lines.findLast((line) => !line.startsWith('[file ')) ?? '';
   const [word = '', first = '', ...rest] = last.split(' ');
   if (HABITS[word]) return HABITS[word](id, [first, ...rest].join(' '));
+  if (word === 'cost') {
+    update(id, {
+      sessionUpdate: 'usage_update',
+      used: 1,
+      size: 2,
+      cost: { amount: Number(first), currency: rest[0] ?? 'USD' },
+    });
+    say(id, 'counted');
+    return {
+      inputTokens: 10_000,
+      outputTokens: 700,
+      totalTokens: 50_700,
+      cachedReadTokens: 40_000,
+      thoughtTokens: null,
+    };
+  }
   if (word === 'think')
     return update(id, { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: last } });
   if (word === 'use') return say(id, `the tool says: ${await use(session, first, rest.join(' '))}`);
@@ -207,8 +249,8 @@ const METHODS = {
   },
   async 'session/prompt'({ sessionId, prompt: blocks }) {
     cancelled.delete(sessionId);
-    await prompt(sessions.get(sessionId), blocks);
-    return { stopReason: cancelled.has(sessionId) ? 'cancelled' : 'end_turn' };
+    const usage = await prompt(sessions.get(sessionId), blocks);
+    return { stopReason: cancelled.has(sessionId) ? 'cancelled' : 'end_turn', ...(usage && { usage }) };
   },
 };
 METHODS['session/resume'] = METHODS['session/load'];
