@@ -16,6 +16,8 @@ describe('the package `openai`', () => {
       when: { agent: 'lead', last: '/write/' },
       reply: call('', 'fs_write', { path: '@project/x', content: 'x' }),
     },
+    { when: { last: '/DOES NOT MATCH/' }, reply: { text: '```json\n{ "n": 6 }\n```' } },
+    { when: { last: '/count/' }, reply: { text: 'Six.' } },
     FAILS,
     { when: { last: '/slow/' }, reply: { text: 'One word after another comes here', delayMs: 100 } },
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
@@ -51,6 +53,30 @@ describe('the package `openai`', () => {
     for await (const chunk of stream) chunks.push(chunk);
     return { chunks, text: chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('') };
   }
+
+  it.each([
+    ['a schema', { type: 'json_schema', json_schema: { name: 'count', schema: { required: ['n'] } } }],
+    ['any object', { type: 'json_object' }],
+  ] as const)(
+    'the OpenAI client gets JSON if it asks for %s, streamed or not',
+    async (_, response_format) => {
+      const body = { model: 'parley', messages: [user('count them')] };
+      const { choices } = await openai.chat.completions.create({ ...body, response_format });
+      expect(choices[0]?.message.content).toBe('{"n":6}');
+      expect((await streamed('count them', { response_format })).text).toBe('{"n":6}');
+    },
+  );
+
+  it('the OpenAI client gets the reason why its schema cannot be used', async () => {
+    const response_format = {
+      type: 'json_schema',
+      json_schema: { name: 'count', schema: { type: 'text' } },
+    } as const;
+    const body = { model: 'parley', messages: [user('count them')], response_format };
+    const refused = await openai.chat.completions.create(body).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ status: 400, code: 'INVALID_SCHEMA', type: 'invalid_request_error' });
+    expect(String(refused)).toContain('schema/type must be equal to one of the allowed values');
+  });
 
   it('the OpenAI client lists agents as models', async () => {
     const names = [];
@@ -179,7 +205,7 @@ describe('the package `openai`', () => {
     ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
     ['an answer as sound', { audio: { voice: 'x', format: 'wav' } }, 400, 'BAD_REQUEST'],
     ['a search of its own', { web_search_options: {} }, 400, 'BAD_REQUEST'],
-    ['a form of the answer', { response_format: { type: 'json_object' } }, 400, 'BAD_REQUEST'],
+    ['an unknown form of the answer', { response_format: { type: 'xml' } }, 400, 'BAD_REQUEST'],
     ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
     ['an invisible text', { messages: [{ role: 'user', content: '\u2060\u3164' }] }, 400, 'EMPTY_CONTENT'],
   ])('the OpenAI client gets an error for %s', async (_, more, status, code) => {

@@ -131,9 +131,9 @@ function newPost(conversation: string, tail: readonly Entry[], request: Asked): 
 /** PICK-5. The same text after an answer or a failure is another post. */
 function postId(conversation: string, tail: readonly Entry[], request: Asked): string {
   if (beginsChat(request)) return `chat-${request.newId()}`;
-  const { key, model, caller, history, asked, instructions } = request;
+  const { key, model, caller, history, asked, instructions, schema } = request;
   const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
-  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), asked, instructions])}`;
+  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), asked, instructions, ...(schema ? [schema] : [])])}`;
 }
 
 /** The request cannot repeat or continue another one: each is a new message. */

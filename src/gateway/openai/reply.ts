@@ -10,6 +10,7 @@ import {
   type Received,
   type Step,
   type Stopped,
+  schemaIn,
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
@@ -26,6 +27,7 @@ import { fileLines } from '../files.ts';
  * REPLY-4 It is never empty without a reason: a limit or a stop is a failure, or after some text a sentence; an agent that ends
  *    its turn without text is named.
  * REPLY-5 Files of an answer follow its text, each in one line: the protocol has no place for them.
+ * REPLY-6 To a post with a schema it is the value as JSON, and nothing before it; without a value it fails.
  */
 
 export type Said =
@@ -65,6 +67,8 @@ export class Reply {
   /** The agent of the newest turn that was stopped. */
   #aborted = '';
   #isOver = false;
+  #isTyped = false;
+  readonly #index: number;
   #out: Said[] = [];
 
   /** `before`: the end of the log before the post, for what is open there. */
@@ -77,6 +81,7 @@ export class Reply {
     linesOf: (entry: MessageEntry) => string = fileLines,
   ) {
     this.#stopped = stopped;
+    this.#index = index;
     this.#linesOf = linesOf;
     const posts = [{ index, agents }];
     this.#progress = new Progress({ agent, posts, before, stopped, endsAtQuestion: true });
@@ -95,11 +100,13 @@ export class Reply {
   }
 
   accept(received: Received): readonly Said[] {
+    if (received.kind === 'entries') this.#isTyped ||= received.entries.some((entry) => this.#asks(entry));
     const steps = this.#isOver ? [] : this.#progress.accept(received);
     if (received.kind === 'entries') for (const entry of received.entries) this.#see(entry);
     for (const step of steps) {
       if (step.kind === 'said') this.#count(step.entry);
-      if (step.kind === 'said' || (step.kind === 'words' && step.of === 'text')) this.#say(step);
+      if (this.#isTyped && step.kind !== 'over') this.#sayValue(step);
+      else if (step.kind === 'said' || (step.kind === 'words' && step.of === 'text')) this.#say(step);
       else if (step.kind === 'over') this.#finish(step.ending);
     }
     return this.drain();
@@ -116,6 +123,17 @@ export class Reply {
     if (!this.#progress.covers(entry.turnId)) return;
     if (entry.type === 'handoff') this.#silence = `Handed over to ${entry.to}.`;
     if (entry.type === 'turn-ended' && entry.outcome === 'aborted') this.#aborted = entry.agent;
+  }
+
+  #asks(entry: Entry): boolean {
+    return entry.index === this.#index && schemaIn(entry) !== undefined;
+  }
+
+  /** REPLY-6 */
+  #sayValue(step: Step): void {
+    if (step.kind !== 'said' || !('value' in step.entry)) return;
+    const { message, entry } = step;
+    this.#emit({ message, sent: '' }, entry.author.id, JSON.stringify(entry.value));
   }
 
   #say(step: MessageStep): void {
@@ -176,6 +194,7 @@ export class Reply {
     const cut = open.length === 0 ? this.#cutOf(ending) : null;
     let failure = ending.kind === 'failed' && this.#reason === 'stop' ? agentFailed(ending.refusal) : null;
     if (isStopped) failure ??= this.#stopped?.refusal ?? null;
+    if (this.#isTyped && isEmpty && open.length === 0) failure ??= cut ?? NO_VALUE;
     if (ending.kind === 'limited') this.#reason = 'length';
     if (!failure && open.length > 0) this.#write((isEmpty ? '' : '\n\n') + open.map(awaited).join('\n'));
     else if (!failure && cut && isEmpty) failure = cut;
@@ -197,6 +216,12 @@ export class Reply {
     return refusal('LIMIT_REACHED', message, '`parley resume` continues it, where the limit allows');
   }
 }
+
+const NO_VALUE = refusal(
+  'AGENT_FAILED',
+  'the turn ended without an answer that matches the schema',
+  'the log has what it did; an agent that hands over does not pass the schema on',
+);
 
 /** Errors of an agent's model that a person must fix before a new attempt can succeed. */
 const LASTING: ReadonlySet<string> = new Set([

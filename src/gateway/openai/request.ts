@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { openAiPart } from '../../conversation/index.ts';
-import { cut } from '../../kernel/index.ts';
+import { cut, type JsonRecord } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
 import { referenceOf, type SentPart, sentFile } from '../files.ts';
@@ -25,6 +25,21 @@ const message = z.looseObject({
   content: z.unknown().optional(),
 });
 
+const answerForm = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('text') }),
+  z.looseObject({ type: z.literal('json_object') }),
+  z.looseObject({
+    type: z.literal('json_schema'),
+    json_schema: z.looseObject({ schema: z.record(z.string(), z.unknown()) }),
+  }),
+]);
+
+/** The schema of the answer that is asked for. */
+function schemaOf(form: z.infer<typeof answerForm> | null | undefined): JsonRecord | undefined {
+  if (form?.type === 'json_object') return { type: 'object' };
+  return form?.type === 'json_schema' ? form.json_schema.schema : undefined;
+}
+
 export const chatRequestSchema = z.looseObject({
   model: z.string(),
   messages: history(message).refine(({ length }) => length > 0, { error: 'expected a list of at least 1' }),
@@ -37,7 +52,7 @@ export const chatRequestSchema = z.looseObject({
   n: z.literal(1, { error: 'one answer is given' }).nullish(),
   tools: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
   functions: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
-  response_format: z.looseObject({ type: z.literal('text', { error: 'agents answer in text' }) }).nullish(),
+  response_format: answerForm.nullish(),
   modalities: z.array(z.literal('text', { error: 'agents answer in text' })).nullish(),
   audio: z.null({ error: 'agents answer in text' }).optional(),
   web_search_options: z.null({ error: 'agents have their own tools' }).optional(),
@@ -66,6 +81,8 @@ export interface ChatRequest {
   readonly parts: readonly SentPart[];
   /** The same as one text, as it will be in the history of the next request (REQUEST-4). */
   readonly asked: string;
+  /** Of the answer; absent: any text. */
+  readonly schema?: JsonRecord | undefined;
   /** REQUEST-2; empty: none. */
   readonly instructions: string;
   /** Digest of the client's idempotency key, if any. */
@@ -116,6 +133,7 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     history: messages.slice(0, -1).flatMap(pastOf),
     parts: partsOf(last.content, from.field ?? `messages.${messages.length - 1}.content`),
     asked: shownText(last.content) ?? '',
+    schema: schemaOf(given.response_format),
     instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,

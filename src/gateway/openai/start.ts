@@ -89,6 +89,7 @@ async function startReply(
     ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })),
     meta: { model: meta.model, chat: meta, ...request.meta },
     ...(agent && { to: [agent] }),
+    ...(request.schema && { schema: request.schema }),
   };
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
   if (seed.length > 0) await act('seed', { conversation, messages: seed, post }); // without effect if the post would be refused

@@ -49,6 +49,35 @@ describe('a streamed reply', () => {
     expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 10, outputTokens: 1 } });
   });
 
+  const typedPost = { ...messageEntry(0, 'How many?'), to: ['pm'], schema: { type: 'object' } } as Entry;
+
+  it('the reply to a post with a schema is the value alone, without the attempt before it', () => {
+    const { text, last, texts } = tell(
+      new Reply(0, ['pm'], null),
+      typedPost,
+      begun(1, 't', 'pm'),
+      live('t', 'pm', 'a', 'Six'),
+      said(2, 't', 'pm', 'Six', { invalid: 'the answer is not JSON' }),
+      live('t', 'pm', 'b', '```json'),
+      said(3, 't', 'pm', '```json\n{ "n": 6 }\n```', { value: { n: 6 } }),
+      ended(4, 't', 'pm'),
+    );
+    expect([text, texts]).toEqual(['{"n":6}', 1]);
+    expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 20 } });
+  });
+
+  it('a post with a schema gets a failure, and no text, if the turn ends without a value', () => {
+    const { text, last } = tell(
+      new Reply(0, ['pm'], null),
+      typedPost,
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', 'Somebody else should answer.'),
+      ended(3, 't', 'pm'),
+    );
+    expect(text).toBe('');
+    expect(last).toMatchObject({ kind: 'failed', refusal: { code: 'AGENT_FAILED' } });
+  });
+
   it('a reply whose entry holds only a preview continues with the stored file', () => {
     const file = '\n[Full output: @state/logs/tool-results/demo/1.json]';
     const { text } = tellOfPm(
