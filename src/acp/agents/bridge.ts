@@ -4,13 +4,14 @@
  */
 export const BRIDGE = `
 const { request } = require('node:http');
-const { PARLEY_TOOLS_URL: url, PARLEY_TOOLS_TOKEN: token } = process.env;
+const { env, stdin, stdout } = process;
+const { PARLEY_TOOLS_URL: url, PARLEY_TOOLS_TOKEN: token } = env;
 const headers = {
   authorization: 'Bearer ' + token,
   accept: 'application/json, text/event-stream',
   'content-type': 'application/json',
 };
-const say = (text) => process.stdout.write(text + '\\n');
+const say = (text) => stdout.write(text + '\\n');
 function forward(line) {
   let id;
   const fail = (why, code = -32603) => {
@@ -32,7 +33,7 @@ function forward(line) {
   sent.end(line);
 }
 require('node:readline')
-  .createInterface({ input: process.stdin })
+  .createInterface({ input: stdin })
   .on('line', (line) => void (line.trim() === '' || forward(line)))
   .on('close', () => process.exit(0));
 `;

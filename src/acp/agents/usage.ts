@@ -1,6 +1,5 @@
 import type { PromptResponse, SessionUpdate } from '@agentclientprotocol/sdk';
-import { z } from 'zod';
-import type { Usage } from '../../conversation/index.ts';
+import { reportedUsageSchema, type Usage } from '../../conversation/index.ts';
 
 /**
  * What an agent reports of its own model calls.
@@ -9,27 +8,22 @@ import type { Usage } from '../../conversation/index.ts';
  *             numbers are disjoint: input without the cache, output without thoughts.
  * ACP-USAGE-2 A cost is the growth of the session's cost during the turn, in US dollars. Without a known start there is none.
  */
-const count = z.int().nonnegative();
-const tokensSchema = z.object({
-  inputTokens: count,
-  outputTokens: count,
-  cachedReadTokens: count.nullish(),
-  cachedWriteTokens: count.nullish(),
-  thoughtTokens: count.nullish(),
-});
-
 export function addUsage(sum: Usage | undefined, answer: PromptResponse): Usage | undefined {
   const { usage } = answer as { readonly usage?: Readonly<Record<string, unknown>> | null };
-  const read = tokensSchema.safeParse(usage);
+  const read = reportedUsageSchema.safeParse({
+    inputTokens: usage?.inputTokens,
+    outputTokens: usage?.outputTokens,
+    cachedInputTokens: usage?.cachedReadTokens ?? 0,
+    cacheWriteTokens: usage?.cachedWriteTokens ?? 0,
+    reasoningTokens: usage?.thoughtTokens ?? 0,
+  });
   if (!read.success) return sum;
+  const { inputTokens: fresh, outputTokens: said } = read.data;
   const {
-    inputTokens: fresh,
-    outputTokens: said,
-    cachedReadTokens,
-    cachedWriteTokens,
-    thoughtTokens,
+    cachedInputTokens: cached = 0,
+    cacheWriteTokens: written = 0,
+    reasoningTokens: thought = 0,
   } = read.data;
-  const [cached, written, thought] = [cachedReadTokens ?? 0, cachedWriteTokens ?? 0, thoughtTokens ?? 0];
   const plus = (name: 'cachedInputTokens' | 'cacheWriteTokens' | 'reasoningTokens', tokens: number) => {
     const total = (sum?.[name] ?? 0) + tokens;
     return total > 0 ? { [name]: total } : {};
