@@ -174,6 +174,9 @@ export const detail = fields({
     unpricedCalls: count,
     usage: z.record(agent, used),
   }),
+  files: fields({ count, bytes: count, maxBytes: count.describe('That all may have together') })
+    .optional()
+    .describe('Of its messages, each counted once; absent: there are none'),
   agents: z.record(
     agent,
     fields({

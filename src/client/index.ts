@@ -43,6 +43,7 @@ export {
   type PartDifference,
   type PlacedMessage,
   SLUG_PATTERN,
+  showBytes,
   splitMessage,
   type TurnOutcome,
   type TurnWatch,

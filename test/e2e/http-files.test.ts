@@ -110,6 +110,11 @@ describe('a file sent by a standard client', () => {
       { sha256: HASH(two) },
     ]);
     expect(await stored(first.conversation, filesOf(posts[0] ?? {})[0])).toEqual(one);
+    const shown = await fetch(`${project.http}/api/conversations/${first.conversation}`);
+    const files = { count: 2, bytes: one.length + two.length, maxBytes: 2_147_483_648 };
+    expect(await shown.json()).toMatchObject({ files });
+    const status = await project.parley('status', first.conversation);
+    expect(status.stdout).toContain(`2 files, ${files.bytes} B of 2147.5 MB`);
   });
 
   it('another picture with the same words is another chat, and a retry of the OpenAI client posts nothing', async () => {

@@ -10,6 +10,7 @@ export type ChatLine =
   | { readonly kind: 'explain'; readonly agent: string }
   | { readonly kind: 'decide'; readonly answer: 'approve' | 'deny'; readonly words: readonly string[] }
   | { readonly kind: 'answer'; readonly text: string }
+  | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'run'; readonly workflow: string; readonly text: string }
   | { readonly kind: 'wrong'; readonly say: string };
 
@@ -17,6 +18,7 @@ export const CHAT_HELP = `/agents              list the agents
 /phase PHASE         enter a phase
 /mode MODE [AGENT]   enter a mode: chat, agent or run
 /explain AGENT       print the request that this agent's model would get now
+/file PATH           send this file with the next message
 /run WORKFLOW TEXT   start a workflow with this input
 /approve [ID]        approve the pending call, or the one with this id
 /deny [ID] [REASON]  deny it
@@ -53,6 +55,9 @@ export function parseChatLine(line: string): ChatLine {
     case 'answer':
       if (!first) return wrong('/answer needs a text');
       return { kind: 'answer', text: text.replace(/^\S+\s+/, '') };
+    case 'file':
+      if (!first) return wrong('/file needs the path of a file');
+      return { kind: 'file', path: text.replace(/^\S+\s+/, '') };
     case 'run':
       if (!first || !second) return wrong('/run needs a workflow and its input');
       return { kind: 'run', workflow: first, text: text.replace(/^\S+\s+\S+\s+/, '') };

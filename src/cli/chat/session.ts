@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import {
   createTurnWatch,
   type Entry,
+  type FilePart,
   type FollowEvent,
+  fileLine,
   isUnreachable,
   MODES,
   type ParleyClient,
@@ -12,6 +14,7 @@ import {
   unknownMentionsText,
 } from '../../client/index.ts';
 import { escapeHidden } from '../../kernel/index.ts';
+import { sendFiles } from '../commands/conversations/file.ts';
 import type { Context } from '../context.ts';
 import { thoseThatMayAnswer } from '../follow/post-and-wait.ts';
 import { createWaitingApprovals } from '../follow/waiting-approvals.ts';
@@ -42,6 +45,7 @@ export interface SessionOptions {
  * SESSION-4 Without an id, `/approve` and `/deny` decide only a call that this chat has printed.
  * SESSION-5 While the daemon does not answer, a person can type, and messages are kept (CHAT-OUTBOX-2). For that person an
  *    interrupted answer is printed again from its beginning.
+ * SESSION-6 A file is sent with the next message that is taken.
  */
 export class ChatSession {
   readonly #context: Context;
@@ -57,6 +61,8 @@ export class ChatSession {
   #wanted = -1;
   readonly #names = new Map<string, string>();
   readonly #waiters: (() => void)[] = [];
+  /** SESSION-6 */
+  #files: readonly FilePart[] = [];
   #failed = false;
   /** The text that the person was asked about (SESSION-3). */
   #doubtful: string | null = null;
@@ -175,9 +181,17 @@ export class ChatSession {
         return renderState(await this.#enterMode(line));
       case 'explain':
         return renderView(await client.request('view', { conversation, agent: line.agent }), palette);
+      case 'file':
+        return this.#attach(line.path);
       case 'wrong':
         throw new ParleyError('USAGE', line.say);
     }
+  }
+
+  async #attach(path: string): Promise<string> {
+    const [file] = await sendFiles(this.#context, this.#client, [path], this.#options.actor.publisher);
+    if (file) this.#files = [...this.#files, file];
+    return `with the next message: ${this.#files.map(fileLine).join(' ')}`;
   }
 
   #enterMode(line: ChatLine & { kind: 'mode' }) {
@@ -258,9 +272,16 @@ export class ChatSession {
     const id = randomUUID();
     this.#own.add(id);
     const { conversation, actor, note, isTyped } = this.#options;
-    const message = { conversation, content, id, ...more, ...actor };
+    const files = this.#files;
+    this.#files = [];
+    const parts = files.length > 0 ? [...files] : undefined;
+    const message = { conversation, content, id, parts, ...more, ...actor };
     if (this.isAway && isTyped) this.#mark('kept');
-    const answer = await (isTyped ? this.#outbox.send(message) : this.#client.post(message));
+    const sent = isTyped ? this.#outbox.send(message) : this.#client.post(message);
+    const answer = await sent.catch((error: unknown) => {
+      this.#files = [...files, ...this.#files];
+      throw error;
+    });
     this.#wanted = Number.POSITIVE_INFINITY;
     // Entries of the same batch, such as the result of the answered call, are in the log by now.
     const state = () => this.#client.request('conversation', { conversation });

@@ -1,4 +1,10 @@
-import type { AgentSummary, AnswerOf, ConversationDetail, ConversationSummary } from '../../client/index.ts';
+import {
+  type AgentSummary,
+  type AnswerOf,
+  type ConversationDetail,
+  type ConversationSummary,
+  showBytes,
+} from '../../client/index.ts';
 import { clockTime, type Palette, plural, printable, renderTable } from './text.ts';
 
 /** A conversation on one line: what a switch answers with. */
@@ -9,6 +15,16 @@ export function renderState({ id, phase, mode, activeAgent, run, agents }: Conve
   const isStopped = run?.agent && agents?.[run.agent]?.status === 'stopped';
   const stopped = isStopped ? `; ${run.agent} is stopped: the run waits until it is resumed` : '';
   return `${id}: phase ${phase}, mode ${mode}, ${floor}${at}${stopped || input}`;
+}
+
+/** `parley status ID` as text: each agent that does not just idle, and the files with their limit. */
+export function renderDetail(detail: ConversationDetail): string {
+  const { agents, files } = detail;
+  const busy = Object.entries(agents).filter(([, { status }]) => status !== 'idle');
+  const room =
+    files && `${plural(files.count, 'file')}, ${showBytes(files.bytes)} of ${showBytes(files.maxBytes)}`;
+  const lines = busy.map(([agent, { status }]) => `  ${agent}: ${status}`);
+  return [renderState(detail), ...lines, ...(room ? [`  ${room}`] : [])].join('\n');
 }
 
 type Activity = NonNullable<ConversationSummary['activity']>[number];

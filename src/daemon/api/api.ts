@@ -214,7 +214,12 @@ export class Api {
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
     const { roster } = this.daemon.team.for(state).sources;
-    return conversationDocument(id, state, worker.entries(0, 50), roster, summary);
+    const document = conversationDocument(id, state, worker.entries(0, 50), roster, summary);
+    const files = await this.daemon.store.blobs.of(id);
+    if (files.length === 0) return document;
+    const bytes = files.reduce((sum, { size }) => sum + size, 0);
+    const maxBytes = this.daemon.team.files.maxBytesPerConversation;
+    return { ...document, files: { count: files.length, bytes, maxBytes } };
   }
 
   async #list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {

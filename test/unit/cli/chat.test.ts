@@ -67,6 +67,8 @@ describe('a line of a chat', () => {
     ['/deny not there', { kind: 'decide', answer: 'deny', words: ['not', 'there'] }],
     ['/answer  red,  please', { kind: 'answer', text: 'red,  please' }],
     ['/answer', { kind: 'wrong', say: '/answer needs a text' }],
+    ['/file  my plan.png', { kind: 'file', path: 'my plan.png' }],
+    ['/file', { kind: 'wrong', say: '/file needs the path of a file' }],
     ['/run ship a  clock', { kind: 'run', workflow: 'ship', text: 'a  clock' }],
     ['/run ship', { kind: 'wrong', say: '/run needs a workflow and its input' }],
   ])('the chat line %j is parsed', (line, meaning) => {

@@ -50,6 +50,43 @@ describe('say --file', () => {
   });
 });
 
+describe('/file in a chat', () => {
+  const chat = (daemon: ReturnType<typeof fakeDaemon>, ...lines: string[]) =>
+    parley(['chat', 'c'], { daemon, workingDirectory: folder, stdin: `${lines.join('\n')}\n` });
+
+  it('sends the file with the next message, and only with that one', async () => {
+    const daemon = fakeDaemon();
+    await writeFile(join(folder, 'a b.txt'), 'one');
+    await writeFile(join(folder, 'c.txt'), 'two');
+    const { out } = await chat(daemon, '/file a b.txt', '/file c.txt', 'look', 'more');
+    expect(out).toMatch(/with the next message: \[file a b\.txt.*\] \[file c\.txt/);
+    expect(daemon.posts.map(({ content, parts }) => [content, parts])).toEqual([
+      ['look', [fileOf('one', 'a b.txt'), fileOf('two', 'c.txt')]],
+      ['more', undefined],
+    ]);
+  });
+
+  it('a file that cannot be sent is an error, and the chat continues', async () => {
+    const daemon = fakeDaemon();
+    const { code, err } = await chat(daemon, '/file none.txt', 'look');
+    expect([code, err]).toEqual([1, expect.stringContaining('cannot send')]);
+    expect(err).toContain('it does not exist');
+    expect(daemon.posts).toMatchObject([{ content: 'look' }]);
+  });
+
+  it('a message that is refused leaves its file to the next one', async () => {
+    const daemon = fakeDaemon();
+    await writeFile(join(folder, 'a.txt'), 'one');
+    const onPost = daemon.onPost;
+    daemon.onPost = (message) => {
+      if (message.content === 'look') throw new ParleyError('TOO_LARGE', 'too large');
+      return onPost(message);
+    };
+    await chat(daemon, '/file a.txt', 'look', 'again');
+    expect(daemon.posts.at(-1)).toMatchObject({ content: 'again', parts: [fileOf('one', 'a.txt')] });
+  });
+});
+
 describe('the files of an entry', () => {
   const EVIL = fileOf('x', '../\u001b[31ma\u202egnp.txt');
   const LINE = /\[file .*a.*gnp\.txt: text\/plain, 1 B, @blob\/[0-9a-f]{12}\]/;

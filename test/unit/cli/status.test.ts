@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ageText, renderStatus } from '../../../src/cli/render/state.ts';
+import { ageText, renderDetail, renderStatus } from '../../../src/cli/render/state.ts';
 import { clockTime, createPalette } from '../../../src/cli/render/text.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00.000Z');
@@ -42,6 +42,17 @@ const STATUS: Status = {
   ],
   agents: [{ agent: 'critic', connected: false, absent: 'wait' }],
 };
+
+it('`parley status ID` shows the agents that do something, and the files with their limit', () => {
+  const detail = {
+    ...{ id: 'c', phase: 'plan', mode: 'chat', activeAgent: null, run: null },
+    agents: { pm: { status: 'idle' }, dev: { status: 'running' } },
+    files: { count: 2, bytes: 1_500_000, maxBytes: 2_000_000_000 },
+  } as unknown as Parameters<typeof renderDetail>[0];
+  const first = 'c: phase plan, mode chat, no agent has the floor\n  dev: running';
+  expect(renderDetail(detail)).toBe(`${first}\n  2 files, 1.5 MB of 2000.0 MB`);
+  expect(renderDetail({ ...detail, files: undefined })).toBe(first);
+});
 
 describe('the page of `parley status`', () => {
   it('shows daemons, the queue, what is not connected, and what waits for whom since when', () => {

@@ -3,8 +3,9 @@ import { type AnswerOf, ParleyError, type TokenOwner, teamChangeText } from '../
 import { oneTimeCode } from '../../../kernel/index.ts';
 import type { Act } from '../../context.ts';
 import { asking, dataDirectoryOf, requireConnectionFile } from '../../find-daemon.ts';
+import { conversationId } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addPublisherOption } from '../../options/publisher.ts';
-import { renderAgents, renderStatus } from '../../render/state.ts';
+import { renderAgents, renderDetail, renderStatus } from '../../render/state.ts';
 
 /** What a running daemon has and does: its state, its agents, its configuration, its token. */
 
@@ -15,9 +16,15 @@ export function addStatus(program: Command, act: Act): void {
   program
     .command('status')
     .description('print what runs, waits or failed, the daemons, and what is connected')
+    .argument('[conversation]', 'its id: print the state of this one, and its files', conversationId)
     .action(
       act(
-        asking(async (context, client) => {
+        asking(async (context, client, conversation: string | undefined) => {
+          if (conversation !== undefined) {
+            const detail = await client.request('conversation', { conversation });
+            context.result(detail, renderDetail);
+            return;
+          }
           const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
           context.result(status, () => renderStatus(status, context.palette));
         }),
