@@ -15,7 +15,8 @@ const MOST_BYTES = 5_000_000;
 /** A longer text would fill the context of a model. */
 const MOST_TEXT_BYTES = 100_000;
 
-const isText = (mediaType: string) => mediaType.startsWith('text/') || mediaType === 'application/json';
+export const isText = (mediaType: string) =>
+  mediaType.startsWith('text/') || mediaType === 'application/json';
 
 function kindOf({ mediaType }: FilePart): 'image' | 'audio' | 'embeddedContext' {
   if (PICTURES.has(mediaType)) return 'image';

@@ -342,16 +342,16 @@ describe('files of a coding agent', () => {
     ]);
   });
 
-  it('another one gets the line of each, which says which tool reads it', async () => {
-    const { agent, folder } = await agentWith([], 20, '', memoryStore(picture));
+  it('another one gets the line of each, which says which tool reads a text', async () => {
+    const { agent, folder } = await agentWith([], 20, '', memoryStore(picture, notes));
     const tools = [{ function: { name: 'fs_read', description: '', parameters: {} } }];
-    await agent.handle(turnOf('', { ...told(picture), tools }).turn);
+    await agent.handle(turnOf('', { ...told(picture, notes), tools }).turn);
     const [{ blocks = [] } = {}] = await promptsOf(folder);
     expect(blocks).toEqual([
       {
         type: 'text',
         text: expect.stringMatching(
-          /@blob\/\w{12}; not shown: your program takes no such files; the tool fs_read reads it\]$/,
+          /\w{12}; not shown: your program takes no such files\]\n.*no such files; the tool fs_read reads it\]$/,
         ),
       },
     ]);

@@ -1,6 +1,6 @@
 import type { PromptCapabilities } from '@agentclientprotocol/sdk';
 import { AWAY_MARKER, type FilePart, fileLine, PERMIT, unseenFileLine } from '../../conversation/index.ts';
-import { blockRefusal } from '../blocks.ts';
+import { blockRefusal, isText } from '../blocks.ts';
 import type { OfferedTurn, TurnMessage } from './turn.ts';
 
 /**
@@ -41,26 +41,27 @@ export type Told = { readonly type: 'text'; readonly text: string } | FilePart;
 /** Of one prompt: it is one line of JSON. */
 const MOST_FILES = 20;
 const MOST_BYTES = 20_000_000;
-/** The tool that reads the files of a conversation. */
+/** The tool that reads the texts of a conversation: its results over MCP are text. */
 const READER = 'fs_read';
 
 /** ACP-PROMPT-5. The newest message first. */
 class ShownFiles {
   readonly #can: PromptCapabilities;
-  readonly #next: string;
+  readonly #isReadable: boolean;
   #files = 0;
   #bytes = 0;
 
   constructor(can: PromptCapabilities, isReadable: boolean) {
     this.#can = can;
-    this.#next = isReadable ? `; the tool ${READER} reads it` : '';
+    this.#isReadable = isReadable;
   }
 
   withFiles(text: string, files: readonly FilePart[] = []): Told[] {
     const shown = files.filter((file) => {
       const why = blockRefusal(file, this.#can) ?? this.#overflow(file);
+      const next = this.#isReadable && isText(file.mediaType) ? `; the tool ${READER} reads it` : '';
       if (why !== null)
-        text = text.replace(fileLine(file), () => unseenFileLine(file, `not shown: ${why}${this.#next}`));
+        text = text.replace(fileLine(file), () => unseenFileLine(file, `not shown: ${why}${next}`));
       return why === null;
     });
     return [{ type: 'text', text }, ...shown];
