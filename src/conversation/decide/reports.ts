@@ -70,12 +70,12 @@ function filesWith(
   return [...found.values()];
 }
 
-/** An answer without any text, file or call is a failure: silence must not look like a completed turn (L16). */
+/** An answer without any text, file, call or report of one is a failure: silence must not look like a completed turn (L16). */
 function failureIn(
-  { content, reasoning = '', toolCalls, finishReason }: Answer,
+  { content, reasoning = '', toolCalls, reported = [], finishReason }: Answer,
   files: readonly FilePart[],
 ): ModelFailure | null {
-  if (toolCalls.length > 0 || files.length > 0 || hasVisible(content ?? '')) return null;
+  if (toolCalls.length + reported.length + files.length > 0 || hasVisible(content ?? '')) return null;
   return emptyAnswerFailure(cutBy(finishReason), hasVisible(reasoning));
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { differenceText, keptReports, reportedText } from '../../../src/conversation/index.ts';
+import { checkLaws, differenceText, keptReports, reportedText } from '../../../src/conversation/index.ts';
 import { differenceLines } from '../../../src/conversation/text/line-diff.ts';
 import { DEV, logOf, recalled } from './recall-log.ts';
+import { messagesOf, World } from './world.ts';
 
 const call = (title: string, result?: string) => ({
   ...{ title, kind: 'edit', status: 'completed' },
@@ -86,4 +87,20 @@ describe('what an agent reports, in words', () => {
       expect(shown).toContain('\n\\[PM]: so do I');
     },
   );
+});
+
+describe('an agent that reports what it did and says nothing', () => {
+  it('has answered, and other agents are shown what it did', () => {
+    const world = new World().posted('@dev fix it');
+    const { turnId } = world.callOf('dev');
+    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+    const reported = [call('Edit a.ts', '+ fixed')];
+    world.do({ type: 'model-answered', ...report, answer: { content: '', toolCalls: [], reported } });
+    expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    world.post('@pm review it');
+    expect(JSON.stringify(messagesOf(world.view('pm')))).toContain(
+      '(reported call: Edit a.ts; edit, completed)',
+    );
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
 });
