@@ -7,7 +7,7 @@ import { type AddressOf, type SentPart, sentFile } from '../files.ts';
 /** A2A's messages, their parts, and what they answer. */
 
 export const textPart = (text: string): Part => Part.fromJSON({ text, mediaType: 'text/plain' });
-export const dataPart = (data: object): Part => Part.fromJSON({ data, mediaType: 'application/json' });
+export const dataPart = (data: unknown): Part => Part.fromJSON({ data, mediaType: 'application/json' });
 
 /** A file where readers of the conversation get it. */
 export const filePart = (file: FilePart, address: AddressOf): Part =>

@@ -186,7 +186,8 @@ export class AgentTask {
       if (tool.name === 'ask') this.#questions.set(call, questionText(tool.arguments));
     }
     const isTold = this.#artifacts.has(message);
-    const files = filesOf(entry).map((file) => filePart(file, this.#address));
+    const shown = filesOf(entry).map((file) => filePart(file, this.#address));
+    const files = 'value' in entry ? [...shown, dataPart(entry.value)] : shown;
     if (text.words === '' && files.length === 0 && !isTold) return [];
     const { finishReason } = entry;
     const ended = finishNotice(finishReason) === null ? {} : { finishReason };

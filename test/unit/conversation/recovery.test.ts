@@ -22,6 +22,30 @@ describe('a crash', () => {
     expect(world.last('turn-started')).toMatchObject({ resumed: true, trigger: [0] });
   });
 
+  it('an answer that does not match its schema is followed by one repair, whenever the daemon is killed (TYPED-2)', () => {
+    const world = new World().posted('one');
+    const answerWrongly = () =>
+      world.do({
+        type: 'model-answered',
+        ...world.report(world.callOf('pm')),
+        answer: { content: 'Six.', toolCalls: [], typed: { kind: 'invalid', why: 'the answer is not JSON' } },
+      });
+    answerWrongly();
+    world.crash();
+    world.crash();
+    expect(world.calls).toMatchObject([{ agent: 'pm' }]);
+    expect(messagesOf(world.view('pm')).at(-1)?.content).toContain('the answer is not JSON');
+    answerWrongly();
+    expect(world.calls).toEqual([]);
+    expect(world.last('turn-ended')).toMatchObject({ outcome: 'failed' });
+    world.crash();
+    expect(world.calls).toEqual([]);
+    expect(
+      world.entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant'),
+    ).toMatchObject([{ invalid: 'the answer is not JSON', partType: 'text' }, { partType: 'error' }]);
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
   it('L12: after a crash each running safe tool runs once more, with a mark, then steered messages are delivered', () => {
     const world = new World().posted('one');
     world.answer(world.callOf('pm'), null, ['a', 'b']);

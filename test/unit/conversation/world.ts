@@ -283,7 +283,7 @@ export class World {
     return this.entries.slice(since).some((entry) => entry.type === 'summary' && entry.agent === agent);
   }
 
-  private report(call: CallModel) {
+  report(call: CallModel) {
     this.calls = this.calls.filter((other) => other !== call);
     const { agent, turnId } = call;
     return { agent, turnId, duration: 1, requestHash: 'hash', upTo: this.entries.length };

@@ -309,7 +309,7 @@ describe('the A2A routes', () => {
       if (state !== 'submitted') add({ type: 'turn-started', trigger: [post], ...turn });
       if (state !== 'completed') return;
       const author = { kind: 'agent', id: to, name: to };
-      add({ role: 'assistant', author, content: 'Done.', turnId: turn.turnId });
+      add({ role: 'assistant', author, content: 'Done.', value: { done: true }, turnId: turn.turnId });
       add({ type: 'turn-ended', outcome: 'completed', ...turn });
     }
     async function stage() {
@@ -357,7 +357,7 @@ describe('the A2A routes', () => {
       expect(ids(await list({ status: 'TASK_STATE_WORKING' }))).toEqual(['one.8']);
       expect(ids(await list({ statusTimestampAfter: at(4) }))).toEqual(['one.8', 'two.4']);
       const [whole] = (await list({ contextId: 'two', includeArtifacts: true, historyLength: 0 })).tasks;
-      expect(whole.artifacts).toMatchObject([{ parts: [{ text: 'Done.' }] }]);
+      expect(whole.artifacts).toMatchObject([{ parts: [{ text: 'Done.' }, { data: { done: true } }] }]);
       expect(whole).not.toHaveProperty('history');
     });
 
