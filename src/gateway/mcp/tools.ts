@@ -213,6 +213,9 @@ const post = tool({
     id: z.string().optional().describe('Makes it safe to try again'),
     replyTo: z.string().optional().describe('The id of the message that this one answers'),
     delivery: CONTRACT.post.request.shape.delivery,
+    schema: CONTRACT.post.request.shape.schema.describe(
+      'A JSON Schema that the answer must match: the entry of the answer then has the `value`',
+    ),
     sessionId: CONTRACT.post.request.shape.sessionId.describe(
       'The session of the agents that it wakes, if the publisher may set it',
     ),

@@ -146,6 +146,16 @@ describe('an MCP client at /mcp', () => {
     expect(daemon.asked.find(({ endpoint }) => endpoint === 'post')?.body).toMatchObject(given);
   });
 
+  it('an MCP client may give the schema of the answer', async () => {
+    const { client, daemon } = await join(() => ({
+      ok: true,
+      body: { conversation: 'demo', id: 'x', index: 0, duplicate: false, agents: ['dev'] },
+    }));
+    const given = { conversation: 'demo', content: 'x', schema: { type: 'object', required: ['n'] } };
+    await client.callTool({ name: 'post', arguments: given });
+    expect(daemon.asked.find(({ endpoint }) => endpoint === 'post')?.body).toMatchObject(given);
+  });
+
   it('the MCP server declares no notifications, since it has no stream for them', async () => {
     const { client } = await join();
     const { tools, resources } = client.getServerCapabilities() ?? {};
