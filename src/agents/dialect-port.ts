@@ -110,6 +110,14 @@ export interface Opening {
   readonly prefix: string;
 }
 
+/** What a caller asks of the calls of its tools. */
+export interface CallChoice {
+  /** At least one call, or one of this tool; null: the model decides. */
+  readonly demand: 'required' | { readonly name: string } | null;
+  /** One call at a time. */
+  readonly isSerial: boolean;
+}
+
 /** The parameters of a model's requests, as the configuration names them. */
 export interface RequestSettings {
   readonly model: string;
@@ -139,6 +147,8 @@ export interface Dialect<State = unknown> {
   fields(settings: RequestSettings): Readonly<Record<string, unknown>>;
   /** The fields of a request whose answer must follow this schema. */
   answering(fields: Readonly<Record<string, unknown>>, schema: JsonRecord): Readonly<Record<string, unknown>>;
+  /** The fields of a body in which a caller's tools are asked for. `fields`: the others. */
+  choose(choice: CallChoice, fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** The body up to its first message, and what is complete of the system prompt. */
   begin(opening: Opening, form: WireForm): Step<State> & { readonly text: string };
   /** Encodes the next message: what is complete now. */

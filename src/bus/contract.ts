@@ -7,6 +7,7 @@ import {
   filePartSchema,
   modeSchema,
   NAME_PATTERN,
+  placeOfCallId,
   SHA256,
   SPENT_DAYS,
 } from '../conversation/index.ts';
@@ -36,7 +37,7 @@ import {
   whatIfResult,
   whatIfSummary,
 } from './answers.ts';
-import { MOST_OF_A_NAME, postShape, slugShape } from './post.ts';
+import { MOST_OF_A_NAME, type PostedPart, postedParts, postShape, slugShape } from './post.ts';
 
 /**
  * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI
@@ -54,6 +55,8 @@ const sha256 = z.string().regex(SHA256, { error: 'expected a SHA-256: 64 digits,
 export const MOST_PIECE_BYTES = 512 * 1_024;
 /** Who acts: a publisher, or a person at it; by default the daemon's operator. */
 const actor = { publisher, author: postShape.shape.author };
+/** Results of one request: an answer has seldom more calls. */
+const MOST_RESULTS = 128;
 const stopping = { conversation, agent: slugShape.nullish(), ...actor };
 const nothing = z.strictObject({});
 
@@ -278,6 +281,38 @@ export const CONTRACT = {
     }),
     answer: accepted,
     actsAsPublisher: true,
+  },
+  /**
+   * The results of calls of tools that a post brought, from its author. All of them count, or none; the same ones again change
+   * nothing. `index`: the first of them in the log.
+   */
+  results: {
+    request: z.strictObject({
+      conversation,
+      results: z
+        .array(
+          z.strictObject({
+            /** The id of the call, `c12_0`. */
+            call: z.string().refine((id) => placeOfCallId(id) !== null, {
+              error: 'expected the id of a call, such as c12_0',
+            }),
+            content: z.string().default(''),
+            parts: (postedParts as z.ZodType<readonly PostedPart[]>).optional(),
+            /** The tool failed; `content` says why. */
+            isError: z.boolean().optional(),
+          }),
+        )
+        .min(1)
+        .max(MOST_RESULTS)
+        .refine((results) => new Set(results.map(({ call }) => call)).size === results.length, {
+          error: 'two results are of one call',
+        }),
+      ...actor,
+    }),
+    answer: fields({ accepted: z.literal(true), index }),
+    actsAsPublisher: true,
+    namesConversation: true,
+    isRepeatable: true,
   },
   dead: {
     request: z.strictObject({

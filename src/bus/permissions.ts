@@ -1,3 +1,4 @@
+import { CONVERSATION_VERBS } from './contract.ts';
 import { ANY, type Subjects, streamsOf } from './subjects.ts';
 
 /**
@@ -65,10 +66,10 @@ function accessOf(subjects: Subjects, user: Guest): Access {
       return {
         sends: [
           ...listed.map((conversation) => subjects.in(user.name, conversation)),
-          ...listed.map((conversation) => subjects.api('post', user.name, conversation)),
-          ...(user.conversations === 'all' ? [subjects.api('post', user.name)] : []),
-          ...listed.map((conversation) => subjects.api('blob', user.name, conversation)),
-          ...(user.conversations === 'all' ? [subjects.api('blob', user.name)] : []),
+          ...[...CONVERSATION_VERBS].flatMap((verb) => [
+            ...listed.map((conversation) => subjects.api(verb, user.name, conversation)),
+            ...(user.conversations === 'all' ? [subjects.api(verb, user.name)] : []),
+          ]),
           ...[subjects.api('upload', user.name), subjects.api('answer', user.name)],
         ],
         receives: [

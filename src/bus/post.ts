@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import {
+  type ClientTool,
+  clientToolsSchema,
   contentOf,
   deliveryModeSchema,
   filePartSchema,
@@ -9,6 +11,7 @@ import {
   type Post,
   SLUG_PATTERN,
   textPartSchema,
+  toolChoiceSchema,
   UNKNOWN_TYPE,
 } from '../conversation/index.ts';
 import {
@@ -58,7 +61,7 @@ const postedPart = z.discriminatedUnion('type', [
     .extend({ name: z.string().max(MOST_OF_A_NAME).optional() })
     .strict(),
 ]);
-type PostedPart = Readonly<z.infer<typeof postedPart>>;
+export type PostedPart = Readonly<z.infer<typeof postedPart>>;
 
 export const postedParts = z.array(postedPart).max(MOST_PARTS);
 
@@ -103,6 +106,10 @@ export const postShape = z.strictObject({
   to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
   delivery: deliveryModeSchema.optional(),
   workflow: printable(256).optional(),
+  /** Tools that the sender answers itself: the agent may call them in the turn that this message starts. */
+  tools: (clientToolsSchema as z.ZodType<readonly ClientTool[]>).optional(),
+  toolChoice: toolChoiceSchema.optional(),
+  parallelToolCalls: z.boolean().optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: sessionShape.optional(),
   claudeSessionId: sessionShape.optional(),
@@ -216,6 +223,9 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
     to = [],
     delivery: mode = shape.schema ? 'queue' : 'steer',
     parts: ___,
+    tools = [],
+    toolChoice,
+    parallelToolCalls: isParallel,
     ...rest
   } = shape;
   if (shape.schema && mode === 'steer' && shape.delivery !== undefined)
@@ -234,6 +244,9 @@ function toPost(delivery: PostSource, shape: PostShape): DecodedPost {
       delivery: mode,
       author: author.value,
       ...(to.length > 0 && { to: [...new Set(to)] }),
+      ...(tools.length > 0 && { tools }),
+      ...(tools.length > 0 && toolChoice !== undefined && { toolChoice }),
+      ...(tools.length > 0 && isParallel === false && { parallelToolCalls: isParallel }),
       ...(session.value !== undefined && { sessionId: session.value }),
       ...(parseTraceparent(traceparent) && { traceparent }), // an invalid header is ignored, as W3C demands
       publisher: delivery.publisher,

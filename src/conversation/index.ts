@@ -17,6 +17,7 @@
  */
 export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
+export { type AwaitedCall, awaitedCalls } from './decide/caller-calls.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
@@ -32,6 +33,7 @@ export * from './exchange/openai-parts.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
 export { type AnswerBlock, blocksOf } from './log/blocks.ts';
 export { conversationOfApproval } from './log/call-id.ts';
+export * from './log/client-tools.ts';
 export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
@@ -44,7 +46,7 @@ export { keptReports, reportedText } from './log/reported.ts';
 export * from './log/team-change.ts';
 export * from './log/typed.ts';
 export * from './progress/live-text.ts';
-export { askedIn, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
+export { askedIn, type CallersCall, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
 export * from './progress/progress.ts';
 export * from './progress/turn-watch.ts';
 export * from './recall/recall.ts';

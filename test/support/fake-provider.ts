@@ -26,7 +26,7 @@ export interface FakeRequest {
 /** When the connection breaks: instead of the headers, after them, or after the text (before it is finished). */
 type FakeMoment = 'before-headers' | 'after-headers' | 'after-text';
 
-interface FakeCall {
+export interface FakeCall {
   readonly id?: string;
   readonly name: string;
   readonly arguments: string;

@@ -101,8 +101,18 @@ function storedModel({ headers, ...model }: ModelProfile) {
 }
 
 /** The configuration keeps more in a card than requests depend on. */
-function plainCard({ slug, name, description, phases, modes, runtime, tools }: AgentCard): AgentCard {
-  return { slug, name, description, phases, modes, runtime, tools };
+function plainCard({
+  slug,
+  name,
+  description,
+  phases,
+  modes,
+  runtime,
+  tools,
+  clientTools,
+}: AgentCard): AgentCard {
+  const own = clientTools === false ? { clientTools } : {};
+  return { slug, name, description, phases, modes, runtime, tools, ...own };
 }
 
 /** In name order. A node offers a part of the agent's own tools, and `complete_node`. */

@@ -9,6 +9,7 @@ import {
   evolve,
   expand,
   type FilePart,
+  isOfAPerson,
   type LeftOut,
   type NextReduction,
   NOTHING_USED,
@@ -177,9 +178,7 @@ function withTurn(entries: readonly Entry[], agent: string): Entry[] | null {
 }
 
 function newestPost(entries: readonly Entry[]): number[] {
-  const newest = entries.findLast(
-    (entry) => entry.type === 'message' && entry.author.kind === 'person' && entry.includeInContext !== false,
-  );
+  const newest = entries.findLast((entry) => isOfAPerson(entry) && entry.includeInContext !== false);
   return newest ? [newest.index] : [];
 }
 

@@ -4,6 +4,7 @@ import { isRecord, type JsonRecord, type Refusal } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import {
   type CachePoints,
+  type CallChoice,
   contentMark,
   type Dialect,
   messageTokens,
@@ -68,6 +69,8 @@ export interface RequestParts {
   readonly tools: readonly WireTool[];
   /** Of the turn's answer; null: any text. */
   readonly schema?: JsonRecord | null;
+  /** What a caller asks of the model's calls; absent or null: nothing. */
+  readonly choice?: CallChoice | null | undefined;
   readonly profile: ModelProfile;
   readonly sessionId: string | null;
   /** Corrects the estimate: tokens counted by the provider per estimated token. */
@@ -173,15 +176,17 @@ export class RequestAssembler {
     this.#closed = [];
     this.#messages = [];
     this.#files = [];
-    this.#dialect = DIALECTS[profile.form.dialect];
+    const dialect = DIALECTS[profile.form.dialect];
+    this.#dialect = dialect;
     const fields = {
       ...profile.fields,
       ...sessionAs('field', parts),
       ...(tools.length > 0 ? profile.toolFields : {}),
     };
+    const asked = parts.choice ? { ...fields, ...dialect.choose(parts.choice, fields) } : fields;
     const schema = enforced(parts);
-    const typed = schema ? this.#dialect.answering(fields, schema) : fields;
-    const begun = this.#dialect.begin({ fields: typed, tools, prefix }, profile.form);
+    const typed = schema ? dialect.answering(asked, schema) : asked;
+    const begun = dialect.begin({ fields: typed, tools, prefix }, profile.form);
     this.#state = begun.state;
     this.#body = new RequestBody(begun.text);
     this.#tokens = sum(tools.map(toolTokens)) + (schema ? estimateTokens(JSON.stringify(schema)) : 0);
@@ -250,8 +255,9 @@ export function singleRequest(
 type Beginning = readonly (string | object)[];
 
 function beginningOf(parts: RequestParts): Beginning {
-  const { prefix, tools, profile, runContext } = parts;
-  return [prefix, tools, profile, JSON.stringify([sessionAs('field', parts), runContext, enforced(parts)])];
+  const { prefix, tools, profile, runContext, choice } = parts;
+  const asked = [sessionAs('field', parts), runContext, enforced(parts), choice];
+  return [prefix, tools, profile, JSON.stringify(asked)];
 }
 
 function isSame(one: Beginning, other: Beginning | null): boolean {

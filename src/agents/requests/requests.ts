@@ -10,6 +10,8 @@ import {
   type Entry,
   expandTools,
   isConversationTool,
+  type MessageEntry,
+  offeredBy,
   type Roster,
   type Session,
   type Setting,
@@ -21,6 +23,7 @@ import {
   type Workflows,
 } from '../../conversation/index.ts';
 import type { JsonRecord } from '../../kernel/index.ts';
+import type { CallChoice } from '../dialect-port.ts';
 import type { WireTool } from '../model-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
@@ -163,6 +166,7 @@ interface Call {
   readonly session: Session | null;
   readonly tokenRatio: number;
   readonly schema: JsonRecord | null;
+  readonly brought: Brought | null;
 }
 
 function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
@@ -172,7 +176,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
     conversation: call.conversation,
     agent: slug,
     turnId: call.turnId,
-    ...openingOf(sources, setup, call.setting),
+    ...withBrought(openingOf(sources, setup, call.setting), setup, call.brought),
     runContext: mode === 'run' && run?.agent === slug ? runContext(run, sources.workflows) : [],
     view,
     schema: call.schema,
@@ -182,7 +186,57 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
   };
 }
 
-type Opening = Pick<RequestParts, 'prefix' | 'tools'>;
+type Opening = Pick<RequestParts, 'prefix' | 'tools' | 'choice'>;
+
+/** The message that brought tools to a turn, and whether its model is called for the first time. */
+interface Brought {
+  readonly by: MessageEntry;
+  readonly isFirstCall: boolean;
+}
+
+function broughtTo(entries: readonly Entry[], turn: Turn | null): Brought | null {
+  const by = turn?.toolsFrom === null || turn === null ? undefined : entries[turn.toolsFrom];
+  return turn && by?.type === 'message' ? { by, isFirstCall: turn.modelCalls === 0 } : null;
+}
+
+/** The tools of each post after those of an opening: the same list as long as both are the same. */
+const extended = new WeakMap<
+  MessageEntry,
+  { readonly own: Opening['tools']; readonly all: Opening['tools'] }
+>();
+
+/** With the tools that the trigger brought; an own tool wins against one with its name (CALLER-CALLS-1). */
+function withBrought(opening: Opening, { card }: AgentSetup, brought: Brought | null): Opening {
+  if (!brought || card.clientTools === false) return opening;
+  const { by, isFirstCall } = brought;
+  const known = extended.get(by);
+  const own = opening.tools;
+  const all = known?.own === own ? known.all : [...own, ...callersTools(by, own)];
+  if (all.length === own.length) return opening;
+  extended.set(by, { own, all });
+  return { ...opening, tools: all, choice: choiceOf(by, all, isFirstCall) };
+}
+
+function callersTools(by: MessageEntry, own: Opening['tools']): WireTool[] {
+  const names = new Set(own.map((tool) => tool.function.name));
+  return offeredBy(by)
+    .filter(({ name }) => !names.has(name))
+    .map(({ name, description = '', parameters = NO_ARGUMENTS }) => ({
+      type: 'function',
+      function: { name, description, parameters },
+    }));
+}
+
+const NO_ARGUMENTS = { type: 'object', properties: {} };
+
+/** Null: the model decides. A choice that demands a call is one for the first call of the turn: else it would never end. */
+function choiceOf(by: MessageEntry, tools: Opening['tools'], isFirstCall: boolean): CallChoice | null {
+  const { toolChoice: asked = 'auto', parallelToolCalls } = by;
+  const isKnown = typeof asked !== 'object' || tools.some((tool) => tool.function.name === asked.name);
+  const demand = isFirstCall && isKnown && asked !== 'auto' && asked !== 'none' ? asked : null;
+  if (demand === null && parallelToolCalls !== false) return null;
+  return { demand, isSerial: parallelToolCalls === false };
+}
 
 /** The newest opening of an agent in each setting. */
 const openings = new WeakMap<AgentSetup, Map<string, KnownOpening>>();
@@ -276,6 +330,7 @@ function requestOf(
     turnId: turn?.turnId ?? 'explain',
     session: (turn ?? agentState(state, slug)).session,
     schema: schemaFor(setup, entries, turn),
+    brought: broughtTo(entries, turn),
   };
   const view = agentView.build();
   const session = sessionFor(setup, call);

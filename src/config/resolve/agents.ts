@@ -124,6 +124,7 @@ async function readAgent(
     env,
     idleSeconds,
     answers: given,
+    clientTools,
     ...front
   }: AgentFile = check(agentFileSchema, input, problems);
   const { maxOutputTokens } = parameters;
@@ -133,7 +134,11 @@ async function readAgent(
   const answers = await readSchema(given, file, source, problems);
   const isCoding = front.runtime === 'acp';
   const tools = isCoding ? [...new Set([...front.tools, ...Object.values(PERMIT)])] : front.tools;
-  const card: AgentCard = { slug, ...front, tools, name: front.name ?? nameFromSlug(slug) };
+  const takesTools = clientTools && !isCoding; // a coding agent answers its calls by itself
+  const card: AgentCard = {
+    ...{ slug, ...front, tools, name: front.name ?? nameFromSlug(slug) },
+    ...(!takesTools && { clientTools: false }),
+  };
   return {
     config: {
       ...card,

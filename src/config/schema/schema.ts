@@ -279,6 +279,10 @@ export const agentFileSchema = z.strictObject({
     .describe(
       'The JSON Schema of its answers, or the name of a JSON file with it beside the file of the agent (default: any text)',
     ),
+  clientTools: z
+    .boolean()
+    .default(true)
+    .describe('false: no message may bring tools of its own for this agent'),
   runtime: z
     .enum(['local', 'bus', 'acp'])
     .default('local')

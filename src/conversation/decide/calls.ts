@@ -18,6 +18,7 @@ import {
   parseArguments,
   type ToolArguments,
 } from '../tools/conversation-tools.ts';
+import { checkCallersCall } from './caller-calls.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addDismissed, addHired, type Maker } from './hiring.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
@@ -31,6 +32,7 @@ import { requestTool } from './tools.ts';
  * CALLS-2 A call that changes the conversation is carried out in the append that contains its result.
  * CALLS-3 `delegate` and `ask` stay open until they are answered. `handoff` and `complete_node` end the turn, after
  *         every other call of the answer has its result.
+ * CALLS-5 A call of a tool that the trigger brought stays open until the author of the trigger answers it.
  * CALLS-4 A call with arguments that were cut at the end of the answer does not run.
  */
 
@@ -51,6 +53,10 @@ export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
   const card = builder.roster.agents.get(turn.agent);
   const setting = settingAt(builder.state, call.upTo);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
+  if (call.atCaller) {
+    checkCallersCall(builder, turn, call);
+    return;
+  }
   if (isConversationTool(call.name)) {
     if (available.includes(call.name)) beginConversationCall(builder, turn, call, call.name);
     else refuse(builder, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
@@ -311,5 +317,5 @@ export function isRunning(call: OpenCall): boolean {
 
 /** Its result comes from another agent or a person, or it needs an approval first. */
 export function isAwaited(call: OpenCall): boolean {
-  return AWAITED_TOOLS.has(call.name) || call.approval?.status === 'pending';
+  return AWAITED_TOOLS.has(call.name) || call.atCaller !== null || call.approval?.status === 'pending';
 }

@@ -1,4 +1,5 @@
 import type { JsonRecord, Refusal } from '../../kernel/index.ts';
+import type { ClientTool, ToolChoice } from '../log/client-tools.ts';
 import type {
   Author,
   Blocks,
@@ -32,6 +33,9 @@ export interface Post {
   readonly delivery: DeliveryMode;
   /** Starts a run of this workflow with the message as its input. */
   readonly workflow?: string;
+  readonly tools?: readonly ClientTool[];
+  readonly toolChoice?: ToolChoice;
+  readonly parallelToolCalls?: boolean | undefined;
   readonly sessionId?: string;
   /** The sender may set the sessions of the agents that the message wakes (PERSON-7). */
   readonly setsSession?: true;
@@ -228,8 +232,19 @@ export type Command =
       /** The publisher is not an approver. */
       readonly isStranger?: boolean;
     }
+  /** The author of a post answers calls of the tools that it brought. All of them, or none. */
+  | { readonly type: 'answer-calls'; readonly results: readonly CallersResult[]; readonly by: Author }
+  /** The time for its answer is over. */
+  | { readonly type: 'expire-call'; readonly call: CallPlace }
   /** The time for an answer is over. The core has no clock: the daemon measures the time. */
   | { readonly type: 'expire-approval'; readonly approvalId: string };
+
+/** What a caller reports of one call. */
+export interface CallersResult {
+  readonly call: CallPlace;
+  readonly content: string;
+  readonly files?: readonly FilePart[];
+}
 
 /** The end of one model call. */
 export type CallOutcome = Extract<
@@ -272,6 +287,8 @@ export type Reply =
       readonly ignored?: readonly string[];
     }
   | { readonly kind: 'done' }
+  /** `index`: the first of these results. */
+  | { readonly kind: 'answered'; readonly index: number }
   | {
       readonly kind: 'recovered';
       readonly count: RepairCount;

@@ -1,5 +1,6 @@
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
+import { answerCalls, expireCall } from './caller-calls.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import {
   changeTeam,
@@ -91,6 +92,10 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
       return { kind: 'recovered', ...claim(builder, command) };
     case 'answer':
       return answerApproval(builder, command);
+    case 'answer-calls':
+      return answerCalls(builder, command);
+    case 'expire-call':
+      return report(expireCall(builder, command.call));
     case 'expire-approval':
       return report(expireApproval(builder, command.approvalId));
   }

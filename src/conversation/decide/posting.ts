@@ -5,6 +5,7 @@ import { mentions } from '../state/answering.ts';
 import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Workflow } from '../state/roster.ts';
 import { agentState, isStopped } from '../state/state.ts';
+import { refusalOfTools } from './caller-calls.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, addSession } from './records.ts';
@@ -97,6 +98,7 @@ function difference(entry: MessageEntry, message: Post): string | null {
   if (entry.author.id !== message.author.id) return 'author';
   if (entry.replyTo !== message.replyTo) return 'replyTo';
   if (entry.workflow !== message.workflow) return 'workflow';
+  if (JSON.stringify(entry.tools) !== JSON.stringify(message.tools)) return 'tools';
   if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
   if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
   // Without `to`, routing chose the recipients: the log does not record whether the first post named them.
@@ -124,6 +126,12 @@ function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null 
 
 /** The recipients of a new message, or why it is refused. */
 function recipients(builder: DecisionBuilder, message: Post): Route {
+  const found = routed(builder, message);
+  const refused = found.ok ? refusalOfTools(builder, message, found.to) : null;
+  return refused ? { ok: false, refusal: refused } : found;
+}
+
+function routed(builder: DecisionBuilder, message: Post): Route {
   const { roster } = builder;
   const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
@@ -160,6 +168,9 @@ function append(
     to: to.length > 0 ? [...to] : undefined,
     delivery: message.delivery,
     workflow: message.workflow,
+    tools: message.tools && [...message.tools],
+    toolChoice: message.toolChoice,
+    parallelToolCalls: message.parallelToolCalls === false ? false : undefined,
     mode: builder.state.mode,
     phase: builder.state.phase,
     replyTo: message.replyTo,

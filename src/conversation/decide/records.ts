@@ -1,4 +1,5 @@
 import {
+  type Author,
   type Entry,
   type EntryOf,
   type ReportedCall,
@@ -28,6 +29,7 @@ interface AnswerFields {
   readonly partType: 'text' | 'error';
   readonly tool_calls?: ToolCall[];
   readonly risks?: (Risk | null)[];
+  readonly callerCalls?: number[] | undefined;
   readonly reasoning?: string;
   readonly blocks?: Answer['blocks'];
   readonly usage?: Answer['usage'];
@@ -83,6 +85,8 @@ export interface ResultFields {
   /** The entries that this result replaces in the view (V4). */
   readonly answers?: readonly number[];
   readonly files?: readonly FilePart[];
+  /** Who brought the tool and answered its call; absent: it was answered here. */
+  readonly by?: Author;
 }
 
 export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
@@ -90,7 +94,7 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
   builder.add({
     type: 'message',
     role: 'tool',
-    author: builder.agentAuthor(turn.agent),
+    author: fields.by ?? builder.agentAuthor(turn.agent),
     agentId: turn.agent,
     turnId: turn.turnId,
     content,
@@ -255,7 +259,7 @@ export function addLimit(builder: DecisionBuilder, turn: Turn, limit: string, co
 
 /** The result of a call without one: an outcome that is not known is reported as unknown (L12). */
 export function unfinished(call: OpenCall, outcome: TurnOutcome): string {
-  if (AWAITED_TOOLS.has(call.name)) return `[no answer: the turn was ${outcome}]`;
+  if (AWAITED_TOOLS.has(call.name) || call.atCaller) return `[no answer: the turn was ${outcome}]`;
   // It had started before, even if it waits for an approval or its position now.
   return call.starts > 0
     ? `[the turn was ${outcome} while ${call.name} ran: whether it took effect is unknown]`

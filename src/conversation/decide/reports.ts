@@ -7,6 +7,7 @@ import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
 import type { TypedAnswer } from '../log/typed.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
+import { callerCallsOf } from './caller-calls.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './records.ts';
@@ -33,6 +34,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     parts: partsOf(answer.content ?? '', files),
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(builder, turn, answer.toolCalls),
+    callerCalls: callerCallsOf(builder, turn, answer.toolCalls),
     reasoning: answer.reasoning,
     blocks: failure ? undefined : answer.blocks,
     usage: answer.usage,

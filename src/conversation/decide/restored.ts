@@ -38,7 +38,10 @@ export function mayHaveRunSince(
 function unstarted({ openCalls }: Turn): OpenCall[] {
   const pending = openCalls.findIndex(({ approval }) => approval?.status === 'pending');
   const free = pending === -1 ? openCalls : openCalls.slice(0, pending);
-  return free.filter(({ name, started, risk }) => !started && risk === 'risky' && !isConversationTool(name));
+  return free.filter(
+    ({ name, started, risk, atCaller }) =>
+      !started && risk === 'risky' && !isConversationTool(name) && !atCaller,
+  );
 }
 
 /** RESTORED-2. `records` were read after `entries`. */

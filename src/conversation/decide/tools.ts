@@ -107,7 +107,7 @@ export function startableCalls(
 ): { readonly call: OpenCall; readonly judgement: Judgement }[] {
   const found: { call: OpenCall; judgement: Judgement }[] = [];
   let isFirst = true;
-  for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name))) {
+  for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name) && !open.atCaller)) {
     if (call.approval?.status === 'pending') break; // no later call may start
     const judgement = call.started ? null : judgeAgain(builder, turn, call);
     const isSafe = judgement ? judgement.kind === 'run' && judgement.risk === 'safe' : call.risk === 'safe';

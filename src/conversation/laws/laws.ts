@@ -29,6 +29,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   checkSummaries(entries, faults);
   checkSessions(entries, faults);
   checkCalls(entries, faults);
+  checkCallers(entries, faults);
   checkApprovals(entries, faults);
   checkDelegations(entries, faults);
   checkReach(entries, faults);
@@ -287,18 +288,22 @@ const isResult = (entry: Entry): entry is Result =>
 
 /**
  * V7, V8, V11: each call gets one result before its turn continues, is shown more, or ends; only an open call starts. A turn
- * waits only for questions, delegations, approvals, and calls after one that needs an approval.
+ * waits only for questions, delegations, approvals, callers, and calls after one that needs an approval.
  */
 export function checkCalls(entries: readonly Entry[], faults: string[]): void {
   /** By turn id and call address: the tool. */
   const turns = new Map<string, Map<string, string>>();
   /** By approval id: the call that waits for a person. */
   const asked = new Map<string, string>();
+  /** Calls that the author of their turn's tools answers. */
+  const callers = new Set<string>();
   for (const entry of entries) {
     const open = turns.get(entry.turnId ?? '') ?? new Map<string, string>();
     const at = `entry ${entry.index}`;
     if (isResult(entry)) {
       const key = keyOf(entry.call);
+      if (entry.author.kind === 'person' && !callers.has(key))
+        faults.push(`${at}: ${entry.author.id} answers ${key}, which is no call of a caller's tool`);
       if (!open.delete(key)) faults.push(`${at}: a result of no open call (${key})`);
       if (entry.tool_call_id !== key) faults.push(`${at}: the result of ${key} names ${entry.tool_call_id}`);
     } else if (entry.type === 'message' && entry.role === 'assistant' && !entry.turnId) {
@@ -307,6 +312,7 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
     } else if (entry.type === 'message' && entry.role === 'assistant' && entry.turnId) {
       for (const key of open.keys()) faults.push(`${at}: a message before the result of ${key}`);
       turns.set(entry.turnId, callsOf(entry));
+      for (const position of entry.callerCalls ?? []) callers.add(keyOf({ index: entry.index, position }));
     } else if (entry.type === 'message-delivered') {
       for (const key of open.keys()) faults.push(`${at}: a delivery before the result of ${key}`);
     } else if (entry.type === 'attempt-failed') {
@@ -314,10 +320,14 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
     } else if (entry.type === 'tool-started') {
       const key = keyOf(entry.call);
       if (!open.has(key)) faults.push(`${at}: a start of no open call (${key})`);
-    } else if (entry.type === 'approval-requested') asked.set(entry.approvalId, keyOf(entry.call));
-    else if (entry.type === 'approval-answered') asked.delete(entry.approvalId);
+      if (callers.has(key)) faults.push(`${at}: a start of ${key}, which its caller answers`);
+    } else if (entry.type === 'approval-requested') {
+      const key = keyOf(entry.call);
+      if (callers.has(key)) faults.push(`${at}: an approval of ${key}, which its caller answers`);
+      asked.set(entry.approvalId, key);
+    } else if (entry.type === 'approval-answered') asked.delete(entry.approvalId);
     else if (entry.type === 'turn-ended' && entry.outcome === 'waiting')
-      faults.push(...checkWait(open, new Set(asked.values())).map((fault) => `${at}: ${fault}`));
+      faults.push(...checkWait(open, new Set(asked.values()), callers).map((fault) => `${at}: ${fault}`));
     else if (entry.type === 'turn-ended')
       for (const key of open.keys()) faults.push(`${at}: the turn ended without a result of ${key}`);
   }
@@ -325,10 +335,41 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
     faults.push(`entry ${/\d+/.exec(key)}: the call ${key} has no result, and no turn that could bring it`);
 }
 
+/** CLIENT-TOOLS-1: a caller's call is of a tool that the trigger of its turn brought, and the author of that post answers it. */
+function checkCallers(entries: readonly Entry[], faults: string[]): void {
+  /** By turn: the newest message of its trigger that brought tools. */
+  const brought = new Map<string, MessageEntry>();
+  for (const entry of entries) {
+    const at = `entry ${entry.index}`;
+    if (entry.type === 'turn-started' && !brought.has(entry.turnId) && !entry.resumed) {
+      const tools = entry.trigger.map((index) => entries[index]).findLast(isBringing);
+      if (tools) brought.set(entry.turnId, tools);
+    }
+    if (entry.type !== 'message') continue;
+    const by = brought.get(entry.turnId ?? '');
+    for (const position of entry.callerCalls ?? []) {
+      const name = entry.tool_calls?.[position]?.function.name;
+      if (!by?.tools?.some((tool) => tool.name === name))
+        faults.push(`${at}: no caller brought the tool of call ${position} (${name})`);
+    }
+    if (isResult(entry) && entry.author.kind === 'person' && entry.author.id !== by?.author.id)
+      faults.push(`${at}: ${entry.author.id} answers a call of another caller's tool`);
+  }
+}
+
+function isBringing(entry: Entry | undefined): entry is MessageEntry {
+  return entry?.type === 'message' && entry.tools !== undefined;
+}
+
 /** A turn waits for answers or approvals; calls after one that needs an approval wait with it. */
-function checkWait(open: ReadonlyMap<string, string>, asked: ReadonlySet<string>): string[] {
+function checkWait(
+  open: ReadonlyMap<string, string>,
+  asked: ReadonlySet<string>,
+  callers: ReadonlySet<string>,
+): string[] {
   const keys = [...open.keys()];
-  const isAwaited = (key: string) => asked.has(key) || AWAITED.includes(open.get(key) ?? '');
+  const isAwaited = (key: string) =>
+    asked.has(key) || callers.has(key) || AWAITED.includes(open.get(key) ?? '');
   const asks = keys.findIndex((key) => asked.has(key));
   const idle = keys.filter(
     (key, place) =>

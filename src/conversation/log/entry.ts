@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clientToolSchema, toolChoiceSchema } from './client-tools.ts';
 import { MODES } from './names.ts';
 import { partSchema } from './part-schema.ts';
 
@@ -218,6 +219,8 @@ const fields = {
     tool_calls: z.array(toolCallSchema).optional(),
     /** By position: the risk of each call as judged when it was requested; null for a call that runs no tool (L11). */
     risks: z.array(riskSchema.nullable()).optional(),
+    /** Positions of the calls that the author of the turn's trigger answers (`client-tools.ts`). */
+    callerCalls: z.array(z.int().nonnegative()).optional(),
     tool_call_id: z.string().optional(),
     reasoning: z.string().optional(),
     /** Absent: one block of reasoning, one of text, then the calls. */
@@ -235,6 +238,10 @@ const fields = {
     delivery: deliveryModeSchema.optional(),
     /** The workflow of a run that the post started, in the same append. */
     workflow: z.string().optional(),
+    /** The tools that a post brings (`client-tools.ts`). */
+    tools: z.array(clientToolSchema).optional(),
+    toolChoice: toolChoiceSchema.optional(),
+    parallelToolCalls: z.literal(false).optional(),
     /** The sender of a post with a `sessionId` may set the sessions of the agents that it wakes. Absent: the id has no effect. */
     setsSession: z.literal(true).optional(),
     /** The span of the publisher that caused the post (W3C Trace Context). */

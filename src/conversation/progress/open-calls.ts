@@ -16,6 +16,17 @@ export interface OpenCall {
   readonly question: string;
 }
 
+/** A call that the author of a post answers, because the post brought its tool. */
+export interface CallersCall {
+  readonly place: CallPlace;
+  readonly turnId: string;
+  /** The answer that holds it. */
+  readonly asked: MessageEntry;
+  readonly tool: string;
+  /** JSON text from the model. */
+  readonly arguments: string;
+}
+
 type Awaiting = EntryOf<'approval-requested'> | EntryOf<'delegation-requested'> | MessageEntry;
 
 /** A call without a result. */
@@ -26,6 +37,8 @@ interface Open {
   readonly by: Awaiting;
   /** An approval was answered: the call runs, or will. */
   readonly isAnswered?: boolean;
+  /** The caller that brought its tool answers it. */
+  readonly isCallers?: boolean;
 }
 
 /** Folds a log, or its end, into the calls that wait for a person (a question, an approval) or for another agent. */
@@ -63,8 +76,20 @@ export class OpenCalls {
   /** Those that a person must answer. */
   of(isWanted: (turnId: string) => boolean): readonly OpenCall[] {
     return [...this.#open.values()]
-      .filter(({ by, turnId, isAnswered }) => workerOf(by) === null && !isAnswered && isWanted(turnId))
+      .filter(
+        ({ by, turnId, isAnswered, isCallers }) =>
+          workerOf(by) === null && !isAnswered && !isCallers && isWanted(turnId),
+      )
       .map(openCallOf);
+  }
+
+  /** Those that callers must answer, in order. */
+  ofCallers(isWanted: (turnId: string) => boolean): readonly CallersCall[] {
+    return [...this.#open.values()].flatMap(({ place, turnId, by, isCallers }) => {
+      const call = by.type === 'message' ? by.tool_calls?.[place.position] : undefined;
+      if (!isCallers || by.type !== 'message' || !call || !isWanted(turnId)) return [];
+      return [{ place, turnId, asked: by, tool: call.function.name, arguments: call.function.arguments }];
+    });
   }
 
   /** The agents that work on calls of this turn. */
@@ -77,15 +102,17 @@ export class OpenCalls {
   /** The agents with an open question, in order, of the turns that `isWanted` accepts. */
   asking(isWanted: (turnId: string) => boolean): string[] {
     const asked = [...this.#open.values()].filter(
-      ({ by, turnId }) => by.type === 'message' && isWanted(turnId),
+      ({ by, turnId, isCallers }) => by.type === 'message' && !isCallers && isWanted(turnId),
     );
     return [...new Set(asked.map(({ by }) => by.author.id))];
   }
 
   #message(entry: MessageEntry): string | null {
     if (entry.turnId !== undefined && entry.tool_calls) this.#callers.set(entry.index, entry.turnId);
-    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries())
-      if (tool.name === 'ask') this.#add({ index: entry.index, position }, entry);
+    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
+      const isCallers = entry.callerCalls?.includes(position) === true;
+      if (isCallers || tool.name === 'ask') this.#add({ index: entry.index, position }, entry, isCallers);
+    }
     const key = entry.call && wireCallId(entry.call);
     const ended = key === undefined ? undefined : this.#open.get(key);
     if (key === undefined || ended === undefined) return null;
@@ -94,9 +121,9 @@ export class OpenCalls {
     return isLast ? ended.turnId : null;
   }
 
-  #add(place: CallPlace, by: Awaiting): void {
+  #add(place: CallPlace, by: Awaiting, isCallers = false): void {
     const turnId = this.#callers.get(place.index) ?? by.turnId ?? '';
-    this.#open.set(wireCallId(place), { place, turnId, by });
+    this.#open.set(wireCallId(place), { place, turnId, by, isCallers });
   }
 
   #answered(key: string): void {

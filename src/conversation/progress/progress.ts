@@ -1,8 +1,9 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Entry, EntryOf, EntryType, MessageEntry } from '../log/entry.ts';
 import { splitFailedAnswer } from '../log/model-failure.ts';
+import { isOfAPerson } from '../state/people.ts';
 import type { LiveArrival, LiveChunk, Received } from './live-text.ts';
-import { type OpenCall, OpenCalls } from './open-calls.ts';
+import { type CallersCall, type OpenCall, OpenCalls } from './open-calls.ts';
 import { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './turn-watch.ts';
 
 /**
@@ -43,7 +44,8 @@ export type Step =
 
 export type Ending =
   | { readonly kind: 'completed' | 'aborted' }
-  | { readonly kind: 'waits'; readonly open: readonly RootedCall[] }
+  /** `callers`: calls that the authors of these posts answer. */
+  | { readonly kind: 'waits'; readonly open: readonly RootedCall[]; readonly callers: readonly CallersCall[] }
   /** `stopped`: no turn starts before a person resumes the agents. */
   | { readonly kind: 'failed' | 'limited' | 'stopped'; readonly refusal: Refusal };
 
@@ -79,6 +81,8 @@ export interface ProgressOptions {
   /** Agents of these posts that a person has stopped. */
   readonly stopped?: Stopped | undefined;
   readonly endsAtQuestion?: boolean;
+  /** With `endsAtQuestion`: not where a caller has answered its calls since. */
+  readonly passesCallers?: boolean;
   /** PROGRESS-5: no step before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
@@ -206,7 +210,11 @@ export class Progress {
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#emit(entry);
     if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending);
-    else if (this.#options.endsAtQuestion && this.#watch.quiet) this.#endIfQuiet();
+    else if (this.#options.endsAtQuestion && this.#watch.quiet && !this.#mayPass()) this.#endIfQuiet();
+  }
+
+  #mayPass(): boolean {
+    return this.#options.passesCallers === true && this.#calls.ofCallers(() => true).length > 0;
   }
 
   #note(entry: Entry): void {
@@ -303,17 +311,18 @@ export class Progress {
     if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // TURN-WATCH-6
     const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
     const own = this.#calls.of(isOwn);
+    const callers = this.#calls.ofCallers(isOwn);
     const { stopped } = this.#options;
-    if (stopped && this.#watch.stoppedAgents.length > 0 && own.length === 0) {
+    if (stopped && this.#watch.stoppedAgents.length > 0 && own.length + callers.length === 0) {
       const isNothingBegun = this.#own.size === 0;
       this.#finish(isNothingBegun ? { kind: 'stopped', refusal: stopped.refusal } : this.#ending);
       return;
     }
-    const open = own.length > 0 || this.#watch.quiet ? own : this.#calls.of(() => true);
+    const open = own.length + callers.length > 0 || this.#watch.quiet ? own : this.#calls.of(() => true);
     const rootOf = (turnId: string) => this.#rootOf(turnId) ?? this.#roots.of(turnId)[0] ?? null;
     const rooted = open.map((call) => ({ ...call, root: rootOf(call.turnId) }));
-    const isOthers = open.length === 0 && this.#watch.quiet;
-    this.#finish(isOthers ? this.#ending : { kind: 'waits', open: rooted });
+    const isOthers = open.length + callers.length === 0 && this.#watch.quiet;
+    this.#finish(isOthers ? this.#ending : { kind: 'waits', open: rooted, callers });
   }
 
   #finish(ending: Ending): void {
@@ -332,7 +341,7 @@ export class Roots {
   #newest: string | undefined;
 
   observe(entry: Entry): void {
-    if (entry.type === 'message' && entry.author.kind === 'person') this.#posts.add(entry.index);
+    if (isOfAPerson(entry)) this.#posts.add(entry.index);
     else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
       if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
     } else if (entry.type === 'node-entered' && this.#newest !== undefined)

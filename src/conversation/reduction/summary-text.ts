@@ -1,6 +1,7 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { withFileLines } from '../log/parts.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
+import { isOfAPerson } from '../state/people.ts';
 import { estimateTokens, firstTokens, LINE_BREAK, quotedLines } from '../text/text.ts';
 import {
   counted,
@@ -139,8 +140,4 @@ function leftOutLine({ leftOut, canRecall }: SummaryInput): string {
   const which =
     leftOut.length <= 5 ? leftOut.map(shownRange).join(', ') : `some of ${shownRange([from, to])}`;
   return `Left out: what others said in ${from === to ? 'entry' : 'entries'} ${which} did not fit, and you have not been shown it${recalling(canRecall, 'it')}.`;
-}
-
-function isOfAPerson(entry: Entry): entry is MessageEntry {
-  return entry.type === 'message' && entry.author.kind === 'person';
 }

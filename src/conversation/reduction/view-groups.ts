@@ -1,6 +1,7 @@
 import type { Entry, EntryOf } from '../log/entry.ts';
 import type { FilePart } from '../log/parts.ts';
 import { expand } from '../log/ranges.ts';
+import { isOfAPerson } from '../state/people.ts';
 import type { ViewMessage, ViewPart } from '../view/view-parts.ts';
 import { quotation } from './summary-text.ts';
 
@@ -110,7 +111,7 @@ export function newestOfAPerson({ entries, history, tail, mayContain }: Grouping
       const found = [...part.entries, ...summed].findLast((index) => {
         const entry = entries[index];
         // A summary's ranges also include entries that the agent is not shown.
-        return entry?.type === 'message' && entry.author.kind === 'person' && mayContain(entry);
+        return isOfAPerson(entry) && mayContain(entry);
       });
       if (found !== undefined) return found;
     }

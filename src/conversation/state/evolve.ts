@@ -186,7 +186,8 @@ function addWaiting(
   hops: number,
   delegatedBy: Delegation | null = null,
 ): void {
-  const item = { index: entry.index, delivery, hops, delegatedBy };
+  const bringsTools = entry.type === 'message' && entry.tools ? ({ bringsTools: true } as const) : {};
+  const item = { index: entry.index, delivery, hops, delegatedBy, ...bringsTools };
   for (const slug of routedTo(entry)) {
     if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
     if (entry.type === 'message' && next.run?.awaitsInput && next.run.agent === slug) {
@@ -385,6 +386,7 @@ function requestedCalls(answer: MessageEntry, upTo: number): OpenCall[] {
     // Logs of older versions have no risks: treat the call as risky.
     risk: answer.risks?.[position] ?? ('risky' as const),
     approval: null,
+    atCaller: answer.callerCalls?.includes(position) ? answer.createdAt : null,
   }));
 }
 
@@ -537,6 +539,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
     answeredUpTo: turn.answeredUpTo,
     hops: turn.hops,
     session: turn.session,
+    toolsFrom: turn.toolsFrom,
     delegatedBy: turn.delegatedBy,
     lastWords: turn.lastWords,
     arrived: turn.arrived,
@@ -551,6 +554,7 @@ function copyOfTurn(turn: Turn): Mutable<Turn> {
 /** The turn that a `turn-started` entry begins. */
 function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
   const trigger = new Set(entry.trigger);
+  const taken = agent.waiting.filter((item) => trigger.has(item.index));
   return {
     turnId: entry.turnId,
     agent: entry.agent,
@@ -566,7 +570,8 @@ function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
     answeredUpTo: 0,
     hops: entry.hops ?? 0,
     session: agent.session,
-    delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
+    toolsFrom: taken.findLast((item) => item.bringsTools)?.index ?? null,
+    delegatedBy: taken[0]?.delegatedBy ?? null,
     lastWords: null,
     arrived: [],
     wasTooLong: false,

@@ -1,5 +1,5 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import type { Author, Entry } from '../log/entry.ts';
+import type { Author, Entry, MessageEntry } from '../log/entry.ts';
 import { namesOfAgents } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
@@ -30,9 +30,14 @@ export function publisherOf(id: string): string {
   return id.split('/', 1)[0] ?? id;
 }
 
+/** A message of a person, and no result that a person's program gave to a call. */
+export function isOfAPerson(entry: Entry | undefined): entry is MessageEntry {
+  return entry?.type === 'message' && entry.author.kind === 'person' && entry.role !== 'tool';
+}
+
 /** The publisher whose post this entry is; null: it is none. An id of a post is unique for its publisher (L4). */
 export function publisherOfPost(entry: Entry): string | null {
-  return entry.type === 'message' && entry.author.kind === 'person' ? publisherOf(entry.author.id) : null;
+  return isOfAPerson(entry) ? publisherOf(entry.author.id) : null;
 }
 
 /** PERSON-4. The list of approvers applies to the operator only when it acts under the name of a publisher. */

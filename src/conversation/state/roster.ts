@@ -14,6 +14,8 @@ export interface AgentCard {
   readonly runtime: 'local' | 'bus' | 'acp';
   /** Wire names of the tools its file lists. */
   readonly tools: readonly string[];
+  /** It takes no tools that a post brings. */
+  readonly clientTools?: false;
   /** The configured model that it calls; absent where no request is sent. */
   readonly model?: string;
 }

@@ -48,6 +48,8 @@ export interface OpenCall {
   /** As judged when it was requested, or higher (L11). */
   readonly risk: Risk;
   readonly approval: Approval | null;
+  /** The author of the turn's tools answers it; since when (ISO 8601). Null: it runs here. */
+  readonly atCaller: string | null;
 }
 
 /** A person's approval of a call, requested or given. */
@@ -86,6 +88,8 @@ export interface Turn {
   readonly hops: number;
   /** The session of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
   readonly session: Session | null;
+  /** The message of its trigger that brought tools (CLIENT-TOOLS-1). */
+  readonly toolsFrom: number | null;
   readonly delegatedBy: Delegation | null;
   /** Index of its newest entry with text or files. */
   readonly lastWords: number | null;
@@ -316,13 +320,13 @@ export function isWithdrawn(state: ConversationState, { delegatedBy }: Turn): bo
   return ownerOf(state, call) !== agent || mustAbort(state, agent);
 }
 
-/** A turn runs or should start, or an approval is pending: a daemon must open this log after a crash. */
+/** A turn runs or should start, or a call waits until it expires: a daemon must open this log after a crash. */
 export function hasOutstandingWork(state: ConversationState): boolean {
   if (state.isPartialCopy) return false;
   return Object.entries(state.agents).some(
     ([slug, agent]) =>
       agent.turn?.status === 'running' ||
-      agent.turn?.openCalls.some((call) => call.approval?.status === 'pending') ||
+      agent.turn?.openCalls.some((call) => call.approval?.status === 'pending' || call.atCaller) ||
       (agent.turn === null && agent.waiting.length > 0 && !isStopped(state, slug)),
   );
 }

@@ -8,6 +8,8 @@ export interface WaitingEntry {
   readonly hops: number;
   /** The call that delegated it, if any. */
   readonly delegatedBy: Delegation | null;
+  /** It is a post with tools. */
+  readonly bringsTools?: true;
 }
 
 /** The call of another agent that a turn, or a waiting entry, answers. */

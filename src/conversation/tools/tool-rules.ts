@@ -31,6 +31,8 @@ export interface ToolCallRequest {
 
 export interface ToolRules {
   judge(request: ToolCallRequest): Judgement;
+  /** A toolbox has a tool of this name, whoever may use it. Absent: none does. */
+  has?(name: string): boolean;
   /** Hash of arguments: an approval is valid for them only (L11). */
   fingerprint(text: string): string;
 }

@@ -6,17 +6,23 @@ import {
   type Bus,
   isVerb,
   parseRequest,
+  partOf,
   type RequestOf,
   type Verb,
 } from '../../bus/index.ts';
 import {
   type Author,
+  type CallersResult,
   type Command,
+  contentOf,
   conversationOfApproval,
   type Entry,
   type ExplainedRequest,
+  filesOf,
   isApprover,
+  placeOfCallId,
   refusalOfApproval,
+  toolError,
 } from '../../conversation/index.ts';
 import {
   asError,
@@ -112,6 +118,7 @@ export class Api {
     resume: (request, caller) => this.#steer(request, caller, resumeCommand),
     approvals: ({ conversation }) => this.#approvals(conversation),
     answer: (request, caller) => this.#answer(request, caller),
+    results: (request, caller) => this.#results(request, caller),
     dead: (request) => this.#deadLetters.list(request),
     'dead-letter': ({ sequence }) => this.#deadLetters.show(sequence),
     'dead-retry': ({ sequence }) => this.#deadLetters.retry(sequence),
@@ -341,6 +348,17 @@ export class Api {
     return approvalsPage(asked, this.room);
   }
 
+  async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {
+    refuseOther(sender, request.publisher);
+    const who = { publisher: sender ?? request.publisher, author: request.author };
+    const by = operatorOf(who, this.daemon.team.rules.roster, isBound);
+    await this.workers.existing(request.conversation);
+    const results = request.results.map(resultOf);
+    const reply = await this.workers.submit(request.conversation, { type: 'answer-calls', results, by });
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return { accepted: true, index: reply.kind === 'answered' ? reply.index : 0 };
+  }
+
   async #answer(request: RequestOf<'answer'>, { sender, isBound }: Caller): Promise<AnswerOf<'answer'>> {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
@@ -362,6 +380,17 @@ export class Api {
 /** It exists, or was deleted before: a deletion can be repeated. */
 async function isKnown(store: ConversationStore, id: string): Promise<boolean> {
   return (await store.deletedUpTo(id)) !== null || store.exists(id);
+}
+
+type Result = RequestOf<'results'>['results'][number];
+
+function resultOf({ call: id, content: given, parts = [], isError }: Result): CallersResult {
+  const call = placeOfCallId(id);
+  if (call === null) throw new ParleyError('BAD_REQUEST', `results: ${id} is no id of a call`);
+  const text = given || contentOf(parts.filter(({ type }) => type === 'text').map(partOf));
+  const files = filesOf({ parts: parts.map(partOf) });
+  const content = isError ? toolError('FAILED', text || 'the tool failed and gave no reason') : text;
+  return { call, content, ...(files.length > 0 && { files }) };
 }
 
 /** The commands of an operator on a conversation that exists. */

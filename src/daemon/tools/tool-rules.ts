@@ -27,6 +27,7 @@ import { availabilityOf, riskOf, rulingOn } from './tool-policy.ts';
 export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
   return {
     judge: (request) => judge(request, config, toolbox),
+    has: (name) => toolbox.definitions().has(name),
     fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
   };
 }

@@ -13,6 +13,7 @@ import {
   type Entry,
   filesOf,
   finishNotice,
+  isOfAPerson,
   type MessageEntry,
   NAME_PATTERN,
   type OpenCall,
@@ -152,8 +153,7 @@ export class AgentTask {
   #see(entry: Entry): void {
     this.changedAt = entry.createdAt;
     if (entry.type === 'approval-requested') this.approvalsRequested += 1;
-    if (entry.type === 'message' && entry.author.kind === 'person')
-      this.#personMessages.set(entry.index, entry);
+    if (isOfAPerson(entry)) this.#personMessages.set(entry.index, entry);
   }
 
   #remember(entry: MessageEntry): void {

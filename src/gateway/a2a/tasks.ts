@@ -1,5 +1,6 @@
 import { type ListTasksRequest, type ListTasksResponse, type Message, TaskState } from '@a2a-js/sdk';
 import {
+  isOfAPerson,
   type MessageEntry,
   type OwnPublisher,
   type Part,
@@ -221,7 +222,7 @@ async function postAt(
   index: number,
 ): Promise<MessageEntry | null> {
   const [entry] = await orElse(readLog(daemon, conversation, index, index + 1), []);
-  return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;
+  return isOfAPerson(entry) ? entry : null;
 }
 
 function noTask(taskId: string): ParleyError {

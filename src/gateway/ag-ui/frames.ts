@@ -164,7 +164,11 @@ function leftOpen(entries: readonly Entry[]): Ending {
     roots.observe(entry);
   }
   const open = calls.of(() => true);
-  return { kind: 'waits', open: open.map((call) => ({ ...call, root: roots.of(call.turnId)[0] ?? null })) };
+  return {
+    kind: 'waits',
+    open: open.map((call) => ({ ...call, root: roots.of(call.turnId)[0] ?? null })),
+    callers: calls.ofCallers(() => true),
+  };
 }
 
 /**

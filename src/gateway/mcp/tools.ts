@@ -5,6 +5,7 @@ import {
   agentNamed,
   createTurnWatch,
   type Entry,
+  isOfAPerson,
   type OwnPublisher,
   unknownMentionsText,
 } from '../../conversation/index.ts';
@@ -381,8 +382,7 @@ async function readUntilQuiet(
       if (received.kind === 'live') continue;
       for (const entry of received.entries) {
         entries.push(entry);
-        const isPost = entry.type === 'message' && entry.author.kind === 'person';
-        if (!agents && isPost) watch.addOutstanding(entry.index, entry.to ?? []);
+        if (!agents && isOfAPerson(entry)) watch.addOutstanding(entry.index, entry.to ?? []);
         watch.observe(entry);
       }
       if (!received.isCurrent) continue;

@@ -1,5 +1,6 @@
-import type { Usage } from '../../conversation/index.ts';
+import type { CallersCall, Usage } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { callerCallId } from '../caller-calls.ts';
 import { publicErrorOf } from '../problem.ts';
 import type { Said } from './reply.ts';
 
@@ -30,9 +31,11 @@ function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens, reasoningTo
 /** A reply as one completion; throws why there is none. */
 export async function wholeCompletion(completion: Completion, reply: AsyncIterable<Said>): Promise<object> {
   let content = '';
+  let calls: readonly CallersCall[] = [];
   for await (const said of reply) {
     if (said.kind === 'text') content += said.text;
-    else if (said.kind === 'end') return whole(completion, content, said.reason, said.usage);
+    else if (said.kind === 'calls') calls = said.calls;
+    else if (said.kind === 'end') return whole(completion, { content, calls }, said);
     else throw failureOf(said);
   }
   throw stopping();
@@ -49,14 +52,40 @@ export function stopping(): ParleyError {
   });
 }
 
-function whole(completion: Completion, content: string, reason: string, usage: Usage | null): object {
-  const message = { role: 'assistant', content, refusal: null };
+function whole(
+  completion: Completion,
+  { content, calls }: { readonly content: string; readonly calls: readonly CallersCall[] },
+  { reason, usage }: Extract<Said, { kind: 'end' }>,
+): object {
+  const called = calls.length > 0 && { tool_calls: calls.map(calledTool) };
+  const message = {
+    role: 'assistant',
+    content: called ? content || null : content,
+    refusal: null,
+    ...called,
+  };
   return {
     ...completion,
     object: 'chat.completion',
     choices: [{ index: 0, message, logprobs: null, finish_reason: reason }],
     ...(usage && { usage: usageOf(usage) }),
   };
+}
+
+function calledTool({ asked, place, tool: name, arguments: given }: CallersCall) {
+  const id = callerCallId(asked, place.position);
+  return { id, type: 'function', function: { name, arguments: given } };
+}
+
+/** As models stream them: first what is called, then its arguments. */
+function callDeltas(calls: readonly CallersCall[]): object[] {
+  return calls.flatMap((call, index) => {
+    const { function: called, ...known } = calledTool(call);
+    const begun = { index, ...known, function: { ...called, arguments: '' } };
+    return [begun, { index, function: { arguments: called.arguments } }].map((one) => ({
+      tool_calls: [one],
+    }));
+  });
 }
 
 /** A reply as server-sent events. `onFault`: called with bugs. */
@@ -78,8 +107,10 @@ export async function* completionFrames(
   try {
     for await (const said of reply) {
       if (said.kind === 'failed') throw failureOf(said);
-      yield said.kind === 'text' ? chunk({ content: said.text }, null) : chunk({}, said.reason);
-      if (said.kind === 'text') continue;
+      if (said.kind === 'text') yield chunk({ content: said.text }, null);
+      if (said.kind === 'calls') for (const delta of callDeltas(said.calls)) yield chunk(delta, null);
+      if (said.kind !== 'end') continue;
+      yield chunk({}, said.reason);
       const { usage } = said;
       if (includeUsage && usage)
         yield event({ ...completion, object: 'chat.completion.chunk', choices: [], usage: usageOf(usage) });

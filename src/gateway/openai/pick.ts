@@ -1,5 +1,14 @@
-import { contentOf, type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
+import {
+  contentOf,
+  type Entry,
+  type MessageEntry,
+  OpenCalls,
+  quotedLines,
+} from '../../conversation/index.ts';
+import { cut } from '../../kernel/index.ts';
+import { callerCallId, callWithId } from '../caller-calls.ts';
 import { digest } from '../conversation-id.ts';
+import { refusedField } from '../fields.ts';
 import { type SentPart, withoutAddresses } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask, conversationRows, orElse, type Row, readTail } from '../progress/ask.ts';
@@ -21,6 +30,8 @@ import { type ChatRequest, digestOf, type Past, plainText } from './request.ts';
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
  * PICK-7  The instructions of the caller are part of a post unless its post before came with the same ones.
+ * PICK-9  Results belong to the conversation of this caller in which calls with these ids were made, whatever else the request's
+ *         history says.
  * PICK-8  A message with files is compared by a digest that includes those of their bytes: what was sent before is neither
  *         stored nor fetched again.
  */
@@ -34,6 +45,16 @@ export interface Picked {
   readonly meta: ChatMeta;
   /** What the conversation is to begin with. */
   readonly seed: readonly Past[];
+  /** Open calls of this caller, which it leaves with this message, and their results in the request. */
+  readonly unanswered: readonly AnsweredCall[];
+}
+
+/** A call of a tool that the caller brought. */
+export interface AnsweredCall {
+  readonly asked: MessageEntry;
+  readonly position: number;
+  /** Absent: the request has no result of it. */
+  readonly parts?: readonly SentPart[] | undefined;
 }
 
 /** What a post keeps about its request. */
@@ -65,11 +86,33 @@ interface Asked extends ChatRequest {
   readonly now: number;
 }
 
+/** Where results belong: the calls in their order. */
+interface PickedCalls {
+  readonly conversation: string;
+  readonly calls: readonly AnsweredCall[];
+}
+
+/** PICK-9. Throws if no conversation of this caller has all these calls. */
+export async function pickCalls(daemon: GatewayPort, request: ChatRequest): Promise<PickedCalls> {
+  const { conversation, results } = request;
+  const found = conversation === null ? (await conversationsOf(daemon, request)).reverse() : [];
+  for (const id of conversation === null ? found.map((row) => row.id) : [conversation]) {
+    const tail = (await tailOf(daemon, id)) ?? [];
+    const calls = results.map((result) => callWithId(result.id, tail));
+    if (calls.every((call) => call !== null)) return { conversation: id, calls };
+  }
+  const ids = results.map(({ id }) => cut(id, 80)).join(', ');
+  throw refusedField(
+    'messages',
+    `no call ${ids} was made in a conversation that begins as this one: send the messages as they were answered, or end with a message of the user`,
+  );
+}
+
 export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked> {
   const { conversation, history, key, newId } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
     const post = repeatedIn(tail, request) ?? newPost(place, tail, request);
-    return { conversation: place, ...post, seed };
+    return { conversation: place, ...post, seed, unanswered: unansweredIn(tail, request) };
   };
   if (conversation !== null) {
     const tail = await tailOf(daemon, conversation);
@@ -103,6 +146,23 @@ export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked>
     if (tail.every(isBeforeAnyPost)) return at(place, [], history);
     if (repeatedIn(tail, request)) return at(place, tail, []);
   }
+}
+
+function unansweredIn(tail: readonly Entry[], { author, results }: ChatRequest): AnsweredCall[] {
+  const calls = new OpenCalls();
+  const brought = new Map<string, string>();
+  for (const entry of tail) {
+    calls.observe(entry);
+    if (entry.type !== 'turn-started') continue;
+    const by = entry.trigger.map((index) => tail.find((one) => one.index === index)).at(-1);
+    if (by && !entry.resumed) brought.set(entry.turnId, by.author.id);
+  }
+  return calls
+    .ofCallers((turnId) => brought.get(turnId) === author)
+    .map(({ asked, place: { position } }) => {
+      const id = callerCallId(asked, position);
+      return { asked, position, parts: results.find((result) => result.id === id)?.parts };
+    });
 }
 
 type PostOf = Pick<Picked, 'id' | 'parts' | 'meta'>;
@@ -209,7 +269,9 @@ function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
   const asked = history[place];
   if (!asked || !isAsked(exchange, asked.content ?? '')) return false;
   if (meta.history !== digestOf(history.slice(0, place))) return false;
-  const answered = history.slice(place + 1).map(({ content }) => content ?? '');
+  const answered = history
+    .slice(place + 1)
+    .flatMap(({ role, content }) => (role === 'assistant' && content ? [content] : []));
   const words = plainText(withoutAddresses(answered.join('\n\n')));
   // An approval may have been answered since: the log continues, the client's copy does not.
   return words === plainText(text) || noticesIn(tail).some((notice) => words.endsWith(notice));
@@ -243,7 +305,8 @@ function newestExchange(
   const meta = post && metaOf(post, caller);
   if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail, caller);
   const agent = meta.model === ANYBODY ? null : meta.model;
-  const reply = new Reply(post.index, post.to ?? [], agent, tail.slice(0, place));
+  const before = tail.slice(0, place);
+  const reply = new Reply(post.index, post.to ?? [], agent, before, { passesCallers: true });
   const said = reply.accept({ kind: 'entries', entries: tail.slice(place), isCurrent: true });
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
   const asked = (post.content ?? '').slice(0, meta.length);

@@ -1,4 +1,5 @@
 import {
+  type CallersCall,
   cutBy,
   type Ending,
   type Entry,
@@ -26,6 +27,7 @@ import { fileLines } from '../files.ts';
  *    if all agents are stopped. With one addressed agent, it ends with that agent's turn.
  * REPLY-4 It is never empty without a reason: a limit or a stop is a failure, or after some text a sentence; an agent that ends
  *    its turn without text is named.
+ * REPLY-6 It also ends where only its caller can continue, with the calls of the caller's tools.
  * REPLY-5 Files of an answer follow its text, each in one line: the protocol has no place for them.
  * REPLY-6 To a post with a schema it is the value as JSON, and nothing before it; without a value it fails.
  */
@@ -39,10 +41,12 @@ export type Said =
       readonly usage: Usage | null;
       readonly isStopped: boolean;
     }
+  /** Calls of the caller's tools, which it answers in its next request. */
+  | { readonly kind: 'calls'; readonly calls: readonly CallersCall[] }
   | { readonly kind: 'failed'; readonly refusal: Refusal };
 
 /** The finish reasons of the last message that the protocol knows. */
-export type Reason = 'stop' | 'length' | 'content_filter';
+export type Reason = 'stop' | 'length' | 'content_filter' | 'tool_calls';
 
 type MessageStep = Extract<Step, { kind: 'words' | 'said' }>;
 
@@ -50,6 +54,15 @@ type MessageStep = Extract<Step, { kind: 'words' | 'said' }>;
 interface Speaking {
   readonly message: string;
   sent: string;
+}
+
+interface ReplyOptions {
+  readonly stopped?: Stopped | undefined;
+  readonly linesOf?: (entry: MessageEntry) => string;
+  /** The turns that continue with results at this index, which is no post. */
+  readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
+  /** REPLY-6: it continues where the caller has answered. */
+  readonly passesCallers?: boolean;
 }
 
 export class Reply {
@@ -77,15 +90,17 @@ export class Reply {
     agents: readonly string[],
     agent: string | null,
     before: readonly Entry[] = [],
-    stopped?: Stopped,
-    linesOf: (entry: MessageEntry) => string = fileLines,
+    { stopped, linesOf = fileLines, turns, passesCallers = false }: ReplyOptions = {},
   ) {
     this.#stopped = stopped;
     this.#index = index;
     this.#linesOf = linesOf;
-    const posts = [{ index, agents }];
-    this.#progress = new Progress({ agent, posts, before, stopped, endsAtQuestion: true });
-    if (agents.length > 0) return;
+    const posts = turns ? [] : [{ index, agents }];
+    this.#progress = new Progress({
+      ...{ agent, posts, before, stopped, passesCallers, endsAtQuestion: true },
+      ...(turns && { turns }),
+    });
+    if (turns || agents.length > 0) return;
     this.#silence = 'No agent answers this message.';
     this.#finish({ kind: 'completed' });
   }
@@ -191,7 +206,8 @@ export class Reply {
     const isEmpty = this.#firstSpeaker === null;
     const open = this.#progress.openCalls;
     const isStopped = open.length === 0 && isEmpty && this.#progress.hasStopped;
-    const cut = open.length === 0 ? this.#cutOf(ending) : null;
+    const callers = ending.kind === 'waits' ? ending.callers : [];
+    const cut = open.length + callers.length === 0 ? this.#cutOf(ending) : null;
     let failure = ending.kind === 'failed' && this.#reason === 'stop' ? agentFailed(ending.refusal) : null;
     if (isStopped) failure ??= this.#stopped?.refusal ?? null;
     if (this.#isTyped && isEmpty && open.length === 0) failure ??= cut ?? NO_VALUE;
@@ -199,7 +215,12 @@ export class Reply {
     if (!failure && open.length > 0) this.#write((isEmpty ? '' : '\n\n') + open.map(awaited).join('\n'));
     else if (!failure && cut && isEmpty) failure = cut;
     else if (!failure && cut) this.#write(`\n\n(${cut.code}: ${cut.message})`);
-    else if (!failure && isEmpty && this.#reason === 'stop') this.#write(`(${this.#silence})`);
+    else if (!failure && isEmpty && callers.length === 0 && this.#reason === 'stop')
+      this.#write(`(${this.#silence})`);
+    if (callers.length > 0 && !failure) {
+      this.#out.push({ kind: 'calls', calls: callers });
+      this.#reason = 'tool_calls';
+    }
     if (failure) this.#out.push({ kind: 'failed', refusal: failure });
     else {
       const wasStopped = cut?.code === 'AGENT_STOPPED';

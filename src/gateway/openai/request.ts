@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
-import { openAiPart } from '../../conversation/index.ts';
-import { cut, type JsonRecord } from '../../kernel/index.ts';
+import { type BroughtTools, clientToolsSchema, openAiPart } from '../../conversation/index.ts';
+import { cut, fieldFault, type JsonRecord } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
 import { referenceOf, type SentPart, sentFile } from '../files.ts';
@@ -16,6 +16,8 @@ import { referenceOf, type SentPart, sentFile } from '../files.ts';
  * REQUEST-3  A setting that would change what the answer is, and cannot be honoured, is refused. Every other one, such as
  *            those of sampling, is the agents' own: it is not used, and named in a header of the answer. Keys of a part that
  *            name neither text nor file (`cache_control`, `detail`) are ignored.
+ * REQUEST-5  Results of tools at the end answer the calls of the newest answer; nothing is posted. Before a message of the user they
+ *            answer them too, and calls without one are answered as not answered.
  * REQUEST-4  A file of the history is a reference to its bytes in the text: nothing of it is stored, and the same history has the
  *            same text.
  */
@@ -40,6 +42,26 @@ function schemaOf(form: z.infer<typeof answerForm> | null | undefined): JsonReco
   return form?.type === 'json_schema' ? form.json_schema.schema : undefined;
 }
 
+const chatTool = z.looseObject({
+  type: z.literal('function', {
+    error: 'only tools of the type function are taken: agents have their own others',
+  }),
+  function: z.looseObject({
+    name: z.string(),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+});
+
+const chatToolChoice = z.union(
+  [
+    z.enum(['auto', 'none', 'required']),
+    z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
+  ],
+  { error: 'expected auto, none, required, or a function of `tools`' },
+);
+
 export const chatRequestSchema = z.looseObject({
   model: z.string(),
   messages: history(message).refine(({ length }) => length > 0, { error: 'expected a list of at least 1' }),
@@ -50,8 +72,13 @@ export const chatRequestSchema = z.looseObject({
   prompt_cache_key: z.string().nullish(),
   metadata: z.looseObject({ conversation: z.string().nullish() }).nullish(),
   n: z.literal(1, { error: 'one answer is given' }).nullish(),
-  tools: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
-  functions: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
+  tools: z.array(chatTool).nullish(),
+  tool_choice: chatToolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  functions: z
+    .array(z.unknown())
+    .max(0, { error: 'this form of tools is no longer taken: send `tools`' })
+    .nullish(),
   response_format: answerForm.nullish(),
   modalities: z.array(z.literal('text', { error: 'agents answer in text' })).nullish(),
   audio: z.null({ error: 'agents answer in text' }).optional(),
@@ -77,7 +104,7 @@ export interface ChatRequest {
   /** Part of the conversation's id, so that others cannot compute it. Not stored. */
   readonly secret: string;
   readonly history: readonly Past[];
-  /** The last message. */
+  /** The last message; empty if results are the last ones. */
   readonly parts: readonly SentPart[];
   /** The same as one text, as it will be in the history of the next request (REQUEST-4). */
   readonly asked: string;
@@ -85,6 +112,12 @@ export interface ChatRequest {
   readonly schema?: JsonRecord | undefined;
   /** REQUEST-2; empty: none. */
   readonly instructions: string;
+  /** Results of the calls in the newest answer of the history, or at its end. */
+  readonly results: readonly ChatResult[];
+  /** The results are the last messages: they continue the turn, and nothing is posted. */
+  readonly endsWithResults: boolean;
+  /** The tools that the request brings, as fields of a post. */
+  readonly brought: BroughtTools;
   /** Digest of the client's idempotency key, if any. */
   readonly key: string | null;
   /** The client marks this as a retry. */
@@ -121,7 +154,9 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
   const { model, messages, metadata, stream, stream_options } = given;
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = given;
   const last = messages.at(-1);
-  if (last?.role !== 'user') throw refusedField('messages', 'the last message must be one of the user');
+  const endsWithResults = last?.role === 'tool';
+  if (last?.role !== 'user' && !endsWithResults)
+    throw refusedField('messages', 'the last message must be one of the user, or the result of a tool');
   const named = headers.conversation || metadata?.conversation;
   const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
@@ -131,8 +166,13 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     caller,
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
-    parts: partsOf(last.content, from.field ?? `messages.${messages.length - 1}.content`),
-    asked: shownText(last.content) ?? '',
+    parts: endsWithResults
+      ? []
+      : partsOf(last.content, from.field ?? `messages.${messages.length - 1}.content`),
+    asked: endsWithResults ? '' : (shownText(last.content) ?? ''),
+    results: resultsIn(messages),
+    endsWithResults,
+    brought: broughtBy(given),
     schema: schemaOf(given.response_format),
     instructions: messages.flatMap(instructionOf).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
@@ -142,6 +182,44 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     unused: Object.entries(given).flatMap(([name, value]) =>
       KNOWN.has(name) || isEmpty(value) ? [] : [name],
     ),
+  };
+}
+
+/** What a tool of the caller gave. */
+export interface ChatResult {
+  readonly id: string;
+  readonly parts: readonly SentPart[];
+}
+
+function resultsIn(messages: readonly z.infer<typeof message>[]): ChatResult[] {
+  const answered = messages.findLastIndex(({ role }) => role === 'assistant');
+  return messages.flatMap(({ role, content: said, tool_call_id: id }, at) => {
+    if (role !== 'tool' || at < answered) return [];
+    if (typeof id !== 'string')
+      throw refusedField(`messages.${at}.tool_call_id`, 'expected the id of a call');
+    return [{ id, parts: partsOf(said ?? '', `messages.${at}.content`) }];
+  });
+}
+
+function broughtBy({
+  tools,
+  tool_choice: choice,
+  parallel_tool_calls: parallel,
+}: z.infer<typeof chatRequestSchema>): BroughtTools {
+  const brought = clientToolsSchema.safeParse(
+    (tools ?? []).map(({ function: { name, description, parameters } }) => ({
+      ...{ name, description: description ?? undefined, parameters: parameters ?? undefined },
+    })),
+  );
+  const [issue] = brought.error?.issues ?? [];
+  if (issue || !brought.data)
+    throw refusedField('tools', issue ? fieldFault(issue, tools) : 'not understood');
+  if (brought.data.length === 0 || choice === 'none') return {};
+  const named = typeof choice === 'object' && choice ? { name: choice.function.name } : choice;
+  return {
+    tools: brought.data,
+    ...(named && { toolChoice: named }),
+    ...(parallel === false && { parallelToolCalls: parallel }),
   };
 }
 

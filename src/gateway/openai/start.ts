@@ -1,14 +1,15 @@
-import type { OwnPublisher, Received } from '../../conversation/index.ts';
+import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
+import { digest } from '../conversation-id.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
-import { addressOf, baseOf, fileLines, keepParts, postOf } from '../files.ts';
+import { addressOf, baseOf, type Door, fileLines, keepParts, postOf } from '../files.ts';
 import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
 import { onAbort } from '../progress/event-stream.ts';
 import { failureOf, stopping } from './completions.ts';
-import { ANYBODY, pick, prefixOf } from './pick.ts';
+import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
 import type { ChatRequest, Sender } from './request.ts';
 
@@ -26,7 +27,7 @@ export const ANONYMOUS: OwnPublisher = 'openai';
 
 export interface Started {
   readonly conversation: string;
-  /** The post. */
+  /** The post, or the first result. */
   readonly index: number;
   readonly id: string;
   readonly model: string;
@@ -76,8 +77,9 @@ async function startReply(
   request: ChatRequest,
   model: string,
 ): Promise<Started> {
+  if (request.endsWithResults) return continueReply(context, routes, request, model);
   const daemon = routes.daemon(context);
-  const { conversation, id, parts, meta, seed } = await pick(daemon, {
+  const { conversation, id, parts, meta, seed, unanswered } = await pick(daemon, {
     ...request,
     newId: routes.newId,
     now: Date.now(),
@@ -87,6 +89,7 @@ async function startReply(
   const post = {
     id,
     ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })),
+    ...request.brought,
     meta: { model: meta.model, chat: meta, ...request.meta },
     ...(agent && { to: [agent] }),
     ...(request.schema && { schema: request.schema }),
@@ -96,11 +99,53 @@ async function startReply(
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
+    const left = unanswered.filter(({ asked }) => asked.index < index); // not those of a repeated post
+    if (left.length > 0) {
+      const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
+      await act('results', { conversation, results });
+    }
     const reply = await replyTo({ context, routes, conversation, index, agents, agent });
     const leave = () => arrivals.close();
     return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
   });
 }
+
+/** Answers open calls, and continues their turns (REQUEST-5). */
+async function continueReply(
+  context: Request,
+  routes: RouteContext,
+  request: ChatRequest,
+  model: string,
+): Promise<Started> {
+  const daemon = routes.daemon(context);
+  const { conversation, calls } = await pickCalls(daemon, request);
+  context.header('x-parley-conversation', conversation);
+  const answered = calls.map((call, at) => ({ ...call, parts: request.results[at]?.parts ?? [] }));
+  const results = await resultsOf(answered, { routes, context, anonymous: ANONYMOUS });
+  const act = actingFor(daemon, context.var.identity, ANONYMOUS);
+  return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
+    const { index } = await act('results', { conversation, results });
+    const turns = calls.map(({ asked }) => ({ turnId: asked.turnId ?? '', agent: asked.author.id }));
+    const asked = { context, routes, conversation, index, agents: [], agent: agentOf(model), turns };
+    const reply = await replyTo(asked);
+    const id = digest([conversation, index]);
+    const leave = () => arrivals.close();
+    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
+  });
+}
+
+/** As the verb `results` takes them. Without parts: the caller did not answer. */
+async function resultsOf(calls: readonly AnsweredCall[], door: Door): Promise<object[]> {
+  const results: object[] = [];
+  for (const { asked, position, parts } of calls) {
+    const call = wireCallId({ index: asked.index, position });
+    if (parts) results.push({ call, ...postOf(await keepParts(parts, door)) });
+    else results.push({ call, content: NOT_ANSWERED, isError: true });
+  }
+  return results;
+}
+
+const NOT_ANSWERED = "the person's program did not run this: the person went on with another message";
 
 /** Null: any agent. */
 export const agentOf = (model: string): string | null => (model === ANYBODY ? null : model);
@@ -112,6 +157,8 @@ interface Posted {
   readonly index: number;
   readonly agents: readonly string[];
   readonly agent: string | null;
+  /** The turns that continue, if `index` is a result. */
+  readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
 }
 
 /** The reply to a post, before anything that came after it. */
@@ -122,12 +169,14 @@ export async function replyTo({
   index,
   agents,
   agent,
+  turns,
 }: Posted): Promise<Reply> {
   const daemon = routes.daemon(context);
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
-  return new Reply(index, agents, agent, before, stopped, (entry) => fileLines(entry, address));
+  const linesOf = (entry: MessageEntry) => fileLines(entry, address);
+  return new Reply(index, agents, agent, before, { stopped, linesOf, ...(turns && { turns }) });
 }
 
 async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {

@@ -86,6 +86,11 @@ export const ROUTES: readonly Route[] = [
     summary: 'Post a message; answers once it is durable. The same `id` again changes nothing',
   },
   {
+    ...post(`${ONE}/results`, 'results', 'post'),
+    summary:
+      'Answer calls of tools that a message of the same author brought. The same results again change nothing',
+  },
+  {
     ...get(`${ONE}/entries`, 'entries', 'from', 'limit'),
     summary: 'A page of the log; the next one begins at the last index + 1, until `length`',
   },

@@ -68,6 +68,13 @@ export const anthropic: Dialect<MessagesState> = {
     ...fields,
     output_config: { ...Object(fields.output_config), format: { type: 'json_schema', schema } },
   }),
+  choose({ demand, isSerial }, { thinking }) {
+    const mayDemand = thinking === undefined || (isRecord(thinking) && thinking.type === 'disabled'); // else the API refuses it
+    const asked = (mayDemand && demand) || 'auto';
+    const choice =
+      typeof asked === 'object' ? { type: 'tool', ...asked } : { type: asked === 'auto' ? 'auto' : 'any' };
+    return { tool_choice: { ...choice, ...(isSerial && { disable_parallel_tool_use: true }) } };
+  },
   begin({ fields, tools, prefix }: Opening, form) {
     const point = cacheControl(form);
     const { thinking, ...others } = fields;

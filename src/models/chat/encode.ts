@@ -70,6 +70,14 @@ export const chat: Dialect<ChatState> = {
     ...fields,
     response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
   }),
+  choose({ demand, isSerial }) {
+    return {
+      ...(demand && {
+        tool_choice: demand === 'required' ? demand : { type: 'function', function: demand },
+      }),
+      ...(isSerial && { parallel_tool_calls: false }),
+    };
+  },
   begin({ fields, tools, prefix }: Opening, form) {
     const start = JSON.stringify(tools.length > 0 ? { ...fields, tools } : fields).slice(0, -1);
     const text = `${start}${start === '{' ? '' : ','}"messages":[`;

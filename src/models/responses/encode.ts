@@ -55,6 +55,12 @@ export const responses: Dialect<ResponsesState> = {
     ...fields,
     text: { ...Object(fields.text), format: { type: 'json_schema', name: 'answer', strict: true, schema } },
   }),
+  choose({ demand, isSerial }) {
+    return {
+      ...(demand && { tool_choice: demand === 'required' ? demand : { type: 'function', ...demand } }),
+      ...(isSerial && { parallel_tool_calls: false }),
+    };
+  },
   begin({ fields, tools, prefix }: Opening) {
     const start = JSON.stringify({
       ...fields,

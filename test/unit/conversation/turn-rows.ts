@@ -193,6 +193,8 @@ export const CALL_COMMAND_ROWS: Readonly<Record<string, MakeCommand>> = {
   'answer: rerun': word('rerun'),
   'answer: result': word('result'),
   'answer: failed': word('failed'),
+  'answer-calls': ({ call }) => ({ type: 'answer-calls', results: [{ call, content: 'seen' }], by: PERSON }),
+  'expire-call': ({ call }) => ({ type: 'expire-call', call }),
   'expire-approval': ({ approvalId }) => ({ type: 'expire-approval', approvalId }),
   recover: () => ({ type: 'recover' }),
   'recover: the audit log has its result': recover('result'),

@@ -95,6 +95,8 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   claim: 'table',
   answer: 'table',
   'expire-approval': 'table',
+  'answer-calls': 'table',
+  'expire-call': 'table',
   label: 'other',
   'title-written': 'other',
   'set-phase': 'other',

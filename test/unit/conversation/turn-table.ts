@@ -86,6 +86,14 @@ function allowed(): ToolTeam {
   return team;
 }
 
+/** A call of a tool that the post brought. */
+function callersCall(): ToolTeam {
+  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
+  team.post('go', { by: PERSON.id, tools: [{ name: 'theirs' }] });
+  team.act(AGENT, 'working', ['theirs']);
+  return team;
+}
+
 function crashed(): ToolTeam {
   const team = calling('risky');
   team.crash();
@@ -119,6 +127,7 @@ export const CALL_STATES: Readonly<Record<string, () => Sample>> = {
   'started (risky)': () => sample(calling('risky')),
   unknown: () => sample(crashed()),
   awaited: () => sample(calling(ASK)),
+  'at the caller': () => sample(callersCall()),
   done: () => sample(finished()),
 };
 
@@ -137,6 +146,7 @@ function callStateOf(state: ConversationState, place: CallPlace): string {
   const calls = Object.values(state.agents).flatMap(({ turn }) => turn?.openCalls ?? []);
   const call = calls.find((open) => wireCallId(open.place) === wireCallId(place));
   if (!call) return 'done';
+  if (call.atCaller) return 'at the caller';
   if (call.started) return `started (${call.risk})`;
   if (call.approval?.status === 'pending') return call.approval.mayHaveRun ? 'unknown' : 'asked';
   if (call.approval) return 'allowed';

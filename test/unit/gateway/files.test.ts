@@ -332,7 +332,7 @@ describe('a file in a message of a standard protocol', () => {
     const address = `${url}/api/conversations/demo/blobs/${file.sha256}`;
     const named = `${line} ${address}`;
     const linesOf = (entry: MessageEntry) => fileLines(entry, addressOf(url, 'demo'));
-    const reply = new Reply(0, ['pm'], null, [], undefined, linesOf);
+    const reply = new Reply(0, ['pm'], null, [], { linesOf });
     const said = reply.accept({ kind: 'entries', entries: [post, ...turn(content)], isCurrent: true });
     expect(said.map((one) => (one.kind === 'text' ? one.text : '')).join('')).toBe(`${before}${named}`);
 

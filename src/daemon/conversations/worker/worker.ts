@@ -6,7 +6,6 @@ import {
   type Decision,
   type Entry,
   missingForRun,
-  pendingApprovals,
   type Reply,
   usedFor,
 } from '../../../conversation/index.ts';
@@ -102,8 +101,11 @@ export class ConversationWorker {
     );
     const [ledger, owner] = [this.#ledger, this.#owner];
     this.#decider = new Decider({ id, daemon, ledger, owner, reserved: () => this.#effects.reservations });
-    const expire = (approvalId: string) => this.#report({ type: 'expire-approval', approvalId });
-    this.#expiry = new ApprovalExpiry(() => daemon.team.approvalExpiryMs, daemon, expire);
+    this.#expiry = new ApprovalExpiry(
+      () => daemon.team.approvalExpiryMs,
+      daemon,
+      (command) => this.#report(command),
+    );
   }
 
   /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
@@ -186,9 +188,9 @@ export class ConversationWorker {
     await this.#effects.idle();
   }
 
-  /** Starts the timers of pending approvals, with the limit of the current team. */
+  /** Starts the timers of the calls that wait, with the limit of the current team. */
   watchApprovals(): void {
-    this.#expiry.watch(pendingApprovals(this.state));
+    this.#expiry.watch(this.state);
   }
 
   /** Resolves when all commands are appended or refused; null: they are. */

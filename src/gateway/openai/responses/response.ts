@@ -25,7 +25,7 @@ export interface ResponseFacts {
 export interface Outcome {
   readonly text: string;
   /** Null: it is not over. */
-  readonly end: Exclude<Said, { kind: 'text' }> | null;
+  readonly end: Exclude<Said, { kind: 'text' | 'calls' }> | null;
 }
 
 export const NOTHING_YET: Outcome = { text: '', end: null };
@@ -34,6 +34,7 @@ export const NOTHING_YET: Outcome = { text: '', end: null };
 export async function outcomeOf(reply: AsyncIterable<Said>): Promise<Outcome> {
   let text = '';
   for await (const said of reply) {
+    if (said.kind === 'calls') continue; // no tools are brought here
     if (said.kind !== 'text') return { text, end: said };
     text += said.text;
   }
@@ -139,6 +140,7 @@ export async function* responseFrames(
   try {
     for await (const said of reply) {
       if (said.kind === 'failed') throw failureOf(said);
+      if (said.kind === 'calls') continue;
       const head = isOpen ? '' : opened();
       if (said.kind === 'text') {
         text += said.text;

@@ -135,7 +135,7 @@ async function stored(
   }
   said.push(...reply.accept({ kind: 'entries', entries: [], isCurrent: true }));
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
-  const end = said.find((one) => one.kind !== 'text') ?? null;
+  const end = said.find((one) => one.kind === 'end' || one.kind === 'failed') ?? null;
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
   const facts = { id, conversation, model: modelIn(post), created, isInBackground: false, meta: response };
   return { post, reply, facts, outcome: { text, end }, length, later: entries.slice(length) };
