@@ -284,7 +284,7 @@ export const CONTRACT = {
   },
   /**
    * The results of calls of tools that a post brought, from its author. All of them count, or none; the same ones again change
-   * nothing. `index`: the first of them in the log.
+   * nothing. `index`: the first new one in the log, or if it has all of them, the last.
    */
   results: {
     request: z.strictObject({

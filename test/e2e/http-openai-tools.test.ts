@@ -44,6 +44,8 @@ describe('tools of a client of `/v1`', () => {
     }),
   );
 
+  const { provider } = project;
+
   async function start(): Promise<void> {
     daemon = await project.up('--http', '127.0.0.1:0');
     client = await project.connect();
@@ -100,5 +102,155 @@ describe('tools of a client of `/v1`', () => {
       conversation: first.conversation,
       message: { content: 'You are welcome.' },
     });
+  });
+
+  it('several calls of one answer are open together, stream in OpenAI’s form, and a second round follows the results', async () => {
+    replies = [
+      { toolCalls: [call('Oslo'), { name: 'fs_list', arguments: '{}' }, call('Rome')] },
+      { toolCalls: [call('Bern')] },
+      { text: 'Rome is warmest.' },
+    ];
+    const asked = [user('Where is it warm?')];
+    const stream = openai.chat.completions.stream({ model: 'pm', messages: asked, tools: [WEATHER] });
+    const first = (await stream.finalChatCompletion()).choices[0];
+    const calls = (first?.message.tool_calls ?? []).filter((one) => one.type === 'function');
+    expect(first?.finish_reason).toBe('tool_calls');
+    expect(calls.map((one) => one.function.arguments)).toEqual(['{"city":"Oslo"}', '{"city":"Rome"}']);
+    const [oslo, rome] = calls.map(({ id }) => id);
+    const answer: Message = { role: 'assistant', content: null, tool_calls: calls };
+    const part = [...asked, answer, result(oslo ?? '', '4')];
+    const half = await ask(part);
+    expect(half.calls.map(({ id }) => id)).toEqual([rome]);
+    const second = await ask([...part, result(rome ?? '', '21')]);
+    expect(second.calls.map((one) => one.function.arguments)).toEqual(['{"city":"Bern"}']);
+    const all = [...part, result(rome ?? '', '21'), second.message, result(second.calls[0]?.id ?? '', '9')];
+    const last = await ask(all);
+    expect(last.message.content).toBe('Rome is warmest.');
+    await lawful(last.conversation);
+  });
+
+  it('the exact request with a client’s tools can be explained, and demands what the client demands once', async () => {
+    const from = provider.requests.length;
+    replies = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
+    const body: Body = {
+      tool_choice: { type: 'function', function: { name: 'get_weather' } },
+      parallel_tool_calls: false,
+    };
+    const asked = [user('Use it')];
+    const first = await ask(asked, body);
+    await ask([...asked, first.message, result(first.calls[0]?.id ?? '', '4')], body);
+    const [sent, next] = provider.requests.slice(from).map(({ body: bytes }) => bytes.toString());
+    expect(JSON.parse(sent ?? '')).toMatchObject({
+      tools: [{ function: { name: 'fs_list' } }, WEATHER],
+      tool_choice: body.tool_choice,
+      parallel_tool_calls: false,
+    });
+    expect(JSON.parse(next ?? '')).not.toHaveProperty('tool_choice');
+    const entries = await entriesOf(client, first.conversation);
+    const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    for (const [place, { index }] of answers.entries()) {
+      const { body: shown } = await client.request('view', {
+        conversation: first.conversation,
+        agent: 'pm',
+        at: index,
+        body: true,
+      });
+      expect(shown).toBe([sent, next][place]);
+    }
+  });
+
+  it('a message of the user ends the calls that it does not answer, and takes the results that it brings', async () => {
+    replies = [{ toolCalls: [call('Oslo'), call('Rome')] }, { text: 'As you like.' }];
+    const asked = [user('Look')];
+    const first = await ask(asked);
+    const [oslo] = first.calls.map(({ id }) => id);
+    const last = await ask([...asked, first.message, result(oslo ?? '', '4'), user('Never mind')]);
+    expect(last).toMatchObject({ conversation: first.conversation, message: { content: 'As you like.' } });
+    const results = ofType(await lawful(first.conversation), 'message').filter(({ role }) => role === 'tool');
+    expect(results.map(({ content }) => content)).toEqual(['4', expect.stringContaining('did not run this')]);
+    const late = ask([...asked, first.message, result(oslo ?? '', '5')]);
+    await expect(late).rejects.toMatchObject({ status: 400, code: 'CALL_OVER' });
+  });
+
+  it('only the author of the post answers its calls, by every way', async () => {
+    replies = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
+    const asked = [user('Mine')];
+    const first = await ask(asked);
+    const [{ place }] = [{ place: first.calls[0]?.id.split('_').slice(0, 2).join('_') ?? '' }];
+    const { conversation } = first;
+    const forged = { conversation, publisher: 'mallory', results: [{ call: place, content: '99' }] };
+    await expect(client.request('results', forged)).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    const unknown = { conversation, publisher: 'openai', results: [{ call: 'c0_0', content: '99' }] };
+    await expect(client.request('results', unknown)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const invented = ask([...asked, first.message, result('c3_0_00000000', '4')]);
+    await expect(invented).rejects.toMatchObject({ status: 400, code: 'BAD_REQUEST', param: 'messages' });
+    expect((await client.request('approvals', {})).approvals).toEqual([]);
+    const last = await ask([...asked, first.message, result(first.calls[0]?.id ?? '', '4')]);
+    expect(last.message.content).toBe('Cold.');
+  });
+
+  it('a model gets an error for arguments that do not match, and the client is not asked', async () => {
+    replies = [
+      { toolCalls: [{ name: 'get_weather', arguments: '{"town":1}' }] },
+      ({ json }) => ({ text: String(json.messages?.at(-1)?.content) }),
+    ];
+    const answer = await ask([user('Wrong arguments')]);
+    expect(answer.message.content).toContain('INVALID_ARGUMENTS');
+    expect(answer.message.content).toContain('city');
+  });
+
+  const tool = (name: string, parameters: object = {}) => ({
+    type: 'function' as const,
+    function: { name, parameters: { ...parameters } },
+  });
+  const many = (count: number) => Array.from({ length: count }, (_, at) => tool(`t${at}`));
+
+  it('a client may bring 128 tools', async () => {
+    replies = [{ text: 'So many.' }];
+    expect((await ask([user('Many')], { tools: many(128) })).message.content).toBe('So many.');
+  });
+
+  it.each<[string, Body, string, string]>([
+    ['too many tools', { tools: many(129) }, 'BAD_REQUEST', '128'],
+    ['the name of a tool of the team', { tools: [tool('fs_list')] }, 'TOOL_NAME_TAKEN', 'fs_list'],
+    ['the name of a tool of conversations', { tools: [tool('handoff')] }, 'TOOL_NAME_TAKEN', 'handoff'],
+    ['two tools of one name', { tools: [tool('a'), tool('a')] }, 'BAD_REQUEST', 'same name'],
+    ['a name that is none', { tools: [tool('a b')] }, 'BAD_REQUEST', 'tools.0.name'],
+    ['a schema that is none', { tools: [tool('a', { type: 'any' })] }, 'INVALID_FIELD', 'tools.0.parameters'],
+    [
+      'a schema of 1 MB',
+      { tools: [tool('a', { description: 'x'.repeat(1e6) })] },
+      'BAD_REQUEST',
+      'characters',
+    ],
+    [
+      'a reference that leads away',
+      { tools: [tool('a', { $ref: 'http://127.0.0.1/x' })] },
+      'INVALID_FIELD',
+      'tools.0.parameters',
+    ],
+    [
+      'a choice that is not brought',
+      { tool_choice: { type: 'function', function: { name: 'b' } } },
+      'INVALID_FIELD',
+      'toolChoice',
+    ],
+    ['an agent that takes no tools', { model: 'shy' }, 'TOOLS_NOT_TAKEN', 'shy'],
+  ])('a request is refused, and leaves nothing, for %s', async (_, body, code, words) => {
+    const before = await client.request('conversations', {});
+    const refused = await ask([user('Bad')], body).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ status: 400, code, message: expect.stringContaining(words) });
+    expect((await client.request('conversations', {})).conversations).toEqual(before.conversations);
+  });
+
+  it('stopping the agent ends its open call, and a later result is refused', async () => {
+    replies = [{ toolCalls: [call('Oslo')] }];
+    const asked = [user('Stop me')];
+    const first = await ask(asked);
+    await client.request('stop', { conversation: first.conversation, agent: 'pm' });
+    const late = ask([...asked, first.message, result(first.calls[0]?.id ?? '', '4')]);
+    await expect(late).rejects.toMatchObject({ code: 'CALL_OVER' });
+    await lawful(first.conversation);
+    await client.request('resume', { conversation: first.conversation, agent: 'pm' });
   });
 });

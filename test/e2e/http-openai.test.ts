@@ -201,7 +201,12 @@ describe('the package `openai`', () => {
       400,
       'BAD_REQUEST',
     ],
-    ['tools of its own', { tools: [{ type: 'function', function: { name: 'f' } }] }, 400, 'BAD_REQUEST'],
+    [
+      'a tool that is no function',
+      { tools: [{ type: 'custom', custom: { name: 'f' } }] },
+      400,
+      'BAD_REQUEST',
+    ],
     ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
     ['an answer as sound', { audio: { voice: 'x', format: 'wav' } }, 400, 'BAD_REQUEST'],
     ['a search of its own', { web_search_options: {} }, 400, 'BAD_REQUEST'],

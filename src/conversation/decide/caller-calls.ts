@@ -31,6 +31,15 @@ export function refusalOfTools(
       'name one of its tools, or leave the field out',
     );
   if (tools.length === 0) return null;
+  for (const [at, { parameters = {} }] of tools.entries()) {
+    const fault = builder.context.tools.schemaFault?.(parameters) ?? null;
+    if (fault !== null)
+      return refusal(
+        'INVALID_FIELD',
+        `field tools.${at}.parameters: ${fault}`,
+        'parameters are a JSON Schema, of draft 2020-12 or 7',
+      );
+  }
   const taken = tools.map(({ name }) => name).filter((name) => isTaken(builder, name));
   if (taken.length > 0)
     return refusal(
@@ -77,7 +86,14 @@ export function checkCallersCall(builder: DecisionBuilder, turn: Turn, call: Ope
   if (!parsed.ok) {
     const message = `the arguments of ${call.name} are not a JSON object: ${parsed.why}`;
     refuse(builder, turn, call, 'INVALID_ARGUMENTS', message);
+    return;
   }
+  const brought = turn.toolsFrom === null ? undefined : builder.entryAt(turn.toolsFrom);
+  const known = brought?.type === 'message' ? brought.tools : undefined;
+  const tool = known?.find(({ name }) => name === call.name);
+  const { tools } = builder.context;
+  const wrong = tool?.parameters && tools.argumentsFault?.(tool.name, tool.parameters, parsed.value);
+  if (wrong) refuse(builder, turn, call, 'INVALID_ARGUMENTS', wrong);
 }
 
 /** A call that waits for its caller. */
@@ -104,7 +120,7 @@ export function answerCalls(
     else if ('code' in found) return { kind: 'refused', refusal: found };
     else open.push({ ...found, result });
   }
-  const index = Math.min(...known, builder.nextIndex);
+  const index = open.length > 0 ? builder.nextIndex : Math.max(...known);
   for (const { turn, call, result } of open) {
     const { content, files } = result;
     addResult(builder, turn, call, { content, by, ...(files && { files }) });

@@ -287,7 +287,7 @@ export type Reply =
       readonly ignored?: readonly string[];
     }
   | { readonly kind: 'done' }
-  /** `index`: the first of these results. */
+  /** `index`: the first new result, or the newest of those that the log has; what follows is after it. */
   | { readonly kind: 'answered'; readonly index: number }
   | {
       readonly kind: 'recovered';

@@ -83,6 +83,8 @@ export interface ProgressOptions {
   readonly endsAtQuestion?: boolean;
   /** With `endsAtQuestion`: not where a caller has answered its calls since. */
   readonly passesCallers?: boolean;
+  /** It does not end before this entry, which the same request appended. */
+  readonly notBefore?: number | undefined;
   /** PROGRESS-5: no step before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
@@ -308,7 +310,8 @@ export class Progress {
 
   #endIfQuiet(): void {
     if (this.#isOver || this.#isSilent || !this.#watch.held) return;
-    if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // TURN-WATCH-6
+    const { posts, notBefore = 0 } = this.#options;
+    if (notBefore > this.#seen || posts.some(({ index }) => index > this.#seen)) return; // TURN-WATCH-6
     const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
     const own = this.#calls.of(isOwn);
     const callers = this.#calls.ofCallers(isOwn);

@@ -1,3 +1,4 @@
+import type { JsonRecord } from '../../kernel/index.ts';
 import type { Risk } from '../log/entry.ts';
 import type { FilePart } from '../log/parts.ts';
 
@@ -33,6 +34,10 @@ export interface ToolRules {
   judge(request: ToolCallRequest): Judgement;
   /** A toolbox has a tool of this name, whoever may use it. Absent: none does. */
   has?(name: string): boolean;
+  /** Why these cannot be the parameters of a tool that a post brings; null: they can. Absent: nothing is checked. */
+  schemaFault?(parameters: JsonRecord): string | null;
+  /** Why the arguments of a call do not match the parameters of such a tool; null: they do, or it cannot be said. */
+  argumentsFault?(name: string, parameters: JsonRecord, given: unknown): string | null;
   /** Hash of arguments: an approval is valid for them only (L11). */
   fingerprint(text: string): string;
 }

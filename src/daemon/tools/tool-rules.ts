@@ -16,7 +16,14 @@ import {
   type ToolCallRequest,
   type ToolRules,
 } from '../../conversation/index.ts';
-import { inOneLine, readArguments } from '../../kernel/index.ts';
+import { inOneLine, type JsonRecord, readArguments } from '../../kernel/index.ts';
+import {
+  CheckBudget,
+  draftFault,
+  shapeFault,
+  type ValueCheck,
+  valueCheck,
+} from '../../kernel/json-schema.ts';
 import { hasReplacedArguments } from './large.ts';
 import { availabilityOf, riskOf, rulingOn } from './tool-policy.ts';
 /**
@@ -28,7 +35,20 @@ export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
   return {
     judge: (request) => judge(request, config, toolbox),
     has: (name) => toolbox.definitions().has(name),
+    schemaFault: (parameters) => shapeFault(parameters) ?? draftFault(parameters),
+    argumentsFault: argumentsOfCallers(),
     fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
+  };
+}
+
+/** Compiled at the first call. A schema for which no time is left is not checked: the caller's own program reads the arguments. */
+function argumentsOfCallers(): ToolRules['argumentsFault'] {
+  const budget = new CheckBudget(() => performance.now());
+  const checks = new WeakMap<JsonRecord, ValueCheck>();
+  return (name, parameters, given) => {
+    const check = checks.get(parameters) ?? valueCheck(parameters, budget, name);
+    checks.set(parameters, check);
+    return check(given) ?? null;
   };
 }
 

@@ -61,6 +61,8 @@ interface ReplyOptions {
   readonly linesOf?: (entry: MessageEntry) => string;
   /** The turns that continue with results at this index, which is no post. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
+  /** It does not end before this entry. */
+  readonly notBefore?: number | undefined;
   /** REPLY-6: it continues where the caller has answered. */
   readonly passesCallers?: boolean;
 }
@@ -90,14 +92,14 @@ export class Reply {
     agents: readonly string[],
     agent: string | null,
     before: readonly Entry[] = [],
-    { stopped, linesOf = fileLines, turns, passesCallers = false }: ReplyOptions = {},
+    { stopped, linesOf = fileLines, turns, passesCallers = false, notBefore }: ReplyOptions = {},
   ) {
     this.#stopped = stopped;
     this.#index = index;
     this.#linesOf = linesOf;
     const posts = turns ? [] : [{ index, agents }];
     this.#progress = new Progress({
-      ...{ agent, posts, before, stopped, passesCallers, endsAtQuestion: true },
+      ...{ agent, posts, before, stopped, passesCallers, notBefore, endsAtQuestion: true },
       ...(turns && { turns }),
     });
     if (turns || agents.length > 0) return;
@@ -207,6 +209,9 @@ export class Reply {
     const open = this.#progress.openCalls;
     const isStopped = open.length === 0 && isEmpty && this.#progress.hasStopped;
     const callers = ending.kind === 'waits' ? ending.callers : [];
+    if (ending.kind === 'waits' && open.length + callers.length === 0)
+      this.#silence =
+        'The agent waits for another program, which answers its call; then it reads this message.';
     const cut = open.length + callers.length === 0 ? this.#cutOf(ending) : null;
     let failure = ending.kind === 'failed' && this.#reason === 'stop' ? agentFailed(ending.refusal) : null;
     if (isStopped) failure ??= this.#stopped?.refusal ?? null;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { type BroughtTools, clientToolsSchema, openAiPart } from '../../conversation/index.ts';
-import { cut, fieldFault, type JsonRecord } from '../../kernel/index.ts';
+import { cut, type JsonRecord } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
 import { referenceOf, type SentPart, sentFile } from '../files.ts';
@@ -206,18 +206,14 @@ function broughtBy({
   tool_choice: choice,
   parallel_tool_calls: parallel,
 }: z.infer<typeof chatRequestSchema>): BroughtTools {
-  const brought = clientToolsSchema.safeParse(
-    (tools ?? []).map(({ function: { name, description, parameters } }) => ({
-      ...{ name, description: description ?? undefined, parameters: parameters ?? undefined },
-    })),
-  );
-  const [issue] = brought.error?.issues ?? [];
-  if (issue || !brought.data)
-    throw refusedField('tools', issue ? fieldFault(issue, tools) : 'not understood');
-  if (brought.data.length === 0 || choice === 'none') return {};
+  const given = (tools ?? []).map(({ function: { name, description, parameters } }) => ({
+    ...{ name, description: description ?? undefined, parameters: parameters ?? undefined },
+  }));
+  const brought = parsedBody(z.object({ tools: clientToolsSchema }), { tools: given }).tools;
+  if (brought.length === 0 || choice === 'none') return {};
   const named = typeof choice === 'object' && choice ? { name: choice.function.name } : choice;
   return {
-    tools: brought.data,
+    tools: brought,
     ...(named && { toolChoice: named }),
     ...(parallel === false && { parallelToolCalls: parallel }),
   };

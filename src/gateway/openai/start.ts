@@ -100,11 +100,10 @@ async function startReply(
     const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
     const left = unanswered.filter(({ asked }) => asked.index < index); // not those of a repeated post
-    if (left.length > 0) {
-      const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
-      await act('results', { conversation, results });
-    }
-    const reply = await replyTo({ context, routes, conversation, index, agents, agent });
+    const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
+    const notBefore =
+      results.length > 0 ? (await act('results', { conversation, results })).index : undefined;
+    const reply = await replyTo({ context, routes, conversation, index, agents, agent, notBefore });
     const leave = () => arrivals.close();
     return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
   });
@@ -159,6 +158,7 @@ interface Posted {
   readonly agent: string | null;
   /** The turns that continue, if `index` is a result. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
+  readonly notBefore?: number | undefined;
 }
 
 /** The reply to a post, before anything that came after it. */
@@ -170,13 +170,14 @@ export async function replyTo({
   agents,
   agent,
   turns,
+  notBefore,
 }: Posted): Promise<Reply> {
   const daemon = routes.daemon(context);
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
   const linesOf = (entry: MessageEntry) => fileLines(entry, address);
-  return new Reply(index, agents, agent, before, { stopped, linesOf, ...(turns && { turns }) });
+  return new Reply(index, agents, agent, before, { stopped, linesOf, notBefore, ...(turns && { turns }) });
 }
 
 async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {

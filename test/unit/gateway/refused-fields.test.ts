@@ -44,7 +44,7 @@ describe('a refused field is explained in our own words', () => {
       'messages.0.role: expected one of system, developer, user, assistant, tool, function, got "king"',
     ],
     ['v1', { model: 'm', messages: said, n: 2 }, 'n: one answer is given, got 2'],
-    ['v1', { model: 'm', messages: said, tools: [1] }, 'tools: agents have their own tools, got [1]'],
+    ['v1', { model: 'm', messages: said, tools: [1] }, 'tools.0: expected an object, got 1'],
     ['ag-ui', { ...run, threadId: 3 }, 'threadId: expected a text, got 3'],
     ['ag-ui', { ...run, runId: '' }, 'runId: expected a text that is not empty, got ""'],
     [
