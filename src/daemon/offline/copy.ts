@@ -10,6 +10,7 @@ import {
 import { batchesOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   AuditRecord,
+  BlobFacts,
   Deletion,
   IngressPosition,
   MigrationTarget,
@@ -84,10 +85,23 @@ export async function copyFiles(
     const facts = await source.blobs.facts(sha256);
     if (facts === null) throw damaged();
     await store.blobs.put(facts, () => contentIn(source, sha256, damaged));
-    const other = () => differs(`the file ${sha256}`);
-    for await (const _ of contentIn(archive, sha256, other));
-    if (!isDeepStrictEqual(await archive.blobs.facts(sha256), facts)) throw other();
+    await verifyFile(archive, sha256, facts);
   }
+}
+
+export async function verifyFiles(
+  source: StoreArchive,
+  archive: StoreArchive,
+  entries: readonly Entry[],
+): Promise<void> {
+  for (const sha256 of filesIn(entries).keys())
+    await verifyFile(archive, sha256, await source.blobs.facts(sha256));
+}
+
+async function verifyFile(archive: StoreArchive, sha256: string, facts: BlobFacts | null): Promise<void> {
+  const other = () => differs(`the file ${sha256}`);
+  for await (const _ of contentIn(archive, sha256, other));
+  if (!isDeepStrictEqual(await archive.blobs.facts(sha256), facts)) throw other();
 }
 
 /** `fault`: for content that is not there as a whole. */

@@ -3,6 +3,7 @@ import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '.
 import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
 import { holdCalls } from '../conversations/restored-logs.ts';
 import {
+  type Content,
   concurrently,
   contentOf,
   copy,
@@ -16,6 +17,7 @@ import {
   ofNewestStream,
   positionsOf,
   verifyDefinitions,
+  verifyFiles,
 } from './copy.ts';
 /**
  * Moves all conversations of one store into another.
@@ -23,13 +25,14 @@ import {
  * MIGRATE-1  The target is closed to daemons and other migrations until everything is read back and compared.
  * MIGRATE-2  An interrupted migration continues when it is started again: conversations that it copied as they are stay, with their
  *            files, and others are removed first.
- * MIGRATE-3  A target that contains anything is refused before the first write.
+ * MIGRATE-3  A target that contains anything else is refused before the first write.
  * MIGRATE-4  The source is only read.
  * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
  * MIGRATE-6  The mark of the target excludes a second run. The second may have ended between the check and the mark, so the
  *            check is repeated after the mark: a target that was filled meanwhile is refused and left as it is.
  * MIGRATE-7  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
  *             as a backup until a daemon starts on it.
+ * MIGRATE-8  A run may be killed after its last step: a target that has all of the source and nothing else is done. It is not written.
  */
 
 export interface MigrationReport {
@@ -65,14 +68,14 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const ids = await source.conversations();
   const deletions = ofNewestStream(await source.deletions());
   const position = await source.ingressPosition();
+  const whole = await movedBefore(source, archive, { deletions, position });
+  if (whole) return reportOf(source, archive, whole, deletions);
   const isRepeated = await begin(source, target);
   const copied = new Set(isRepeated ? await keepCopied(source, target, ids) : []);
   const definitions = await copyDefinitions(source, target, (hash) => {
     throw damagedDefinition(hash, source.name);
   });
-  const totals = { conversations: 0, entries: 0, records: 0, outputs: 0 };
-  const files = new Set<string>();
-  const moved = new Set<string>();
+  const totals = new Totals();
   const deletedThere = positionsOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
     if (isSamePosition(upTo, deletedThere.get(conversation))) continue;
@@ -82,15 +85,10 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
-    moved.add(id);
     if (!copied.has(id)) await copy(source, target, id, content, { divides: true }); // an append of a file may exceed a message
     const state = await list(target, id, content.entries);
     await store.saveState(id, { id, ...state });
-    totals.conversations += 1;
-    totals.entries += content.entries.length;
-    totals.records += content.audit.length;
-    totals.outputs += content.outputs.length;
-    for (const sha256 of filesIn(content.entries).keys()) files.add(sha256);
+    totals.add(id, content);
   });
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
@@ -101,10 +99,57 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   }
   await store.close(); // writes what is pending
   await verifyDefinitions(archive, definitions);
-  await verifyRest(archive, { ids: moved, deletions, position });
+  await verifyRest(archive, { ids: totals.ids, deletions, position });
   await target.end();
-  const { name: from } = source;
-  return { from, to: archive.name, deletions: deletions.length, ...totals, files: files.size };
+  return reportOf(source, archive, totals, deletions);
+}
+
+class Totals {
+  readonly ids = new Set<string>();
+  readonly files = new Set<string>();
+  readonly counts = { entries: 0, records: 0, outputs: 0 };
+
+  add(id: string, { entries, audit, outputs }: Content): void {
+    this.ids.add(id);
+    this.counts.entries += entries.length;
+    this.counts.records += audit.length;
+    this.counts.outputs += outputs.length;
+    for (const sha256 of filesIn(entries).keys()) this.files.add(sha256);
+  }
+}
+
+function reportOf(
+  { name: from }: StoreArchive,
+  { name: to }: StoreArchive,
+  { ids, files, counts }: Totals,
+  deletions: readonly Deletion[],
+): MigrationReport {
+  return { from, to, conversations: ids.size, ...counts, files: files.size, deletions: deletions.length };
+}
+
+/** MIGRATE-8. Null: the target is empty, is being filled, or has something else. */
+async function movedBefore(
+  source: StoreArchive,
+  archive: StoreArchive,
+  rest: Omit<Rest, 'ids'>,
+): Promise<Totals | null> {
+  if ((await archive.migration()) !== null || (await archive.conversations()).length === 0) return null;
+  const totals = new Totals();
+  try {
+    for (const id of await source.conversations()) {
+      const content = await contentOf(source, id);
+      if (content.entries.length === 0) continue;
+      if ((await differenceOf(archive, id, content)) !== null) return null;
+      await verifyFiles(source, archive, content.entries);
+      totals.add(id, content);
+    }
+    await verifyDefinitions(archive, await source.definitions());
+    await verifyRest(archive, { ...rest, ids: totals.ids });
+    return totals.ids.size === 0 ? null : totals;
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'MIGRATION_NOT_SAME') return null;
+    throw error;
+  }
 }
 
 /** MIGRATE-2. Tool records may exist without a log. */

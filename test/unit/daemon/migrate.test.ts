@@ -34,7 +34,7 @@ describe('a migration of all conversations', () => {
 
   async function fill(id: string, count: number): Promise<void> {
     const { log } = await target.store.open(id);
-    await log.append(0, batch(0, count));
+    await log.append(log.length, batch(log.length, count - log.length));
     await log.close();
   }
   /** As a stream that has kept what a daemon with the file store published. */
@@ -57,7 +57,44 @@ describe('a migration of all conversations', () => {
     await (await openFileStore(join(root, 'to'))).close();
   });
 
+  /** As the command is given again. */
+  async function again() {
+    await target.store.close();
+    target = await openFileTarget(join(root, 'to'));
+    return move();
+  }
+
+  it('MIGRATE-8: a repetition after the last step reports the same and writes nothing', async () => {
+    const first = await move();
+    const { store, archive } = target;
+    const refuse = () => Promise.reject(new Error('it was written'));
+    target = { store, archive, begin: refuse, end: refuse };
+    expect(await move()).toEqual(first);
+    expect(await again()).toEqual(first);
+  });
+
+  it.each([
+    ['an entry more', () => fill('one', 4)],
+    ['another conversation', () => fill('other', 1)],
+    ['one conversation less', () => target.store.delete('one').then(() => undefined)],
+  ])('MIGRATE-8: a target with %s is refused', async (_, change) => {
+    await move();
+    target = await openFileTarget(join(root, 'to'));
+    await change();
+    await expect(again()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+    expect(await target.archive.migration()).toBeNull();
+  });
+
   describe('with files', () => {
+    it('MIGRATE-8: a repetition after the last step refuses a target without a file of the source', async () => {
+      const [facts] = await bringFiles('three', 'a picture');
+      const first = await move();
+      expect(await again()).toEqual(first);
+      const { sha256 } = facts ?? { sha256: '' };
+      await rm(join(root, 'to', 'blobs', sha256.slice(0, 2), sha256));
+      await expect(again()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+    });
+
     const place = ({ sha256 }: { sha256: string }) => join(root, 'from', 'blobs', sha256.slice(0, 2), sha256);
     /** A conversation of the source with these files, of which it has two entries each. */
     async function bringFiles(id: string, ...texts: string[]) {
