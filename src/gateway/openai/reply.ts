@@ -27,7 +27,7 @@ import { fileLines } from '../files.ts';
  *    if all agents are stopped. With one addressed agent, it ends with that agent's turn.
  * REPLY-4 It is never empty without a reason: a limit or a stop is a failure, or after some text a sentence; an agent that ends
  *    its turn without text is named.
- * REPLY-6 It also ends where only its caller can continue, with the calls of the caller's tools.
+ * REPLY-7 It also ends where only its caller can continue, with the calls of the caller's tools.
  * REPLY-5 Files of an answer follow its text, each in one line: the protocol has no place for them.
  * REPLY-6 To a post with a schema it is the value as JSON, and nothing before it; without a value it fails.
  */
@@ -63,7 +63,7 @@ interface ReplyOptions {
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** It does not end before this entry. */
   readonly notBefore?: number | undefined;
-  /** REPLY-6: it continues where the caller has answered. */
+  /** REPLY-7: it continues where the caller has answered. */
   readonly passesCallers?: boolean;
 }
 
