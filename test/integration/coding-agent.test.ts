@@ -256,6 +256,23 @@ describe('a coding agent', () => {
     await expect(agent.handle(turnOf('hang').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
   }, 20_000);
 
+  it('a turn that ends with a process that another conversation had to end says why, and the next one works', async () => {
+    const { agent } = await agentWith();
+    const stopped = turnOf('hang');
+    const other = agent.handle(turnOf('hang', { conversation: 'c2', turnId: 't2' }).turn);
+    const stopping = agent.handle(stopped.turn);
+    setTimeout(() => stopped.abort.abort(new Error('stopped')), 300);
+    await Promise.all([
+      expect(stopping).rejects.toThrow('stopped'),
+      expect(other).rejects.toMatchObject({
+        code: 'ACP_AGENT_ENDED',
+        message: expect.stringMatching(/did not stop a turn of another conversation.*Next step: post again/),
+      }),
+    ]);
+    const next = turnOf('hello', { conversation: 'c2', turnId: 't3' });
+    expect((await agent.handle(next.turn)).content).toMatch(/I was told/);
+  }, 20_000);
+
   it('an agent that begins no session is ended', async () => {
     const { agent } = await agentWith(['--no-session'], 1);
     await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });

@@ -41,6 +41,7 @@ export interface CodingAgentSettings extends AgentCommand {
 }
 
 const CANCEL_MS = 5_000;
+const UNSTOPPED = `it did not stop a turn of another conversation within ${CANCEL_MS / 1_000} s of its cancellation`;
 
 /** A turn that runs in a session. */
 interface Running {
@@ -224,7 +225,7 @@ export class CodingAgent {
       () => true,
       () => true,
     );
-    if ((await within(CANCEL_MS, ended)) === null) await connection.close();
+    if ((await within(CANCEL_MS, ended)) === null) await connection.close(UNSTOPPED);
   }
 
   /** Updates of a session that runs no turn are a replayed history, or come after a cancel. */

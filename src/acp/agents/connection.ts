@@ -46,6 +46,8 @@ export class AgentConnection {
   readonly #transport: ChildTransport;
   readonly #connection: ClientConnection;
   readonly #command: AgentCommand;
+  /** Why Parley ended it. */
+  #endedFor: string | null = null;
 
   static async open(
     command: AgentCommand,
@@ -115,6 +117,15 @@ export class AgentConnection {
         cause: error,
       });
     }
+    if (this.ended.aborted && this.#endedFor !== null)
+      return new ParleyError(
+        'ACP_AGENT_ENDED',
+        `${name} was ended in the middle of this turn: ${this.#endedFor}`,
+        {
+          hint: 'post again: it is started anew, and its session continues',
+          cause: error,
+        },
+      );
     if (this.ended.aborted) {
       const last = cut(this.#transport.lastWords(), 500);
       return new ParleyError(
@@ -132,7 +143,8 @@ export class AgentConnection {
     });
   }
 
-  async close(): Promise<void> {
+  async close(reason: string | null = null): Promise<void> {
+    this.#endedFor ??= reason;
     this.#connection.close();
     await this.#transport.close();
   }
