@@ -127,6 +127,7 @@ function meantBy(issue: Issue, schema: z.ZodType): KeyPath[] {
 function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {
   const parent = path.slice(0, -1);
   const known = knownKeys(schema, parent);
+  if (path.at(-1) === 'permissions' && known.includes('idleSeconds')) return { hint: PERMISSIONS };
   const near = nearest(String(path.at(-1)), known);
   if (near !== null) return { hint: `did you mean ${keyText([...parent, near])}?` };
   const elsewhere = knownKeys(schema, []).find((key) =>
@@ -135,6 +136,9 @@ function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {
   if (elsewhere !== undefined) return didYouMean(`${elsewhere}.${path.at(-1)}`);
   return known.length === 0 ? {} : { hint: `known here: ${known.join(', ')}` };
 }
+
+const PERMISSIONS =
+  'leave it out: rules of tools.policy in parley.yaml for permit_edit, permit_execute and permit_other decide, and a person where there is none';
 
 /** YAML calls them so. */
 const MAPPING = 'a mapping (lines of `key: value`)';

@@ -70,6 +70,7 @@ describe('an agent file', () => {
     ['---\nruntime: cloud\n---\n', 'dev.md:2:10: runtime', 'one of local, bus'],
     ['---\nruntime: bus\nabsent: never\n---\n', 'dev.md:3:9: absent', 'one of fail, wait'],
     ['---\nruntime: acp\n---\n', 'dev.md:2:10: command', 'the command of the coding agent'],
+    ['---\nruntime: acp\ncommand: [x]\npermissions: ask\n---\n', 'permissions', 'rules of tools.policy'],
     ['---\nidleSeconds: 5\n---\n', 'idleSeconds', 'runtime: acp, or no idleSeconds'],
     ['---\nruntime: acp\ncommand: [x]\ncwd: /etc\n---\n', 'cwd', 'a folder of the project'],
     ['---\nabsent: wait\n---\n', 'dev.md:2:9: absent', 'runtime: bus, or no absent'],
