@@ -95,11 +95,21 @@ describe('a coding agent in the team', () => {
     await followUntil(client, 'c2', over(2));
     await killDaemon();
     await post('c2', 'second words', 'dev');
-    await followUntil(client, 'c2', over(3));
+    const entries = await followUntil(client, 'c2', over(3));
     const texts = await told('second words');
     expect(texts.join('\n')).not.toContain('PERSONA OF Dev');
     expect(texts.join('\n')).not.toContain('first words');
     expect(texts.join('\n')).toContain('[Pam]: Pam has read it.');
+    const answers = entries.filter((entry) => entry.type === 'message' && entry.author.id === 'dev');
+    const views = await Promise.all(
+      answers.map(({ index: at }) => client.request('view', { conversation: 'c2', agent: 'dev', at })),
+    );
+    const [first, second] = views.map(({ report, messages }) => ({
+      ...report.told,
+      texts: report.told?.messages.map((place) => messages[place]?.content),
+    }));
+    expect(first).toMatchObject({ session: 'new', texts: await told('first words') });
+    expect(second).toMatchObject({ session: 'continued', texts });
   });
 
   it('a permission that waits survives kill -9 of the daemon, and the edit happens at most once', async () => {

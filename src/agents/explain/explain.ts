@@ -254,10 +254,24 @@ function explanationOf(
       model: profile.name,
       ...shownParameters(profile),
       ...(made.session && { session: made.session }),
+      ...toldOf(made, target.answer),
       fault: assembled.fault,
       parts: weighed.parts,
     },
   };
+}
+
+/** Only the last answer of a turn names the session that gave it. */
+function toldOf(
+  { setup, session, assembled: { request } }: SealedRequest,
+  answer: Entry | null,
+): Pick<ViewReport, 'told'> {
+  if (setup.profile.session?.by !== 'agent') return {};
+  const all = request.messages.map((_, place) => place);
+  if (request.missed === undefined) return { told: { session: 'new', messages: all } };
+  const isLast = answer?.type === 'message' && !answer.tool_calls && answer.sessionId !== undefined;
+  const state = !isLast ? 'unknown' : answer.sessionId === session?.id ? 'continued' : 'new';
+  return { told: { session: state, messages: state === 'new' ? all : request.missed } };
 }
 
 function reportedDefinition(

@@ -100,6 +100,7 @@ function facts(report: ViewReport): string[] {
     ['parameters', parametersText(report.parameters)],
     ['headers', headersText(report.headers)],
     ['session', report.session && sessionText(report.session)],
+    ['told', report.told && toldText(report.told)],
     ['tools', report.tools.join(', ')],
     ['missing', report.tools_missing.join(', ')],
     ['forbidden', report.tools_forbidden.join(', ')],
@@ -116,6 +117,12 @@ function facts(report: ViewReport): string[] {
 function sessionText({ id, by, from }: NonNullable<ViewReport['session']>): string {
   if (by === 'daemon') return `${id}, made by the daemon`;
   return `${id}, ${by === 'person' ? 'named by the message' : 'returned by the agent'} in entry ${from}`;
+}
+
+function toldText({ session, messages }: NonNullable<ViewReport['told']>): string {
+  const which = messages.length > 0 ? `messages ${rows(messages)} of these` : 'to continue, and nothing new';
+  if (session === 'new') return 'all of these, since its session is new';
+  return `${which}, which its session missed${session === 'unknown' ? '; all of these if its program has lost it' : ''}`;
 }
 
 const NOT_RECORDED = 'the current one: the log records none for this request';

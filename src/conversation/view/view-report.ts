@@ -74,6 +74,14 @@ export interface ViewReport {
     readonly by: 'person' | 'agent' | 'daemon';
     readonly from?: number;
   };
+  /**
+   * With the session of an agent in another process: places in `messages` that it is told when the turn is offered. A program that waits
+   * for results of this turn gets those, and what arrived meanwhile. `unknown`: it continues if the program still has it, else all is told.
+   */
+  readonly told?: {
+    readonly session: 'new' | 'continued' | 'unknown';
+    readonly messages: readonly number[];
+  };
   /** Names of the headers that the configuration adds. Their values are not shown. */
   readonly headers?: readonly string[];
   /** Why the request must not be sent, if so. */
