@@ -43,10 +43,10 @@ const activity = fields({
   status: z.enum(['running', 'waiting', 'limited', 'stopped', 'failed']),
   since: z.string().nullable().describe('ISO 8601'),
   for: z
-    .enum(['approval', 'outcome', 'question', 'agent', 'program', 'input'])
+    .enum(['approval', 'outcome', 'question', 'agent', 'caller', 'program', 'input'])
     .optional()
     .describe(
-      'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, its own program, the first message of a run',
+      'What it waits for: an approval, a decision on a call that may have run, an answer, another agent, the result of a tool that the author of a post brought, its own program, the first message of a run',
     ),
   of: z.string().optional().describe('The tool, the other agent, or the code of the failure'),
   entry: index

@@ -42,6 +42,8 @@ export function waitText({ status, for: what, of }: Activity): string | null {
       return 'an answer';
     case 'agent':
       return name || 'another agent';
+    case 'caller':
+      return `the result of ${name || 'a tool'} from the program that brought it`;
     case 'program':
       return `the program of ${name}`;
     case 'input':

@@ -92,7 +92,8 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
   };
   if (!turn && statusOf(state, agent) === 'waiting')
     return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input' })];
-  return (turn?.openCalls ?? []).flatMap(({ approval, name: of, place, arguments: given }) => {
+  return (turn?.openCalls ?? []).flatMap(({ approval, name: of, place, arguments: given, atCaller }) => {
+    if (atCaller) return [waiting(atCaller, { for: 'caller', of, entry: place.index })];
     if (approval?.status === 'pending') {
       const entry = requestOf(entries, approval.id);
       return [

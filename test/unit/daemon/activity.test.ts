@@ -58,6 +58,14 @@ describe('the activity of a conversation', () => {
     expect(runningActivity(stateOf(entries), entries, present)).toEqual([]);
   });
 
+  it('names the call that the author of a post answers, as no question and no approval', () => {
+    const brought = { ...person, tools: [{ name: 'locate' }] };
+    const entries = log(brought, started, { ...asks(['locate', {}]), callerCalls: [0] }, ended('waiting'));
+    expect(stored(entries)).toEqual([
+      { agent: 'pm', status: 'waiting', since: at(2), for: 'caller', of: 'locate', entry: 2 },
+    ]);
+  });
+
   it('names the limit that ended a turn, and its entry', () => {
     const limit = { type: 'limit-reached', limit: 'turn.steps', agent: 'pm', turnId: 't', content: 'Stop' };
     const entries = log(person, started, limit, ended('limited'));
