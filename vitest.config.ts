@@ -40,11 +40,20 @@ export default defineConfig({
         test: {
           ...later,
           name: 'architecture',
+          isolate: false,
           include: ['test/architecture/**/*.test.ts'],
           testTimeout: 240_000, // some compile the whole program
         },
       },
-      { test: { ...later, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
+      {
+        test: {
+          ...later,
+          name: 'contract',
+          isolate: false,
+          include: ['test/contract/**/*.test.ts'],
+          testTimeout: 30_000,
+        },
+      },
       {
         test: {
           ...shared,

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createCompiler } from '../support/compiler.ts';
 import { ROOT } from './cruise.ts';
 
-/** An entry type that is added has to be handled everywhere: the compiler names each place. */
+/** An entry type that is added has to be handled everywhere: the compiler names each place. Without one, `npm test` compiles them. */
 
 const ENTRY = join(ROOT, 'src/conversation/log/entry.ts');
 const TRAITS = join(ROOT, 'src/conversation/log/entry-traits.ts');
@@ -60,10 +60,6 @@ const oneMoreRow = (traits: string) =>
   edited(TRAITS, "  'title-set': {", `  'colour-set': { ${traits}, ...RESULT },\n  'title-set': {`);
 
 describe('one more entry type', { timeout: 180_000 }, () => {
-  it('without another entry type, every place compiles', () => {
-    expect(broken(new Map())).toEqual([]);
-  });
-
   it('another entry type does not compile without a row of traits', () => {
     expect(broken(new Map([[ENTRY, oneMoreType()]]))).toContain(TABLE);
   });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { bundleLibraries, bundleProgram } from '../../scripts/bundle.mjs';
 import { connect, readConnectionFile } from '../../src/client/index.ts';
+import { launcher } from '../support/cli.ts';
 import { sharedFolder } from '../support/lifetime.ts';
 import { ask } from '../support/log.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
@@ -27,16 +27,13 @@ beforeAll(async () => {
   }
 }, 180_000);
 
-/** As `npm run build` does, without the types and the console. */
+/** The package of this test run, without the types. */
 async function installPackage(): Promise<void> {
   const home = join(folder, 'node_modules/parleyd');
-  await mkdir(home);
-  for (const name of ['config', 'package.json'])
-    await cp(join(ROOT, name), join(home, name), { recursive: true });
+  const built = dirname(dirname(launcher));
+  for (const name of ['config', 'package.json', 'dist'])
+    await cp(join(built, name), join(home, name), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(home, 'node_modules'));
-  const outDir = join(home, 'dist');
-  await bundleProgram({ root: ROOT, outDir });
-  await bundleLibraries({ root: ROOT, outDir });
 }
 
 const link = (name: string) =>

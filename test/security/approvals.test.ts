@@ -1,10 +1,10 @@
-import { access } from 'node:fs/promises';
+import { access, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { posting } from '../support/http.ts';
-import { untilTestEnds } from '../support/lifetime.ts';
+import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { call } from '../support/route-rules.ts';
 import { type Guarded, startGuarded } from '../support/server-users.ts';
@@ -23,9 +23,22 @@ const USERS = {
 const TOKENS = { posts: 'posts-secret-alice', approves: 'approves-secret-alice', bob: 'approves-secret-bob' };
 
 let project: Guarded;
-let http: string;
+/** Conversations of the test that runs. */
+let demo = '';
+let aside = '';
 
-async function start(approvals?: object): Promise<void> {
+/** One server and daemon for the tests of a `describe`. */
+function useServer(approvals?: object): void {
+  const started = shared(() => start(approvals));
+  let tests = 0;
+  beforeEach(async () => {
+    project = started;
+    [demo, aside] = [`demo-${++tests}`, `aside-${tests}`];
+    for (const file of ['ran', 'another']) await rm(join(project.root, file), { force: true });
+  });
+}
+
+function start(approvals?: object): Promise<Guarded> {
   const reply = (file: string) => call('', 'shell', { command: `touch ${file}` });
   const rules = [
     { when: { agent: 'dev', last: '/passed on/' }, reply: reply('ran') },
@@ -63,20 +76,19 @@ async function start(approvals?: object): Promise<void> {
     script: rules,
     http: true,
   };
-  project = untilTestEnds(await startGuarded(options, USERS, '--store', 'jetstream'));
-  http = project.http;
+  return startGuarded(options, USERS, '--store', 'jetstream');
 }
 
 const client = (name: string) => project.clientOf(name, { attempts: 1 });
 
-async function post(name: string, content: string, conversation = 'demo', more: object = {}): Promise<void> {
+async function post(name: string, content: string, conversation = demo, more: object = {}): Promise<void> {
   const connection = await project.connectAs(name);
   const body = JSON.stringify({ content, ...more });
   await connection.request(`parley.in.${name}.${conversation}`, body, { timeout: 5_000 });
 }
 
 /** Alice posts as any publisher may. Returns the id of the open approval. */
-async function ask(conversation = 'demo', content = 'make it', more: object = {}): Promise<string> {
+async function ask(conversation = demo, content = 'make it', more: object = {}): Promise<string> {
   await post('alice', content, conversation, more);
   const ops = await client('ops');
   const isAsked = (entries: Parameters<typeof ofType>[0]) => ofType(entries, 'approval-requested').length > 0;
@@ -93,7 +105,7 @@ async function answerAs(name: string, approvalId: string, answer = 'approve', mo
 
 async function answerOver(token: string, approvalId: string, more: object = {}) {
   const response = await fetch(
-    `${http}/api/approvals/${approvalId}`,
+    `${project.http}/api/approvals/${approvalId}`,
     posting({ answer: 'approve', ...more }, { authorization: `Bearer ${token}` }),
   );
   return { status: response.status, body: (await response.json()) as object };
@@ -113,7 +125,7 @@ const FORBIDDEN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.
 const OWN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.ownRequests') };
 
 describe('a shared server without approvers', () => {
-  beforeEach(() => start());
+  useServer();
 
   it('a publisher cannot run a shell command by posting and approving it', async () => {
     const approvalId = await ask();
@@ -145,18 +157,18 @@ describe('a shared server without approvers', () => {
     expect([asPublisher.code, asPublisher.stderr]).toEqual([1, expect.stringContaining('--operator')]);
     expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
     expect(await isRun()).toBe(true);
-    const other = await ask('aside', 'make another');
+    const other = await ask(aside, 'make another');
     expect(await answerAs('alice', other, 'deny')).toEqual({ accepted: true });
-    await followUntil(await client('ops'), 'aside', turnsEnded(1));
+    await followUntil(await client('ops'), aside, turnsEnded(1));
     expect(await isRun('another')).toBe(false);
   });
 });
 
 describe('a shared server with approvers', () => {
-  beforeEach(() => start({ approvers: ['alice', 'bob'] }));
+  useServer({ approvers: ['alice', 'bob'] });
 
   it('a publisher cannot approve its own request, also over a delegation, and another can', async () => {
-    const approvalId = await ask('demo', 'pass on');
+    const approvalId = await ask(demo, 'pass on');
     expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
     expect(await answerOver(TOKENS.approves, approvalId)).toMatchObject({ status: 403, body: OWN });
     expect(await isRun()).toBe(false);
@@ -165,7 +177,7 @@ describe('a shared server with approvers', () => {
   });
 
   it('a publisher cannot approve a call of an agent that got its request by a handoff', async () => {
-    const approvalId = await ask('demo', 'hand over');
+    const approvalId = await ask(demo, 'hand over');
     expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
     expect(await isRun()).toBe(false);
     expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
@@ -176,24 +188,24 @@ describe('a shared server with approvers', () => {
     await post('bob', 'ask me');
     const asked = (entries: Parameters<typeof ofType>[0]) =>
       ofType(entries, 'message').find((one) => one.tool_calls?.[0]?.function.name === 'ask');
-    const entries = await followUntil(await client('ops'), 'demo', (all) => asked(all) !== undefined);
-    const approvalId = await ask('demo', 'make it', { replyTo: `c${asked(entries)?.index}_0` });
+    const entries = await followUntil(await client('ops'), demo, (all) => asked(all) !== undefined);
+    const approvalId = await ask(demo, 'make it', { replyTo: `c${asked(entries)?.index}_0` });
     await expectOperatorAlone(approvalId);
   });
 
   it('neither the publisher that began a turn nor one that posted into it can approve the call that follows', async () => {
     await post('bob', 'slowly');
-    await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
+    await followUntil(await client('ops'), demo, (all) => ofType(all, 'turn-started').length > 0);
     const approvalId = await ask();
-    const delivered = ofType(await entriesOf(await client('ops'), 'demo'), 'message-delivered');
+    const delivered = ofType(await entriesOf(await client('ops'), demo), 'message-delivered');
     expect(delivered.length).toBe(1);
     await expectOperatorAlone(approvalId);
   });
 
   it('the publisher of a message that waited for the end of a turn cannot approve its call, and the one that began the turn can', async () => {
     await post('bob', 'slowly');
-    await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
-    const approvalId = await ask('demo', 'make it', { delivery: 'queue' });
+    await followUntil(await client('ops'), demo, (all) => ofType(all, 'turn-started').length > 0);
+    const approvalId = await ask(demo, 'make it', { delivery: 'queue' });
     expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
     expect(await isRun()).toBe(false);
     expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
@@ -212,13 +224,13 @@ describe('a shared server with approvers', () => {
 
   it('an unknown or answered id releases nothing, wherever it is sent', async () => {
     const approvalId = await ask();
-    const open = await ask('aside', 'make another');
+    const open = await ask(aside, 'make another');
     expect(await answerAs('bob', approvalId, 'deny')).toEqual({ accepted: true });
     for (const id of [approvalId, 'unknown']) {
       const code = id === approvalId ? 'APPROVAL_ANSWERED' : 'NOT_FOUND';
       for (const refused of await everywhere(id)) expect(refused, JSON.stringify(refused)).toContain(code);
     }
-    const entries = await entriesOf(await client('ops'), 'aside');
+    const entries = await entriesOf(await client('ops'), aside);
     expect(ofType(entries, 'approval-answered')).toEqual([]);
     expect(await isRun()).toBe(false);
     expect(await isRun('another')).toBe(false);
@@ -227,12 +239,12 @@ describe('a shared server with approvers', () => {
 
   it('an AG-UI interrupt and an A2A task release only the call that they name', async () => {
     await ask();
-    const open = await ask('aside', 'make another');
-    const place = await placeOf('demo');
-    const [post] = ofType(await entriesOf(await client('ops'), 'demo'), 'message');
-    const task = `demo.${post?.index}`;
+    const open = await ask(aside, 'make another');
+    const place = await placeOf(demo);
+    const [post] = ofType(await entriesOf(await client('ops'), demo), 'message');
+    const task = `${demo}.${post?.index}`;
     for (const id of [open, 'unknown']) {
-      expect(await run('demo', `${place}.${id}`)).toContain('no approval was requested by');
+      expect(await run(demo, `${place}.${id}`)).toContain('no approval was requested by');
       expect(await send(task, id)).toContain('is open in this task');
     }
     expect([await isRun(), await isRun('another')]).toEqual([false, false]);
@@ -244,10 +256,10 @@ describe('a shared server with approvers', () => {
       accepted: true,
     });
     const requests = async () =>
-      ofType(await entriesOf(await client('ops'), 'demo'), 'approval-requested').map((one) => one.approvalId);
+      ofType(await entriesOf(await client('ops'), demo), 'approval-requested').map((one) => one.approvalId);
     await expect.poll(async () => (await requests()).length).toBe(2);
-    const [post] = ofType(await entriesOf(await client('ops'), 'demo'), 'message');
-    const task = `demo.${post?.index}`;
+    const [post] = ofType(await entriesOf(await client('ops'), demo), 'message');
+    const task = `${demo}.${post?.index}`;
     for (const late of [undefined, shown]) {
       expect(await send(task, late)).toMatch(/the message names none|is open in this task/);
       expect(await isRun('another')).toBe(false);
@@ -297,7 +309,7 @@ describe('a shared server with approvers', () => {
 
   async function over(path: string, body: object): Promise<string> {
     const response = await fetch(
-      `${http}${path}`,
+      `${project.http}${path}`,
       posting(body, { authorization: `Bearer ${TOKENS.bob}`, accept: 'application/json, text/event-stream' }),
     );
     return response.text();

@@ -5,8 +5,7 @@ import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { type ClientOptions, connect, type ParleyClient } from '../../src/client/index.ts';
 import { loadNatsUsers } from '../../src/config/index.ts';
-import { tenantsOf } from '../../src/daemon/offline/nats-config.ts';
-import { runCli } from './cli.ts';
+import { natsConfig, tenantsOf } from '../../src/daemon/offline/nats-config.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 import { startNatsServer, type TestNatsServer } from './nats-server.ts';
 import { openProject, type Project, type ProjectOptions } from './project.ts';
@@ -66,12 +65,6 @@ export async function describeUsers(
     options,
     flags: (name, url) => flagsOf(options(name, url)),
   };
-}
-
-async function natsConfig(file: string): Promise<string> {
-  const { code, stdout, stderr } = await runCli(['nats-config', file]);
-  if (code !== 0) throw new Error(`parley nats-config: ${stderr}`); // without users, no attack would be refused
-  return stdout;
 }
 
 /** Issues credentials for the description that `parley nats-config` reads, with the same mapping from roles to subjects. */
