@@ -239,7 +239,8 @@ export class StoredBlobs extends BlobReader implements Blobs {
     for (const name of contents) {
       if (used.has(name) || ((await blobs.storedAt(name)) ?? before) >= before) continue;
       await this.#order.run(name, async () => {
-        if ((await documents.get(`blob.${name}`)) === null) await blobs.remove(name);
+        const stored = (await documents.get(`blob.${name}`)) as BlobRecord | null; // of `<sha256>.tmp`: that of the blob
+        if (stored?.content !== name) await blobs.remove(name);
       });
     }
     return erased;
