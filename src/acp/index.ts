@@ -9,5 +9,13 @@
  */
 export { CodingAgent } from './agents/coding-agent.ts';
 export { type Diagnosis, diagnose } from './agents/diagnose.ts';
-export type { AcpAnswer, FileStore, OfferedTurn, ToolRequest, TurnMessage } from './agents/turn.ts';
+export type {
+  AcpAnswer,
+  AcpProgress,
+  FileStore,
+  OfferedTurn,
+  ReportedCall,
+  ToolRequest,
+  TurnMessage,
+} from './agents/turn.ts';
 export { type AcpOptions, serveAcp } from './editors/server.ts';

@@ -82,7 +82,8 @@ const callSchema = z.object({
     .transform((given) => (typeof given === 'string' ? given : JSON.stringify(given))),
 });
 
-const MOST_REPORTED = 256;
+/** Calls that the agent made by itself. */
+const reportedCalls = z.array(reportedCallSchema).max(256).optional();
 
 const agentMessageSchema = z.discriminatedUnion('type', [
   z.object({ ...loose, type: z.literal('heartbeat') }),
@@ -93,6 +94,9 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     id: text.optional(),
     calls: z.array(callSchema).min(1),
     content: text.nullish(),
+    /** These two as of a final: a turn that a tool ends has none. */
+    sessionId: sessionShape.optional(),
+    reported: reportedCalls,
     usage,
   }),
   z.object({
@@ -103,8 +107,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     parts: postedParts.transform((parts) => parts.map(partOf)).optional(),
     reasoning: text.optional(),
     sessionId: sessionShape.optional(),
-    /** Calls that the agent made by itself. */
-    reported: z.array(reportedCallSchema).max(MOST_REPORTED).optional(),
+    reported: reportedCalls,
     model: text.optional(),
     /** Why the agent's model ended the answer: a record, like usage. */
     finishReason: text.optional().catch(undefined),

@@ -32,9 +32,13 @@ export interface AgentTurn extends Omit<TurnOffer, 'live' | 'reply' | 'control' 
   showCall(id: string, name: string): void;
   /**
    * Has the daemon run tools, with approvals and records; resolves with their results, in order. Rejects with `TURN_OVER`
-   * when a tool (`handoff`) ends the turn.
+   * when a tool (`handoff`) ends the turn, so say with the calls what the log would otherwise miss.
    */
-  callTools(calls: readonly AgentToolCall[], content?: string): Promise<readonly ToolResult[]>;
+  callTools(
+    calls: readonly AgentToolCall[],
+    content?: string,
+    soFar?: AgentProgress,
+  ): Promise<readonly ToolResult[]>;
   /** The daemon's span for this turn (W3C Trace Context), to continue its trace; absent: the daemon exports none. */
   readonly traceparent?: string;
   /** Messages that arrived while tools ran and that the agent was shown with their results, newest last. */
@@ -47,6 +51,9 @@ export interface AgentToolCall {
   readonly arguments: Readonly<Record<string, unknown>> | string;
   readonly id?: string;
 }
+
+/** What was not reported before. */
+export type AgentProgress = Pick<AgentAnswer, 'sessionId' | 'reported'>;
 
 export interface AgentAnswer {
   readonly content: string;
@@ -232,8 +239,8 @@ class OfferedTurn {
       think: (delta) => this.#write('reasoning', delta),
       showCall: (toolCallId, toolName) =>
         this.#show({ type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
-      callTools: (calls, content) => {
-        const called = this.#tools.then(() => this.#callTools(calls, content));
+      callTools: (calls, content, soFar) => {
+        const called = this.#tools.then(() => this.#callTools(calls, content, soFar));
         this.#tools = called.catch(() => undefined); // the handler gets the error from `called`
         return called;
       },
@@ -252,10 +259,16 @@ class OfferedTurn {
     this.#publish(live, { turnId, call: this.#chunks.call, n: this.#chunks.n++, ...piece });
   }
 
-  async #callTools(calls: readonly AgentToolCall[], content?: string): Promise<ToolResults['results']> {
+  async #callTools(
+    calls: readonly AgentToolCall[],
+    content?: string,
+    { sessionId, reported }: AgentProgress = {},
+  ): Promise<ToolResults['results']> {
     this.#over.signal.throwIfAborted();
     const said = content ?? (this.#written || undefined);
-    const { results, messages = [] } = await this.#ask({ type: 'tool_call', calls, content: said });
+    const { results, messages = [] } = await this.#ask({
+      ...{ type: 'tool_call', calls, content: said, sessionId, reported },
+    });
     this.#chunks = { call: this.#newId(), n: 0 };
     this.#written = '';
     this.#news.push(...(messages as TurnOffer['messages']));

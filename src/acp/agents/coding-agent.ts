@@ -48,6 +48,7 @@ interface Running {
   readonly turn: OfferedTurn;
   readonly updates: Updates;
   readonly silence: Silence;
+  session?: string;
 }
 
 interface Session {
@@ -82,7 +83,7 @@ export class CodingAgent {
 
   async #handle(turn: OfferedTurn): Promise<AcpAnswer> {
     const connection = await this.#connection();
-    const running = {
+    const running: Running = {
       turn,
       updates: new Updates(turn),
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
@@ -162,6 +163,7 @@ export class CodingAgent {
 
   async #prompt(running: Running, { id, isNew }: Session, connection: AgentConnection): Promise<AcpAnswer> {
     const { turn, updates, silence } = running;
+    running.session = id;
     this.#running.set(id, running);
     const costBefore = this.#costs.of(id);
     try {
@@ -250,10 +252,15 @@ export class CodingAgent {
     }
   }
 
-  /** What was said before the call belongs to it. */
-  #call({ turn, updates, silence }: Running, call: ToolRequest): Promise<string> {
+  /** What was said and done before the call belongs to it. */
+  #call({ turn, updates, silence, session }: Running, call: ToolRequest): Promise<string> {
     return silence.during(async () => {
-      const [result] = await turn.callTools([call], updates.takeText() || undefined);
+      const reported = updates.takeEnded();
+      const soFar = {
+        ...(session !== undefined && { sessionId: session }),
+        ...(reported.length > 0 && { reported }),
+      };
+      const [result] = await turn.callTools([call], updates.takeText() || undefined, soFar);
       return result?.content ?? '';
     });
   }

@@ -9,7 +9,8 @@ import type { OfferedTurn, TurnMessage } from './turn.ts';
  * ACP-PROMPT-1 A session that continues keeps its own history, so it is told what it missed (MISSED-1), and never its own messages.
  * ACP-PROMPT-2 A new session is told the whole view, its own earlier messages included, in the order of the view.
  * ACP-PROMPT-3 The away block repeats messages that come before it, so it is left out.
- * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: what a permission allowed did not run then.
+ * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: whether what a permission allowed has run
+ *              is not known then (L12).
  * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
  *              another one says why it does not, and which tool reads it.
  */
@@ -91,7 +92,7 @@ function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean)
 /** ACP-PROMPT-4 */
 function resultText(name: string, content: string): string {
   if (!PERMITS.has(name)) return `[Result of your call ${name}]: ${content}`;
-  return `[You asked for a permission, and were interrupted before the call ran. The answer was: ${content}. Ask again if you still want it.]`;
+  return `[You asked for a permission, and were interrupted. The answer was: ${content}. It is not known whether the call ran: look, and ask again if it is still wanted.]`;
 }
 
 const PERMITS: ReadonlySet<string> = new Set(Object.values(PERMIT));

@@ -19,6 +19,7 @@ export interface OfferedTurn {
   callTools(
     calls: readonly ToolRequest[],
     content?: string,
+    soFar?: AcpProgress,
   ): Promise<readonly { readonly content: string }[]>;
 }
 
@@ -54,6 +55,9 @@ export interface ReportedCall {
   /** Text, or a difference of a file. */
   readonly result?: string;
 }
+
+/** What was not reported before a call. */
+export type AcpProgress = Partial<Pick<AcpAnswer, 'sessionId' | 'reported'>>;
 
 export interface AcpAnswer {
   readonly content: string;

@@ -10,6 +10,8 @@ import type { OfferedTurn, ReportedCall } from './turn.ts';
  * ACP-UPDATES-1 A call is known by its id; a later update replaces the fields that it has. An update of an unknown call begins it.
  * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is left out (`keptReports`), and the calls after the last one are counted.
  * ACP-UPDATES-3 Pictures, sound and files are kept once the turn is over, as files of the answer. What is not kept is named, with the reason.
+ * ACP-UPDATES-4 A call of tools may end the turn, and then there is no answer: what the agent did before is reported with that call, except
+ *               for files. What it says of these calls later is dropped.
  */
 
 /** Calls of one turn. */
@@ -33,6 +35,8 @@ type Live = Pick<OfferedTurn, 'write' | 'think' | 'showCall'>;
 export class Updates {
   readonly #live: Live;
   readonly #calls = new Map<string, ToolCallUpdate>();
+  /** Reported with a call of tools. */
+  readonly #told = new Set<string>();
   readonly #files: SentFile[] = [];
   #sent = 0;
   #uncounted = 0;
@@ -67,8 +71,9 @@ export class Updates {
   }
 
   #takeCall(update: ToolCall | ToolCallUpdate): void {
+    if (this.#told.has(update.toolCallId)) return;
     const known = this.#calls.get(update.toolCallId);
-    if (!known && this.#calls.size >= MOST_CALLS) {
+    if (!known && this.#calls.size + this.#told.size >= MOST_CALLS) {
       this.#uncounted += 1;
       return;
     }
@@ -88,6 +93,19 @@ export class Updates {
     const text = this.#text;
     this.#text = '';
     return text;
+  }
+
+  /** ACP-UPDATES-4 */
+  takeEnded(): ReportedCall[] {
+    const ended = [...this.#calls.values()].filter(
+      ({ status, content = [] }) =>
+        (status === 'completed' || status === 'failed') && !content?.some(hasFile),
+    );
+    for (const { toolCallId } of ended) {
+      this.#calls.delete(toolCallId);
+      this.#told.add(toolCallId);
+    }
+    return ended.map((call) => reported(call, call.content?.map(contentText)));
   }
 
   /** A file beyond `MOST_SENT` is named at once. */
@@ -148,9 +166,16 @@ class KeptFiles {
 async function reportOf(call: ToolCallUpdate, kept: KeptFiles): Promise<ReportedCall> {
   const parts: string[] = [];
   for (const one of call.content ?? []) {
-    const file = one.type === 'content' ? sentFile(one.content) : null;
+    const file = fileIn(one);
     parts.push(file ? (await kept.add(file)).line : contentText(one));
   }
+  return reported(call, parts);
+}
+
+const fileIn = (one: ToolCallContent) => (one.type === 'content' ? sentFile(one.content) : null);
+const hasFile = (one: ToolCallContent) => fileIn(one) !== null;
+
+function reported(call: ToolCallUpdate, parts: readonly string[] = []): ReportedCall {
   const result = parts.join('\n') || outputText(call.rawOutput);
   return {
     title: call.title ?? call.toolCallId,

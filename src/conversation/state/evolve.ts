@@ -270,9 +270,10 @@ function applyAnswer(next: Next, entry: MessageEntry): void {
     agent.executionMs += entry.duration ?? 0;
     const { sessionId: id = agent.session?.id, turnId } = entry;
     // Only an answer of a turn: what a history from elsewhere says of sessions has no effect.
-    if (id !== undefined && id !== agent.session?.id && turnId === agent.turn?.turnId)
-      agent.session = { id, by: 'agent', from: entry.index };
+    const isNew = id !== undefined && id !== agent.session?.id && turnId === agent.turn?.turnId;
+    if (isNew) agent.session = { id, by: 'agent', from: entry.index };
     changeTurn(agent, (turn) => {
+      if (isNew) turn.session = agent.session;
       turn.modelCalls += 1;
       turn.workedMs += entry.duration ?? 0;
       turn.answeredUpTo = entry.index + 1;

@@ -86,7 +86,7 @@ export interface Turn {
   /** The log's length after its newest answer: a request built before that has its answer already. */
   readonly answeredUpTo: number;
   readonly hops: number;
-  /** The session of its requests: that of the agent when the turn began, or of a message that reached the turn since (L6). */
+  /** The session of its requests: that of the agent when the turn began, or of a message or answer of the turn since (L6). */
   readonly session: Session | null;
   /** The message of its trigger that brought tools (CLIENT-TOOLS-1). */
   readonly toolsFrom: number | null;

@@ -1,4 +1,11 @@
-import type { AcpAnswer, OfferedTurn, ToolRequest, TurnMessage } from '../../acp/index.ts';
+import type {
+  AcpAnswer,
+  AcpProgress,
+  OfferedTurn,
+  ReportedCall,
+  ToolRequest,
+  TurnMessage,
+} from '../../acp/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 
 /**
@@ -24,7 +31,9 @@ type Message =
       readonly type: 'tool_call';
       readonly id: string;
       readonly calls: readonly { readonly name: string; readonly arguments: string }[];
-      readonly content?: string;
+      readonly content?: string | undefined;
+      readonly sessionId?: string;
+      readonly reported?: readonly ReportedCall[];
     }
   | ({ readonly type: 'final'; readonly parts?: AcpAnswer['files'] } & Omit<AcpAnswer, 'files'>)
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
@@ -94,8 +103,8 @@ export class LocalTurn {
       think: (delta) => delta !== '' && this.#show(shown, { type: 'reasoning', delta }),
       showCall: (toolCallId, toolName) =>
         this.#show(shown, { type: 'tool_call_delta', toolCallId, toolName, delta: '' }),
-      callTools: (calls, content) => {
-        const called = this.#calls.then(() => this.#ask(calls, content, give)); // LOCAL-TURNS-2
+      callTools: (calls, content, soFar) => {
+        const called = this.#calls.then(() => this.#ask(calls, { content, ...soFar }, give)); // LOCAL-TURNS-2
         this.#calls = called.catch(() => undefined); // the handler gets the error from `called`
         return called;
       },
@@ -123,7 +132,11 @@ export class LocalTurn {
     return call;
   }
 
-  #ask(calls: readonly ToolRequest[], content: string | undefined, give: (event: Event) => void) {
+  #ask(
+    calls: readonly ToolRequest[],
+    said: AcpProgress & { readonly content?: string | undefined },
+    give: (event: Event) => void,
+  ) {
     const { signal } = this.#over;
     const id = `call-${++this.#asked}`;
     this.#pieces = 0;
@@ -146,7 +159,7 @@ export class LocalTurn {
       });
       give({
         type: 'message',
-        message: { type: 'tool_call', id, calls: made, ...(content && { content }) },
+        message: { type: 'tool_call', id, calls: made, ...said },
         from: id,
       });
     });

@@ -5,7 +5,7 @@ import {
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import { contentOf, filesOf, keptReports, type Usage } from '../../conversation/index.ts';
+import { contentOf, filesOf, keptReports, type ReportedCall, type Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import {
   type OpenRemoteChannel,
@@ -259,7 +259,7 @@ function toolCalls(
   { message }: Extract<SessionEvent, { type: 'tool_call' }>,
   request: Pick<ModelRequest, 'body'>,
 ): ModelOutcome {
-  const { content, calls } = message;
+  const { content, calls, sessionId } = message;
   const usage = bounded(message.usage, request, [
     content,
     ...calls.flatMap((call) => [call.name, call.arguments]),
@@ -267,15 +267,15 @@ function toolCalls(
   const toolCalls = calls.map((call, position) => {
     return { id: call.id ?? `call_${position}`, name: call.name, arguments: call.arguments };
   });
-  const answer = { content: content || null, toolCalls, usage, finishReason: 'tool_calls' };
-  return { kind: 'answered', answer };
+  const answer = { content: content || null, toolCalls, usage, finishReason: 'tool_calls', sessionId };
+  return { kind: 'answered', answer: { ...answer, ...reportsOf(message) } };
 }
 
 function final(
   { message }: Extract<SessionEvent, { type: 'final' }>,
   bound: Pick<ModelRequest, 'body'> | null,
 ): ModelOutcome {
-  const { parts = [], reasoning, sessionId, reported, model, finishReason = 'stop' } = message;
+  const { parts = [], reasoning, sessionId, model, finishReason = 'stop' } = message;
   const content = message.content || contentOf(parts);
   const files = filesOf({ parts });
   const own = message.usage && { ...message.usage, byAgent: true as const };
@@ -284,10 +284,14 @@ function final(
     kind: 'answered',
     answer: {
       ...{ content, files, reasoning, sessionId, model, usage, finishReason },
-      ...(reported && { reported: keptReports(reported) }),
+      ...reportsOf(message),
       toolCalls: [],
     },
   };
+}
+
+function reportsOf({ reported }: { readonly reported?: readonly ReportedCall[] }) {
+  return reported && { reported: keptReports(reported) };
 }
 
 /** REMOTE-MODEL-7: no token is shorter than a byte. */

@@ -184,6 +184,8 @@ export type RemoteMessage =
       readonly id?: string | undefined;
       readonly calls: readonly RemoteCall[];
       readonly content?: string | null;
+      readonly sessionId?: string;
+      readonly reported?: readonly ReportedCall[];
       readonly usage?: Usage;
     }
   | {

@@ -2,10 +2,13 @@
 /**
  * A coding agent for tests, written to the schema of the Agent Client Protocol (version 1), with odd habits.
  *
- * A prompt's last line says what it does: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON` (a tool of the MCP
- * server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`, `ask-twice`, `late`, `work TITLE`,
+ * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
+ * (a tool of the MCP server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
+ * `ask-twice`, `late`, `work TITLE`,
  * `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
- * Everything else is answered with the number of blocks that it was told. Arguments: `--version N`, `--no-auth`, `--no-load`,
+ * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
+ * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
+ * `written`) while the file `hold-MOMENT-FILE` is in ACP_STATE, and leaves `at-MOMENT-FILE`. Arguments: `--version N`, `--no-auth`, `--no-load`,
  * `--image`, `--audio`, `--embeddedContext`, `--resume`, `--no-http`, `--banner`, `--crash` (at the start), `--mute` (never answers `initialize`),
  * `--no-session` (nor `session/new`). ACP_STATE is a folder: sessions, and `told.jsonl` with every prompt.
  */
@@ -162,12 +165,39 @@ const HABITS = {
   },
 };
 
+async function reach(moment, file) {
+  writeFileSync(join(state, `at-${moment}-${file}`), String(process.pid));
+  while (existsSync(join(state, `hold-${moment}-${file}`))) await new Promise((done) => setTimeout(done, 10));
+}
+
+const keep = ({ id, left }) => writeFileSync(pathOf(id), JSON.stringify(left));
+
 async function prompt(session, blocks) {
   const { id } = session;
   const texts = blocks.flatMap(({ text }) => text ?? []);
   appendFileSync(join(state, 'told.jsonl'), `${JSON.stringify({ session: id, texts, blocks })}\n`);
   const lines = texts.join('\n').trimEnd().split('\n');
-  const last = lines.findLast((line) => !line.startsWith('[file ')) ?? '';
+  const said = lines.map((line) => line.replace(/^\[\w+\]: /, ''));
+  const last = said.findLast((line) => !line.startsWith('[file ')) ?? '';
+  const isContinued = /^continue$|interrupted/.test(last);
+  const order = isContinued ? said.findLast((line) => line.startsWith('edit ')) : last;
+  if (session.left.length === 0 || !isContinued) session.left = (order ?? last).split(' && ');
+  keep(session);
+  while (session.left.length > 0 && !cancelled.has(id)) {
+    const [command] = session.left;
+    await work(session, command, texts);
+    if (session.left[0] === command) done(session);
+  }
+}
+
+/** Before the answer is sent: who loads the session does not repeat it. */
+function done(session) {
+  session.left = session.left.slice(1);
+  keep(session);
+}
+
+async function work(session, last, texts) {
+  const { id } = session;
   const [word = '', first = '', ...rest] = last.split(' ');
   if (HABITS[word]) return HABITS[word](id, [first, ...rest].join(' '));
   if (word === 'cost') {
@@ -192,8 +222,8 @@ async function prompt(session, blocks) {
   if (word === 'run') {
     const command = [first, ...rest].join(' ');
     const call = { title: command, kind: 'execute', rawInput: { command } };
-    const done = await guarded(id, call, () => 'exit code 0');
-    return say(id, done ? 'I ran it.' : 'I did not run it.');
+    const isDone = await guarded(id, call, () => 'exit code 0');
+    return say(id, isDone ? 'I ran it.' : 'I did not run it.');
   }
   if (word === 'edit') {
     const path = resolve(session.cwd, first);
@@ -209,12 +239,16 @@ async function prompt(session, blocks) {
       content: [{ type: 'diff', path, oldText, newText }],
     };
     say(id, 'I edit. ');
-    const done = await guarded(id, call, () => {
+    await reach('before-asking', first);
+    const isDone = await guarded(id, call, async () => {
+      await reach('allowed', first);
       appendFileSync(join(state, 'edits.log'), `${first}\n`);
       writeFileSync(path, newText);
+      done(session);
+      await reach('written', first);
       return 'written';
     });
-    return say(id, done ? 'Done.' : 'Not done.');
+    return say(id, isDone ? 'Done.' : 'Not done.');
   }
   return say(id, `I was told ${texts.length} blocks.`);
 }
@@ -236,14 +270,15 @@ const METHODS = {
   'session/new'({ cwd, mcpServers }) {
     if (flag('no-session')) return new Promise(() => {});
     if (flag('no-auth')) throw Object.assign(new Error('Authentication required'), { code: -32_000 });
-    const session = { id: `s-${process.pid}-${sessions.size}`, cwd, servers: mcpServers };
+    const session = { id: `s-${process.pid}-${sessions.size}`, cwd, servers: mcpServers, left: [] };
     sessions.set(session.id, session);
-    writeFileSync(pathOf(session.id), '[]');
+    keep(session);
     return { sessionId: session.id };
   },
   'session/load'({ sessionId, cwd, mcpServers }) {
     if (!existsSync(pathOf(sessionId))) throw Object.assign(new Error('no such session'), { code: -32_002 });
-    sessions.set(sessionId, { id: sessionId, cwd, servers: mcpServers });
+    const left = JSON.parse(readFileSync(pathOf(sessionId), 'utf8'));
+    sessions.set(sessionId, { id: sessionId, cwd, servers: mcpServers, left });
     say(sessionId, 'a replayed message');
     return {};
   },
