@@ -4,8 +4,7 @@
  *
  * A prompt's last line says what it does, several separated by ` && `: `edit FILE TEXT` (asks first), `run COMMAND` (asks first), `use TOOL JSON`
  * (a tool of the MCP server that it was given), `think TEXT`, or a habit: `crash`, `hang`, `flood`, `noise`, `bad-json`, `fork-and-leave`,
- * `ask-twice`, `late`, `work TITLE`,
- * `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
+ * `ask-twice`, `late`, `work TITLE`, `cost AMOUNT [CURRENCY]` (of the session so far, with tokens), `show BLOCKS` and `show-in-call BLOCKS` (JSON).
  * `continue`, and a prompt that says that the work was interrupted, does what its session has left to do.
  * Everything else is answered with the number of blocks that it was told. It waits at a moment of an edit (`before-asking`, `allowed`,
  * `written`) while the file `hold-MOMENT-FILE` is in ACP_STATE, and leaves `at-MOMENT-FILE`. Arguments: `--version N`, `--no-auth`, `--no-load`,
@@ -183,11 +182,13 @@ async function prompt(session, blocks) {
   const order = isContinued ? said.findLast((line) => line.startsWith('edit ')) : last;
   if (session.left.length === 0 || !isContinued) session.left = (order ?? last).split(' && ');
   keep(session);
+  let usage;
   while (session.left.length > 0 && !cancelled.has(id)) {
     const [command] = session.left;
-    await work(session, command, texts);
+    usage = await work(session, command, texts);
     if (session.left[0] === command) done(session);
   }
+  return usage;
 }
 
 /** Before the answer is sent: who loads the session does not repeat it. */
