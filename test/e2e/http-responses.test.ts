@@ -17,6 +17,9 @@ describe('the Responses API', () => {
     script: [
       { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
       FAILS,
+      { when: { last: '/weather/' }, reply: call('Let me see.', 'get_weather', { city: 'Bern' }) },
+      { when: { tool: 'get_weather' }, reply: { text: 'It is {{last}}.' } },
+      { when: { last: '/as json/' }, reply: { text: '{"city":"Bern","degrees":7}' } },
       { when: { last: '/slow/' }, reply: { text: `${'word '.repeat(60)}end`, delayMs: 100 } },
       { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
       { reply: { text: 'Noted: {{last}}' } },
@@ -169,6 +172,82 @@ describe('the Responses API', () => {
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED' } });
   });
 
+  const WEATHER = {
+    type: 'function' as const,
+    name: 'get_weather',
+    description: 'The weather of a city',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    strict: true,
+  };
+
+  it('a tool of the caller is called, its result continues the turn, also after the daemon was killed', async () => {
+    const asked = await create('the weather, please', { tools: [WEATHER] });
+    const [message, called] = asked.output;
+    expect(asked.status).toBe('completed');
+    expect(message).toMatchObject({ type: 'message', content: [{ text: 'Let me see.' }] });
+    expect(called).toMatchObject({
+      type: 'function_call',
+      name: 'get_weather',
+      arguments: '{"city":"Bern"}',
+    });
+    expect((await openai.responses.retrieve(asked.id)).output).toEqual(asked.output);
+    await project.daemon.kill9();
+    await project.up();
+    openai = new OpenAI({ baseURL: `${project.http}/v1`, apiKey: 'none', maxRetries: 0 });
+    const result = {
+      type: 'function_call_output' as const,
+      call_id: called?.type === 'function_call' ? called.call_id : '',
+      output: '7 degrees',
+    };
+    const more = { model: 'parley', tools: [WEATHER], input: [result], previous_response_id: asked.id };
+    const answered = (await openai.responses.create(more)) as Response;
+    expect(answered.output_text).toBe('It is 7 degrees.');
+    expect((await openai.responses.retrieve(answered.id)).output_text).toBe('It is 7 degrees.');
+    expect(((await openai.responses.create(more)) as Response).output_text).toBe('It is 7 degrees.'); // a repetition
+    const other = { ...more, input: [{ ...result, output: 'another' }] };
+    await expect(openai.responses.create(other)).rejects.toMatchObject({ status: 400 });
+    const next = await create('thanks', { previous_response_id: answered.id });
+    expect(conversationOf(next)).toBe(conversationOf(asked));
+  });
+
+  it('a stream has the call of a tool of the caller as items and arguments, without a history of the server too', async () => {
+    const events: ResponseStreamEvent[] = [];
+    const input = [{ role: 'user' as const, content: 'weather in a stream' }];
+    const stream = await openai.responses.create({ model: 'lead', input, tools: [WEATHER], stream: true });
+    for await (const event of stream) events.push(event);
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
+    const last = events.at(-1);
+    const output = last?.type === 'response.completed' ? last.response.output : [];
+    expect(output.map(({ type }) => type)).toEqual(['message', 'function_call']);
+    const types = events.map(({ type }) => type);
+    expect(types.slice(-5, -1)).toEqual([
+      'response.output_item.added',
+      'response.function_call_arguments.delta',
+      'response.function_call_arguments.done',
+      'response.output_item.done',
+    ]);
+    const called = output.find((one) => one.type === 'function_call');
+    const result = { type: 'function_call_output' as const, call_id: called?.call_id ?? '', output: 'warm' };
+    const whole = await openai.responses.create({
+      model: 'lead',
+      tools: [WEATHER],
+      input: [...input, ...output, result] as never,
+    });
+    expect((whole as Response).output_text).toBe('It is warm.');
+  });
+
+  it('a `text.format` gives JSON that matches it', async () => {
+    const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const typed = await create('as json', { text: { format: { type: 'json_schema', name: 'w', schema } } });
+    expect(JSON.parse(typed.output_text)).toEqual({ city: 'Bern', degrees: 7 });
+    await expect(
+      create('as json', { text: { format: { type: 'json_schema', name: 'w', schema: { type: 'wrong' } } } }),
+    ).rejects.toMatchObject({ status: 400 });
+    await expect(create('as yaml', { text: { format: { type: 'yaml' } } })).rejects.toMatchObject({
+      status: 400,
+    });
+  });
+
   it('a picture is part of the post', async () => {
     const png =
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -191,6 +270,8 @@ describe('the Responses API', () => {
   it.each([
     [{ store: false }, 'store', /every response is stored/],
     [{ input: [] }, 'input', /the last item must be a message of the user/],
+    [{ tools: [{ type: 'web_search' }] }, 'tools.0.type', /only tools of the type function/],
+    [{ input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }, '', /no call x was made/],
     [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input.0', /item_reference is not taken/],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },

@@ -8,7 +8,8 @@ import { type ChatRequest, readChatRequest, type Sender } from '../request.ts';
 /**
  * Reads a request of the Responses API as one of chat completions, which has the same words.
  *
- * RESPONSES-REQUEST-1 The user's messages at the end of `input` are one post; what is before them is the history.
+ * RESPONSES-REQUEST-1 The user's messages at the end of `input` are one post; results of calls there continue their turn. What is before
+ *    them is the history.
  * RESPONSES-REQUEST-2 After an earlier response or in a named conversation, the history is in the log: `input` is only what is new.
  * RESPONSES-REQUEST-3 Everything is stored, because the log is the memory of the agents: `store: false` is refused.
  */
@@ -20,7 +21,15 @@ const item = z.looseObject({
 });
 type Item = z.infer<typeof item>;
 
-const NO_TOOLS = { error: 'agents have their own tools' };
+const tool = z.looseObject({
+  type: z.literal('function', {
+    error: 'only tools of the type function are taken: agents have their own others',
+  }),
+});
+const toolChoice = z.union(
+  [z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.literal('function'), name: z.string() })],
+  { error: 'expected auto, none, required, or a function of `tools`' },
+);
 
 export const responseRequestSchema = z.looseObject({
   model: z.string(),
@@ -37,12 +46,10 @@ export const responseRequestSchema = z.looseObject({
   safety_identifier: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
   metadata: z.record(z.string(), z.string()).nullish(),
-  tools: z.array(z.unknown()).max(0, NO_TOOLS).nullish(),
-  text: z
-    .looseObject({
-      format: z.looseObject({ type: z.literal('text', { error: 'agents answer in text' }) }).nullish(),
-    })
-    .nullish(),
+  tools: z.array(tool).nullish(),
+  tool_choice: toolChoice.nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
   prompt: z.null({ error: 'there are no stored prompts: send `instructions` and `input`' }).optional(),
   context_management: z.null({ error: 'agents reduce their own context' }).optional(),
 });
@@ -72,15 +79,18 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   const named = typeof conversation === 'string' ? conversation : conversation?.id;
   const messages = messagesOf(input);
   const isContinued = Boolean(previous || named || from.headers.conversation);
-  const posted = isContinued ? messages.slice(-1) : messages;
-  if (isContinued && messages.length > 1)
-    throw refusedField('input', 'the history is in the log: send only the new messages of the user');
+  if (isContinued && messages.some(({ role }) => role !== 'user' && role !== 'tool'))
+    throw refusedField('input', 'the history is in the log: send only new messages of the user and results');
   const system = instructions ? [{ role: 'system', content: instructions }] : [];
   const { user, safety_identifier, prompt_cache_key, stream } = given;
   const chat = readChatRequest(
     {
-      ...{ model, messages: [...system, ...posted], stream, user, safety_identifier, prompt_cache_key },
+      ...{ model, messages: [...system, ...messages], stream, user, safety_identifier, prompt_cache_key },
       ...(named && { metadata: { conversation: named } }),
+      tools: given.tools?.map(({ type, ...described }) => ({ type, function: described })),
+      tool_choice: choiceOf(given.tool_choice),
+      parallel_tool_calls: given.parallel_tool_calls,
+      response_format: formatOf(given.text?.format),
     },
     { ...from, field: 'input' },
   );
@@ -96,6 +106,18 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   };
 }
 
+function choiceOf(choice: z.infer<typeof toolChoice> | null | undefined): unknown {
+  return typeof choice === 'object' && choice
+    ? { type: 'function', function: { name: choice.name } }
+    : choice;
+}
+
+function formatOf(format: { readonly type: string } | null | undefined): unknown {
+  if (format?.type !== 'json_schema') return format;
+  const { type, ...schema } = format;
+  return { type, json_schema: schema };
+}
+
 function unusedOf(given: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(given).flatMap(([name, value]) => (KNOWN.has(name) || isEmpty(value) ? [] : [name]));
 }
@@ -103,6 +125,7 @@ function unusedOf(given: Readonly<Record<string, unknown>>): string[] {
 interface ChatMessage {
   readonly role: string;
   readonly content: unknown;
+  readonly [more: string]: unknown;
 }
 
 function messagesOf(input: string | readonly Item[]): ChatMessage[] {
@@ -110,7 +133,9 @@ function messagesOf(input: string | readonly Item[]): ChatMessage[] {
   const messages = input.flatMap((one, at) => messageOf(one, `input.${at}`));
   const end = messages.findLastIndex(({ role }) => role !== 'user') + 1;
   const [last, ...others] = messages.slice(end);
-  if (!last) throw refusedField('input', 'the last item must be a message of the user');
+  if (!last && messages.at(-1)?.role === 'tool') return messages;
+  if (!last)
+    throw refusedField('input', 'the last item must be a message of the user, or a result of a call');
   if (others.length === 0) return messages;
   const content = [last, ...others].flatMap(({ content: parts }) => parts as unknown[]);
   return [...messages.slice(0, end), { role: 'user', content }];
@@ -120,6 +145,18 @@ function messagesOf(input: string | readonly Item[]): ChatMessage[] {
 function messageOf(given: Item, where: string): ChatMessage[] {
   const { type = 'message', role = '', content } = given;
   if (type === 'reasoning') return [];
+  if (type === 'function_call') {
+    const { call_id: id, name, arguments: called } = given;
+    const call = { id, type: 'function', function: { name, arguments: called } };
+    return [{ role: 'assistant', content: null, tool_calls: [call] }];
+  }
+  if (type === 'function_call_output') {
+    const { call_id, output } = given;
+    const parts = Array.isArray(output)
+      ? output.map((part, at) => partOf(part, `${where}.output.${at}`))
+      : output;
+    return [{ role: 'tool', tool_call_id: call_id, content: parts }];
+  }
   if (type !== 'message')
     throw refusedField(where, `an item of the type ${cut(type, 40)} is not taken: expected a message`);
   if (!['user', 'assistant', 'system', 'developer'].includes(role))

@@ -1,4 +1,5 @@
-import type { Usage } from '../../../conversation/index.ts';
+import type { CallersCall, Usage } from '../../../conversation/index.ts';
+import { callerCallId } from '../../caller-calls.ts';
 import { publicErrorOf } from '../../problem.ts';
 import { failureOf, stopping } from '../completions.ts';
 import type { Said } from '../reply.ts';
@@ -7,7 +8,8 @@ import type { ResponseMeta } from './request.ts';
 /**
  * A reply as an object of the Responses API, or as its events.
  *
- * RESPONSE-1 It has one output: the message with the whole text of the reply, as chat completions have it.
+ * RESPONSE-1 Its output is one message with the whole text of the reply, as chat completions have it, and after it the calls of the
+ *    caller's tools.
  * RESPONSE-2 The events are those of the protocol, in its order; each has the next `sequence_number`.
  */
 
@@ -24,24 +26,31 @@ export interface ResponseFacts {
 /** What is known of the reply so far. */
 export interface Outcome {
   readonly text: string;
+  readonly calls: readonly CallersCall[];
   /** Null: it is not over. */
   readonly end: Exclude<Said, { kind: 'text' | 'calls' }> | null;
 }
 
-export const NOTHING_YET: Outcome = { text: '', end: null };
+export const NOTHING_YET: Outcome = { text: '', calls: [], end: null };
 
 /** Throws why there is none, if it ends without its outcome. */
 export async function outcomeOf(reply: AsyncIterable<Said>): Promise<Outcome> {
-  let text = '';
-  for await (const said of reply) {
-    if (said.kind === 'calls') continue; // no tools are brought here
-    if (said.kind !== 'text') return { text, end: said };
-    text += said.text;
-  }
+  const said: Said[] = [];
+  for await (const one of reply) said.push(one);
+  const outcome = outcomeIn(said);
+  if (outcome.end) return outcome;
   throw stopping();
 }
 
-export function responseOf(facts: ResponseFacts, { text, end }: Outcome): object {
+export function outcomeIn(said: readonly Said[]): Outcome {
+  return {
+    text: said.map((one) => (one.kind === 'text' ? one.text : '')).join(''),
+    calls: said.flatMap((one) => (one.kind === 'calls' ? one.calls : [])),
+    end: said.find((one) => one.kind === 'end' || one.kind === 'failed') ?? null,
+  };
+}
+
+export function responseOf(facts: ResponseFacts, { text, calls, end }: Outcome): object {
   const { id, conversation, model, created, isInBackground, meta } = facts;
   const status = statusOf(end);
   const failure = end?.kind === 'failed' ? end.refusal : null;
@@ -53,7 +62,10 @@ export function responseOf(facts: ResponseFacts, { text, end }: Outcome): object
     instructions: meta.instructions ?? null,
     max_output_tokens: null,
     model,
-    output: text === '' && !end ? [] : [messageItem(id, text, status)],
+    output: [
+      ...(text === '' && (!end || calls.length > 0) ? [] : [messageItem(id, text, status)]),
+      ...calls.map(callItem),
+    ],
     output_text: text,
     parallel_tool_calls: true,
     previous_response_id: meta.previous ?? null,
@@ -76,7 +88,7 @@ function statusOf(end: Outcome['end']): string {
   if (!end) return 'in_progress';
   if (end.kind === 'failed') return end.refusal.code === 'AGENT_STOPPED' ? 'cancelled' : 'failed';
   if (end.isStopped) return 'cancelled';
-  return end.reason === 'stop' ? 'completed' : 'incomplete';
+  return end.reason === 'stop' || end.reason === 'tool_calls' ? 'completed' : 'incomplete';
 }
 
 function incompleteness(reason: string): string {
@@ -90,6 +102,14 @@ function messageItem(response: string, text: string, status: string): object {
     ...{ id: messageId(response), type: 'message', role: 'assistant' },
     status: status === 'completed' || status === 'in_progress' ? status : 'incomplete',
     content: [textPart(text)],
+  };
+}
+
+function callItem({ asked, place, tool: name, arguments: given }: CallersCall) {
+  const id = callerCallId(asked, place.position);
+  return {
+    ...{ id: `fc_${id}`, type: 'function_call', status: 'completed' },
+    ...{ call_id: id, name, arguments: given },
   };
 }
 
@@ -120,6 +140,7 @@ export async function* responseFrames(
   const begin = responseOf(facts, NOTHING_YET);
   yield event('response.created', { response: begin }) + event('response.in_progress', { response: begin });
   let text = '';
+  let calls: readonly CallersCall[] = [];
   let isOpen = false;
   const opened = () => {
     isOpen = true;
@@ -137,25 +158,45 @@ export async function* responseFrames(
       event('response.output_item.done', { output_index: 0, item: message })
     );
   };
+  const called = () =>
+    calls.map((call, at) => {
+      const done = callItem(call);
+      const place = { item_id: done.id, output_index: (isOpen ? 1 : 0) + at };
+      const { output_index } = place;
+      return (
+        event('response.output_item.added', {
+          output_index,
+          item: { ...done, status: 'in_progress', arguments: '' },
+        }) +
+        event('response.function_call_arguments.delta', { ...place, delta: done.arguments }) +
+        event('response.function_call_arguments.done', {
+          ...{ ...place, name: done.name, arguments: done.arguments },
+        }) +
+        event('response.output_item.done', { output_index, item: done })
+      );
+    });
   try {
     for await (const said of reply) {
       if (said.kind === 'failed') throw failureOf(said);
-      if (said.kind === 'calls') continue;
-      const head = isOpen ? '' : opened();
+      if (said.kind === 'calls') {
+        calls = said.calls;
+        continue;
+      }
+      const head = isOpen || (said.kind === 'end' && calls.length > 0) ? '' : opened();
       if (said.kind === 'text') {
         text += said.text;
         yield head + event('response.output_text.delta', { ...item, delta: said.text, logprobs: [] });
         continue;
       }
-      const response = responseOf(facts, { text, end: said });
-      const type = said.reason === 'stop' ? 'response.completed' : 'response.incomplete';
-      yield head + finished(said) + event(type, { response });
+      const response = responseOf(facts, { text, calls, end: said });
+      const type = statusOf(said) === 'completed' ? 'response.completed' : 'response.incomplete';
+      yield head + (isOpen ? finished(said) : '') + called().join('') + event(type, { response });
       return;
     }
     throw stopping();
   } catch (error) {
     const end = { kind: 'failed' as const, refusal: publicErrorOf(error, onFault) };
-    const response = responseOf(facts, { text, end });
+    const response = responseOf(facts, { text, calls: [], end });
     yield (isOpen ? finished(end) : '') + event('response.failed', { response });
   }
 }

@@ -16,6 +16,7 @@ import { type ResponseMeta, type ResponseRequest, readResponseRequest } from './
 import {
   NOTHING_YET,
   type Outcome,
+  outcomeIn,
   outcomeOf,
   type ResponseFacts,
   responseFrames,
@@ -69,7 +70,7 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
     const gone = AbortSignal.any([routes.closing, context.req.raw.signal]);
     await cancelTurns(daemon, act, { conversation, index: post.index, busy: reply.busy }, async () => {
       const arrivals = new Arrivals(daemon, conversation);
-      const again = await replyTo(postedIn(context, routes, conversation, post));
+      const again = await replyTo(await postedIn(context, routes, conversation, post));
       for await (const received of arrivals.from(post.index, gone)) {
         again.accept(received);
         if (again.isOver) return;
@@ -123,9 +124,10 @@ async function stored(
   const { conversation, index } = place;
   const entries = await orElse(readLog(routes.daemon(context), conversation, index), []);
   const [post] = entries;
-  if (post?.type !== 'message' || post.role !== 'user' || post.author.kind !== 'person') throw notFound(id);
+  if (post?.type !== 'message' || post.author.kind !== 'person') throw notFound(id);
+  if (post.role !== 'user' && post.role !== 'tool') throw notFound(id);
   const { response = {} } = (post.meta ?? {}) as { response?: ResponseMeta };
-  const reply = await replyTo(postedIn(context, routes, conversation, post));
+  const reply = await replyTo(await postedIn(context, routes, conversation, post));
   const said = [...reply.drain()];
   let length = 0;
   for (const entry of entries) {
@@ -134,20 +136,23 @@ async function stored(
     length++;
   }
   said.push(...reply.accept({ kind: 'entries', entries: [], isCurrent: true }));
-  const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
-  const end = said.find((one) => one.kind === 'end' || one.kind === 'failed') ?? null;
   const created = Math.floor(Date.parse(post.createdAt) / 1_000);
   const facts = { id, conversation, model: modelIn(post), created, isInBackground: false, meta: response };
-  return { post, reply, facts, outcome: { text, end }, length, later: entries.slice(length) };
+  return { post, reply, facts, outcome: outcomeIn(said), length, later: entries.slice(length) };
 }
 
 function modelIn({ meta }: MessageEntry): string {
   return typeof meta?.model === 'string' ? meta.model : ANYBODY;
 }
 
-function postedIn(context: Request, routes: RouteContext, conversation: string, post: MessageEntry) {
-  const { index, to: agents = [] } = post;
-  return { context, routes, conversation, index, agents, agent: agentOf(modelIn(post)) };
+/** A post, or the result of a call: then the turn of that call continues. */
+async function postedIn(context: Request, routes: RouteContext, conversation: string, post: MessageEntry) {
+  const { index, to: agents = [], call } = post;
+  const place = { context, routes, conversation, index };
+  if (!call) return { ...place, agents, agent: agentOf(modelIn(post)) };
+  const [asked] = await readLog(routes.daemon(context), conversation, call.index, call.index + 1);
+  const agent = asked?.author.id ?? '';
+  return { ...place, agents: [], agent, turns: [{ turnId: asked?.turnId ?? '', agent }] };
 }
 
 /** The conversation that the request names by an earlier response (RESPONSE-STORED-2); null: none. */
