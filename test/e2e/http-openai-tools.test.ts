@@ -182,6 +182,14 @@ describe('tools of a client of `/v1`', () => {
     await expect(client.request('results', forged)).rejects.toMatchObject({ code: 'FORBIDDEN' });
     const unknown = { conversation, publisher: 'openai', results: [{ call: 'c0_0', content: '99' }] };
     await expect(client.request('results', unknown)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const sha256 = '0'.repeat(64);
+    const missing = { type: 'file' as const, sha256, mediaType: 'text/html', size: 1 };
+    const unstored = {
+      conversation,
+      publisher: 'openai',
+      results: [{ call: place, content: 'x', parts: [missing] }],
+    };
+    await expect(client.request('results', unstored)).rejects.toMatchObject({ code: 'MISSING_BLOB' });
     const invented = ask([...asked, first.message, result('c3_0_00000000', '4')]);
     await expect(invented).rejects.toMatchObject({ status: 400, code: 'BAD_REQUEST', param: 'messages' });
     expect((await client.request('approvals', {})).approvals).toEqual([]);

@@ -33,6 +33,9 @@ const FORMS: Readonly<Record<string, boolean>> = {
   'blob.other': false,
   'upload.': true,
   'answer.': true,
+  'results.': false,
+  'results.demo': true,
+  'results.other': false,
 };
 const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
   read: ['read', 'post', 'approve', 'operate'],
@@ -44,7 +47,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
   ...needs('read', 'what-ifs what-if-result status search dead dead-letter'),
-  ...{ post: 'post', answer: 'approve' },
+  ...{ post: 'post', results: 'post', answer: 'approve' },
   ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
   ...needs('operate', 'dead-retry dead-discard'),
 };
@@ -122,6 +125,11 @@ const HTTP_CASES: readonly HttpCase[] = [
     needs: 'post',
     body: { model: 'lead', messages: [{ role: 'user', content: 'Hello' }] },
   },
+  { method: 'POST', path: '/v1/responses', needs: 'post', body: { model: 'lead', input: 'Hello' } },
+  { method: 'POST', path: '/v1/responses/resp_0_none/cancel', needs: 'post', body: {} },
+  ...['responses/resp_0_none', 'responses/resp_0_none/input_items', 'conversations/matrix/items'].map(
+    (path) => ({ method: 'GET', path: `/v1/${path}`, needs: 'read' as const }),
+  ),
   { method: 'PUT', path: '/api/blobs', needs: 'post', body: { any: 'bytes' } },
   { method: 'GET', path: `/api/conversations/matrix/blobs/${'0'.repeat(64)}`, needs: 'read' },
   { method: 'GET', path: '/a2a', needs: 'read' },
@@ -138,6 +146,7 @@ const HTTP_CASES: readonly HttpCase[] = [
 function bodyOf(verb: string): object {
   const bodies: Readonly<Record<string, object>> = {
     post: { content: 'Hello' },
+    results: { results: [{ call: 'c0_0', content: 'x' }] },
     answer: { answer: 'deny' },
     fork: { as: 'matrix-fork' },
     hire: { slug: 'scout', persona: 'Look.' },

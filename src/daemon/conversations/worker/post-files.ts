@@ -3,26 +3,29 @@ import {
   type Conversation,
   type FilePart,
   filesOf,
-  type Part,
   publisherOf,
 } from '../../../conversation/index.ts';
 import { ParleyError, refusal } from '../../../kernel/index.ts';
 import { type RoomContext, requireRoom } from '../../tools/file-room.ts';
 import type { Item } from './decider.ts';
 
-/** A post names files by their hashes alone. What they are is what is stored of them (PARTS-3). */
+/** A post, or a caller's result, names files by their hashes alone. What they are is what is stored of them (PARTS-3). */
 
-type PostCommand = Extract<Command, { type: 'post' }>;
+function filesIn(command: Command): readonly FilePart[] {
+  if (command.type === 'post') return filesOf(command.post);
+  return command.type === 'answer-calls' ? command.results.flatMap(({ files = [] }) => files) : [];
+}
 
 /** A post that the log has already needs no file. */
 export function needsFiles({ command }: Item, conversation: Conversation): boolean {
-  if (command.type !== 'post' || filesOf(command.post).length === 0) return false;
+  if (filesIn(command).length === 0) return false;
+  if (command.type !== 'post') return true;
   return !conversation.hasPost(publisherOf(command.post.author.id), command.post.id);
 }
 
 const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
 
-/** The items with what is stored of the files of posts. A post whose files are not all stored, or too large together, is refused. */
+/** The items with what is stored of their files. One whose files are not all stored, or too large together, is refused. */
 export async function withFacts(
   items: readonly Item[],
   { id, conversation }: { readonly id: string; readonly conversation: Conversation },
@@ -31,11 +34,11 @@ export async function withFacts(
   const complete: Item[] = [];
   const accepted: FilePart[] = [];
   for (const item of items) {
-    if (item.command.type !== 'post' || !needsFiles(item, conversation)) complete.push(item);
+    if (!needsFiles(item, conversation)) complete.push(item);
     else {
       try {
         const command = await withStored(item.command, daemon);
-        const files = filesOf(command.post);
+        const files = filesIn(command);
         await requireRoom(id, [...accepted, ...files], daemon);
         accepted.push(...files);
         complete.push({ ...item, command });
@@ -48,15 +51,23 @@ export async function withFacts(
   return complete;
 }
 
-async function withStored(command: PostCommand, { store }: RoomContext): Promise<PostCommand> {
-  const parts: Part[] = [];
-  for (const part of command.post.parts ?? []) {
-    const facts = part.type === 'file' ? await store.blobs.facts(part.sha256) : null;
-    if (part.type === 'text') parts.push(part);
-    else if (facts === null) throw missingFile(part.sha256);
-    else parts.push({ type: 'file', ...facts, ...(part.name && { name: part.name }) });
+async function withStored(command: Command, { store }: RoomContext): Promise<Command> {
+  const stored = async ({ sha256, name }: FilePart): Promise<FilePart> => {
+    const facts = await store.blobs.facts(sha256);
+    if (facts === null) throw missingFile(sha256);
+    return { type: 'file', ...facts, ...(name && { name }) };
+  };
+  if (command.type === 'post') {
+    const { post } = command;
+    const parts = (post.parts ?? []).map((part) => (part.type === 'file' ? stored(part) : part));
+    return { ...command, post: { ...post, parts: await Promise.all(parts) } };
   }
-  return { ...command, post: { ...command.post, parts } };
+  if (command.type !== 'answer-calls') return command;
+  const results = command.results.map(async ({ files, ...result }) => ({
+    ...result,
+    ...(files && { files: await Promise.all(files.map(stored)) }),
+  }));
+  return { ...command, results: await Promise.all(results) };
 }
 
 function missingFile(sha256: string): ParleyError {
