@@ -242,6 +242,7 @@ export class CodingAgent {
   async #permit(request: RequestPermissionRequest) {
     const running = this.#running.get(request.sessionId);
     if (!running) return permission(request.options, false);
+    running.updates.take({ sessionUpdate: 'tool_call_update', ...request.toolCall }); // ACP-UPDATES-5
     try {
       return permission(
         request.options,

@@ -12,6 +12,8 @@ import type { OfferedTurn, ReportedCall } from './turn.ts';
  * ACP-UPDATES-3 Pictures, sound and files are kept once the turn is over, as files of the answer. What is not kept is named, with the reason.
  * ACP-UPDATES-4 A call of tools may end the turn, and then there is no answer: what the agent did before is reported with that call, except
  *               for files. What it says of these calls later is dropped.
+ * ACP-UPDATES-5 A difference stays in the report of its call, also if only the request for the permission showed it: some agents replace
+ *               it with a sentence.
  */
 
 /** Calls of one turn. */
@@ -82,7 +84,10 @@ export class Updates {
     const content = update.content?.map((one) =>
       one.type === 'content' ? { ...one, content: this.#bounded(one.content) } : one,
     );
-    const given = Object.entries({ ...update, content }).filter(
+    const isDiffless = content?.every(({ type }) => type !== 'diff') === true;
+    const shownBefore = isDiffless ? (known?.content?.filter(({ type }) => type === 'diff') ?? []) : [];
+    const merged = content && [...shownBefore, ...content]; // ACP-UPDATES-5
+    const given = Object.entries({ ...update, content: merged }).filter(
       ([, value]) => value !== null && value !== undefined,
     );
     this.#calls.set(update.toolCallId, { ...known, ...Object.fromEntries(given) } as ToolCallUpdate);

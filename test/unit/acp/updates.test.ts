@@ -23,4 +23,21 @@ describe('what a session reports', () => {
     const refused = '[file image/png, 9.0 MB: not kept: the answer has too many files]';
     expect([calls[1]?.result, text]).toEqual([refused, refused]);
   });
+
+  it('ACP-UPDATES-5: the difference that a permission showed is in the report, also when the result is only text', () => {
+    const updates = new Updates(live);
+    const diff = { type: 'diff', path: 'a.txt', oldText: '', newText: 'hello' } as const;
+    const text = { type: 'content', content: { type: 'text', text: 'Wrote file.' } } as const;
+    updates.take({ sessionUpdate: 'tool_call', toolCallId: 'a', title: 'write', kind: 'edit' });
+    updates.take({ sessionUpdate: 'tool_call_update', toolCallId: 'a', status: 'pending', content: [diff] });
+    updates.take({
+      sessionUpdate: 'tool_call_update',
+      toolCallId: 'a',
+      status: 'completed',
+      content: [text],
+    });
+    const [report] = updates.takeEnded();
+    expect(report?.result).toMatch(/\+hello[\s\S]*Wrote file\./);
+    expect(updates.takeEnded()).toEqual([]); // ACP-UPDATES-4: once
+  });
 });
