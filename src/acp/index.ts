@@ -8,7 +8,7 @@
  *            and steps of a progress as updates; content.ts: a prompt as a post
  */
 export { CodingAgent } from './agents/coding-agent.ts';
-export { type Diagnosis, diagnose } from './agents/diagnose.ts';
+export { diagnose } from './agents/diagnose.ts';
 export type {
   AcpAnswer,
   AcpProgress,

@@ -61,6 +61,7 @@ describe('the REST API', () => {
       role: 'operate',
       publisher: null,
       name: null,
+      isSession: false,
     });
     for (const [verb, body] of [
       ['phase', { phase: 'plan' }],
@@ -179,7 +180,9 @@ describe('the REST API', () => {
       });
       return await answer.json();
     };
-    expect(await ask('GET', '/identity')).toEqual({ role: 'operate', publisher: 'office', name: 'Alice' });
+    expect(await ask('GET', '/identity')).toEqual({
+      ...{ role: 'operate', publisher: 'office', name: 'Alice', isSession: false },
+    });
     await ask('POST', '/conversations/demo/messages', { content: 'write it' });
     const waiting = async () => CONTRACT.approvals.answer.parse(await ask('GET', '/approvals')).approvals;
     await expect.poll(waiting).toHaveLength(1);

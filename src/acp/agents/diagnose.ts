@@ -4,7 +4,7 @@ import { type AgentCommand, AgentConnection } from './connection.ts';
 
 /** Starts a coding agent, asks it for a session, which shows whether it is signed in, and ends it. */
 
-export interface Diagnosis {
+interface Diagnosis {
   /** Its name, version, protocol and capabilities. */
   readonly about: string;
   /** What it printed on standard output beside messages. */

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Diagnosis } from '../../acp/index.ts';
 import { type ModelOutcome, singleRequest } from '../../agents/index.ts';
 import {
   type AcpConfig,
@@ -26,8 +25,8 @@ export interface Probed {
   readonly fault: { readonly code: string; readonly message: string; readonly hint?: string } | null;
   /** The tools of an MCP server, or the functions. */
   readonly tools: readonly string[];
-  /** What a coding agent says about itself, and printed beside messages. */
-  readonly agent?: Pick<Diagnosis, 'about' | 'noise'>;
+  /** What a coding agent says about itself, and what it printed beside messages. */
+  readonly agent?: { readonly about: string; readonly noise: readonly string[] };
 }
 
 /** For one model or server. */

@@ -27,6 +27,7 @@ describe('the check of calls that a person is asked about', () => {
   const result = (position: number) => ({
     type: 'message',
     role: 'tool',
+    author: { kind: 'system', id: 'system', name: 'system' },
     tool_call_id: `c0_${position}`,
     ...at(position),
   });
@@ -68,6 +69,11 @@ describe('the check of calls that a person is asked about', () => {
   const UNASKED = { 1: nothing, 6: nothing, 8: nothing, 10: nothing };
 
   it.each<[string, Record<number, object>, RegExp]>([
+    [
+      'a person who answers a call that no caller has',
+      { 4: { ...result(0), author: { kind: 'person', id: 'mallory', name: 'Mallory' } } },
+      /4: mallory answers/,
+    ],
     ['a second question while one is open', { 2: asks('other', false) }, /entry 2: a second question/],
     [
       'a question that hides that it may have run',
