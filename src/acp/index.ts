@@ -12,7 +12,6 @@ export { diagnose } from './agents/diagnose.ts';
 export type {
   AcpAnswer,
   AcpProgress,
-  FileStore,
   OfferedTurn,
   ReportedCall,
   ToolRequest,

@@ -1,6 +1,7 @@
-import type { CodingAgent, FileStore } from '../../acp/index.ts';
+import type { CodingAgent } from '../../acp/index.ts';
 import type { LiveChunk } from '../../bus/index.ts';
 import { settingDigest } from '../../config/index.ts';
+import type { FilePart } from '../../conversation/index.ts';
 import { hideValues, ParleyError } from '../../kernel/index.ts';
 import type { RemoteChannel } from '../../models/remote/index.ts';
 import type { Enclose } from '../../tools/index.ts';
@@ -19,7 +20,15 @@ export interface CodingAgentsParts {
   settingsOf(slug: string): CodingSettings | null;
   /** Hides the data directory from the programs. */
   enclose(): Promise<Enclose>;
-  readonly files: FileStore;
+  /** What an agent of the protocol needs; the protocol's package is no part of the public types. */
+  readonly files: {
+    read(conversation: string, sha256: string): Promise<AsyncIterable<Uint8Array>>;
+    keep(
+      conversation: string,
+      bytes: Uint8Array,
+      about: { name?: string; mediaType?: string },
+    ): Promise<FilePart>;
+  };
   publish(conversation: string, agent: string, piece: LiveChunk): void;
 }
 
