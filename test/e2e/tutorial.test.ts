@@ -98,11 +98,13 @@ async function follow(block: Block, shown: string | undefined): Promise<void> {
   const terminal = /^terminal=(\w+)$/.exec(block.title)?.[1];
   if (terminal) return start(terminal, block.text);
   const command = block.text.replaceAll('APPROVAL_ID', approval);
-  let printed = await run(command);
-  // A command that only reads may run before the agents are done.
-  if (shown !== undefined && /^(cat|parley show) /.test(command))
+  // A command that only reads may run before the agents are done; until then the file may not be there.
+  const isReading = shown !== undefined && /^(cat|parley show) /.test(command);
+  const tried = isReading ? `${command.trimEnd()} || true` : command;
+  let printed = await run(tried);
+  if (isReading)
     for (const end = Date.now() + PATIENCE_MS; !pattern(shown).test(printed) && Date.now() < end; )
-      printed = await run(command);
+      printed = await run(tried);
   approval = /^(\S+) {2}\S+ {2}.*wants to call/m.exec(printed)?.[1] ?? approval;
   if (shown !== undefined) expect(printed).toMatch(pattern(shown));
 }
