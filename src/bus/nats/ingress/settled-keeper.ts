@@ -22,8 +22,6 @@ import { timeOf } from './stored-posts.ts';
  * KEEPER-1  Each write is a compare-and-set on the previous one, so that two daemons never overwrite each other's record.
  * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. After a crash another store answers
  *           the posts of that time again. A failed write is retried and logged once.
- * KEEPER-4  A daemon with its own logs whose user lacks the rights to the record works without it. One warning names the
- *           command that grants them. The next start tries again.
  * KEEPER-5  The record of a stream that lost its end (SETTLED-2) is ignored, so that the next write replaces it. Progress
  *           that was computed before the loss was detected is discarded.
  * KEEPER-6  Where daemons share the logs, the record names the one that reads the stream: its claim. Each write keeps it, so
@@ -36,9 +34,6 @@ const LAST_WRITE_MS = 2_000;
 const MOST_TRIES = 5;
 /** Keeps the record below 32 KiB. */
 export const MOST_OPEN = 1_000;
-
-const FORBIDDEN =
-  'the NATS user of this daemon has no rights to the record of settled posts: without it, a daemon with another data directory or store answers them again. Render the permissions again with `parley nats-config`, reload the server and restart the daemon';
 
 /** The posts that a daemon has settled so far. */
 export interface Progress {
@@ -75,7 +70,6 @@ export class SettledKeeper {
   #newest: (() => Progress) | null = null;
   #writing: Promise<void> | null = null;
   #isTold = false;
-  #isForbidden = false;
 
   constructor(sources: IngressSources, owner: Owner, self: Reader | null = null) {
     this.#sources = sources;
@@ -96,24 +90,10 @@ export class SettledKeeper {
     this.#before = { stream, settled };
   }
 
-  /** KEEPER-4. Returns false for an error with another cause. */
-  disableIfForbidden(error: unknown): boolean {
-    if (!isForbidden(error) || this.#self !== null) return false;
-    if (!this.#isForbidden) this.#sources.log.warn({ reason: messageOf(error) }, FORBIDDEN);
-    this.#isForbidden = true;
-    this.#newest = null;
-    return true;
-  }
-
   async read(): Promise<void> {
-    try {
-      const { record, sequence } = await newest(this.#sources);
-      const isFit = sequence !== this.#unfit;
-      this.#known = { record: isFit ? record : null, sequence, reader: record?.reader ?? null };
-    } catch (error) {
-      if (!this.disableIfForbidden(error)) throw error;
-      this.#known = { ...NOTHING, reader: null };
-    }
+    const { record, sequence } = await newest(this.#sources);
+    const isFit = sequence !== this.#unfit;
+    this.#known = { record: isFit ? record : null, sequence, reader: record?.reader ?? null };
   }
 
   /** KEEPER-6. The rest of the record stays. False: another daemon wrote meanwhile. */
@@ -165,7 +145,7 @@ export class SettledKeeper {
 
   /** Schedules a write. `progress` is called when the record is written (KEEPER-2). */
   note(progress: () => Progress): void {
-    if (this.#isForbidden || this.#claim === 'lost') return;
+    if (this.#claim === 'lost') return;
     this.#newest = progress;
     this.#writing ??= this.#writeSoon().finally(() => {
       this.#writing = null;
@@ -199,7 +179,7 @@ export class SettledKeeper {
         if (await watch.connected(RETRY_MS, signal)) await this.#writeNewest();
         this.#isTold = false;
       } catch (error) {
-        if (error instanceof ClaimLost || this.disableIfForbidden(error)) return;
+        if (error instanceof ClaimLost) return;
         wait = RETRY_MS;
         if (!this.#isTold)
           log.warn(

@@ -2,7 +2,7 @@ import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { isAtLeast, ParleyError, sleep } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import { type Subjects, streamsOf } from '../../subjects.ts';
-import { apiErrorCode, brokerError, isForbidden, NO_PEERS } from './broker-error.ts';
+import { apiErrorCode, brokerError, NO_PEERS } from './broker-error.ts';
 import { findStream } from './streams.ts';
 
 /**
@@ -45,10 +45,7 @@ export async function enforceReplicas(
 ): Promise<void> {
   const manager = await connection.jetstreamManager({ checkAPI: false });
   for (const stream of streamsOf(subjects)) {
-    const found = await findStream(manager, stream).catch((error: unknown) => {
-      if (stream === subjects.settledStream && isForbidden(error)) return null;
-      throw error;
-    });
+    const found = await findStream(manager, stream);
     if (found === null) continue;
     const { num_replicas: before } = found.config;
     refuseUnsafe(connection, replicas ?? before, `stream ${stream}`);

@@ -84,8 +84,6 @@ export async function ensureStreams(
     },
     defaultRoom: { max_bytes: -1, max_msgs: -1 },
     log: options.log,
-  }).catch((error: unknown) => {
-    if (!isForbidden(error)) throw error; // KEEPER-4 of settled-keeper.ts
   });
   return ensureStream(manager, {
     binding: {
