@@ -4,12 +4,14 @@ import { type ConversationState, type OpenCall, samePlace, type Turn } from '../
 import type { CallersResult, Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse } from './records.ts';
+import { plainContent } from './repeated-calls.ts';
 import { advanceTurn } from './turns.ts';
 
 /**
  * Results of calls that the author of a post answers (`caller-calls.ts`).
  *
- * CALLER-RESULTS-1 Only the author of the post answers, each call once. A repetition of the same results changes nothing.
+ * CALLER-RESULTS-1 Only the author of the post answers, each call once. A repetition of the same results,
+ *    with the same files, changes nothing.
  * CALLER-RESULTS-2 All results of a request count, or none.
  */
 
@@ -47,11 +49,8 @@ export function answerCalls(
 }
 
 /** The open call of a result, or the index of the same result in the log, or why it is refused. */
-function awaited(
-  builder: DecisionBuilder,
-  { call: place, content }: CallersResult,
-  by: Author,
-): AwaitedCall | number | Refusal {
+function awaited(builder: DecisionBuilder, given: CallersResult, by: Author): AwaitedCall | number | Refusal {
+  const { call: place } = given;
   const id = wireCallId(place);
   const asked = builder.entryAt(place.index);
   const isCallers = asked?.type === 'message' && asked.callerCalls?.includes(place.position);
@@ -74,7 +73,7 @@ function awaited(
       entry.index > place.index,
   ) as MessageEntry | undefined;
   const isOwn = result?.author.kind === 'person';
-  if (result && isOwn && result.content === content) return result.index;
+  if (result && isOwn && plainContent(result) === plainContent(given)) return result.index;
   const how = isOwn ? 'was answered already' : `is over: ${result?.content ?? 'its turn has ended'}`;
   return refusal('CALL_OVER', `the call ${id} ${how}`, 'nothing was changed; send a message to continue');
 }

@@ -97,7 +97,12 @@ function roundOf(
 }
 
 /** Text and hashes of the files, without the notice, and without the name of a file that is new for each result. */
-function plainContent({ content, fullOutputPath = '', parts, files = filesOf({ parts }) }: Result): string {
+export function plainContent({
+  content,
+  fullOutputPath = '',
+  parts,
+  files = filesOf({ parts }),
+}: Result): string {
   const plain = withoutNotice(content ?? '');
   const text = fullOutputPath === '' ? plain : plain.replaceAll(fullOutputPath, '');
   return [text, ...files.map(({ sha256 }) => sha256)].join('\n');
