@@ -113,6 +113,11 @@ export interface Toolbox {
   check(name: string, given: unknown): string | null;
   /** What the path of this call resolves to now; null: the tool takes no path. `given` matches the schema. */
   locate?(name: string, given: Readonly<Record<string, unknown>>): Located | null;
+  /**
+   * What this call would change now, for a person who decides about it: `completed` with the difference as text, or `failed` with
+   * why there is none. Never rejects; null: the tool shows none.
+   */
+  change?(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome | null>;
   /** Runs one call; never rejects. Stops on abort and at its own time limit. */
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
   /** A person approved a call of the tool with this digest. */

@@ -270,6 +270,12 @@ export const CONTRACT = {
     }),
     isRepeatable: true,
   },
+  /** What an outstanding call would change now. Null: the tool shows none. `why`: there is no difference to show. */
+  change: {
+    request: z.strictObject({ approvalId: z.string() }),
+    answer: fields({ change: z.string().nullable(), why: z.string().optional() }),
+    isRepeatable: true,
+  },
   answer: {
     request: z.strictObject({
       approvalId: z.string(),

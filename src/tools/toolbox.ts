@@ -94,6 +94,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
       return offer ? offer.part.check(name, given) : missing(name);
     },
     locate: (name, given) => current().all.get(name)?.part.locate?.(name, given) ?? null,
+    change: async (call, signal) => (await current().all.get(call.name)?.part.change?.(call, signal)) ?? null,
     run,
     accept: async (name, digest) => current().all.get(name)?.part.accept?.(name, digest),
     servers: () => parts.flatMap((part) => part.servers?.() ?? []),

@@ -14,6 +14,8 @@ const calls = (...tools: (readonly [string, object])[]) => ({
 const COMMAND = `echo ${'harmless '.repeat(20)}\nrm -rf /the/end`;
 const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\n2\nthree' };
 
+const LONG = Array.from({ length: 60 }, (_, n) => `line ${n + 1} ${'x'.repeat(200)}`).join('\n');
+
 /** Two texts that are the same, a repeated key, a number that is rounded and hidden characters. */
 const FOREIGN = String.raw`{"old_string":"pay\nmallory","new_string":"pay\nmallory","sum":1,"sum":12345678901234567890,"to":"a\u202eb"}`;
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
@@ -30,6 +32,11 @@ const SCRIPT = [
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
   { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
   { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
+  {
+    when: { last: '/^overwrite/' },
+    reply: calls(['fs_write', { path: '@project/long.md', content: LONG.replace('line 30', 'thirty') }]),
+  },
+  { when: { last: '/^stale/' }, reply: calls(['fs_edit', { ...EDIT, find: 'four' }]) },
   {
     when: { last: '/^write/' },
     reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
@@ -78,6 +85,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       before: async ({ root }) => {
         await mkdir(join(root, 'project'));
         await writeFile(join(root, 'project/plan.md'), 'one\ntwo\nthree\n');
+        await writeFile(join(root, 'project/long.md'), LONG);
         await writeFile(join(root, 'project/colours.log'), '\u001b[31mred\u001b[0m and \u202edetrevni\n');
       },
     };
@@ -106,12 +114,38 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await post('wrote', 'write');
     await page.evaluate("location.hash = '#/c/wrote'");
     await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
+    await card.getByText('The file is new.').waitFor();
     expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
     await card.getByText('Always allow', { exact: false }).click();
     expect(await textOf(card.locator('.rule'))).toContain('with exactly this path, whatever its content');
     expect(await textOf(card.locator('.rule'))).toContain('parley reload');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     expect(await card.getByLabel('New arguments').inputValue()).toContain('\\n\\n\\u202ehidden"');
+  });
+
+  it('a write over a file shows the difference against the file as it is now, with line numbers, and all of its content', async () => {
+    const page = await stage.begin('overwrite', 'overwrite');
+    const card = page.locator('.ask-card');
+    await card.locator('.diff .gone').waitFor();
+    const numbered = (kind: string) =>
+      card
+        .locator(`.diff .${kind}`)
+        .evaluateAll((all) => all.map((one) => [one.getAttribute('data-number'), one.textContent]));
+    expect(await numbered('gone')).toEqual([['30', `removed: line 30 ${'x'.repeat(200)}`]]);
+    expect(await numbered('added')).toEqual([['30', `added: thirty ${'x'.repeat(200)}`]]);
+    expect(await card.locator('.diff .line').count()).toBe(9); // with the head of the hunk
+    await card.getByText('whole content').click();
+    expect(await card.locator('.fold pre').first().innerText()).toBe(LONG.replace('line 30', 'thirty'));
+  });
+
+  it('an edit shows its place in the file, and one that does not fit says so before it is approved', async () => {
+    const page = await stage.begin('place', 'edit');
+    const card = page.locator('.ask-card');
+    await expect.poll(() => card.locator('.diff .gone[data-number="2"]').count()).toBe(1);
+    await post('stale', 'stale');
+    await page.evaluate("location.hash = '#/c/stale'");
+    await card.getByText('No difference can be shown: the text to find is not in @project/plan.md').waitFor();
+    expect(await card.locator('.diff .gone').count()).toBeGreaterThan(0);
   });
 
   it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {

@@ -47,7 +47,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
   ...needs('read', 'what-ifs what-if-result status search dead dead-letter'),
-  ...{ post: 'post', results: 'post', answer: 'approve' },
+  ...{ post: 'post', results: 'post', answer: 'approve', change: 'approve' },
   ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
   ...needs('operate', 'dead-retry dead-discard'),
 };

@@ -200,6 +200,7 @@ export const requests = {
   stop: step<'stop'>('stop'),
   resume: step<'resume'>('resume'),
   delete: (conversation: string) => ask('DELETE', of(conversation)),
+  change: (approvalId: string) => get<'change'>(`approvals/${encodeURIComponent(approvalId)}/change`),
   answer: (approvalId: string, body: ApprovalAnswer) =>
     ask('POST', `approvals/${encodeURIComponent(approvalId)}`, body),
 };

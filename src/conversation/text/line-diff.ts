@@ -5,6 +5,8 @@ import { diffArrays, structuredPatch } from 'diff';
 export interface DiffLine {
   readonly op: 'same' | 'gone' | 'added';
   readonly text: string;
+  /** From 1: in the second text, of a line that is gone in the first one. Absent: not known. */
+  readonly number?: number;
 }
 
 /** Adjacent changed lines with the unchanged ones around them. */
@@ -64,14 +66,17 @@ export function differenceText(path: string, before: string, after: string): str
 const MARKS = { same: ' ', gone: '-', added: '+' } as const;
 const ended = (text: string) => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
 
-const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
+const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
 /** The lines of a text with hunks as `differenceText` writes them, each as what it is; null: there is no hunk in it. */
 export function differenceLines(text: string): DiffLine[] | null {
-  let [gone, added, hunks] = [0, 0, 0];
+  let [gone, added, hunks, left, right] = [0, 0, 0, 0, 0];
   const lines = text.split('\n').map((line): DiffLine => {
-    const [head, before = '1', after = '1'] = (gone + added === 0 && HUNK.exec(line)) || [];
-    if (head !== undefined) [gone, added, hunks] = [Number(before), Number(after), hunks + 1];
+    const [head, first, before = '1', second, after = '1'] = (gone + added === 0 && HUNK.exec(line)) || [];
+    if (head !== undefined) {
+      [gone, added, hunks] = [Number(before), Number(after), hunks + 1];
+      [left, right] = [Number(first), Number(second)];
+    }
     const op = head === undefined && gone + added > 0 ? OPS[(line[0] ?? ' ') as keyof typeof OPS] : undefined;
     if (op === undefined) {
       if (head === undefined) [gone, added] = [0, 0];
@@ -79,7 +84,10 @@ export function differenceLines(text: string): DiffLine[] | null {
     }
     if (op !== 'added') gone = Math.max(0, gone - 1);
     if (op !== 'gone') added = Math.max(0, added - 1);
-    return { op, text: line.slice(1) };
+    const number = op === 'gone' ? left : right;
+    if (op !== 'added') left += 1;
+    if (op !== 'gone') right += 1;
+    return { op, text: line.slice(1), number };
   });
   return hunks === 0 ? null : lines;
 }

@@ -47,7 +47,7 @@ import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
 import { listAgents, listTools } from './agents.ts';
-import { approvalsPage, unknownApproval } from './approvals.ts';
+import { approvalsPage, changeOf, unknownApproval } from './approvals.ts';
 import { askedPost, isNameBound, OPERATOR, operatorOf, refuseOther } from './authorship.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
@@ -117,6 +117,7 @@ export class Api {
     stop: (request, caller) => this.#steer(request, caller, stopCommand),
     resume: (request, caller) => this.#steer(request, caller, resumeCommand),
     approvals: ({ conversation }) => this.#approvals(conversation),
+    change: (request, caller) => this.#change(request, caller),
     answer: (request, caller) => this.#answer(request, caller),
     results: (request, caller) => this.#results(request, caller),
     dead: (request) => this.#deadLetters.list(request),
@@ -346,6 +347,14 @@ export class Api {
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
     return approvalsPage(asked, this.room);
+  }
+
+  async #change({ approvalId }: RequestOf<'change'>, { sender }: Caller): Promise<AnswerOf<'change'>> {
+    const found = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
+    if (!found) throw unknownApproval(approvalId);
+    if (sender !== null && !isApprover(sender, undefined, this.daemon.team.approvers))
+      throw asError(refusalOfApproval(sender));
+    return changeOf(found, this.daemon.team.toolbox);
   }
 
   async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {

@@ -1,6 +1,7 @@
+import type { Toolbox } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
-import { ParleyError, sizeOf } from '../../kernel/index.ts';
+import { ParleyError, readArguments, sizeOf } from '../../kernel/index.ts';
 
 /** Lists of approvals. Who may approve: PERSON-4 of `people.ts`. */
 
@@ -51,6 +52,21 @@ function listed({ conversation, pending }: ApprovalIn) {
   const { approvalId, turn, call, mayHaveRun } = pending;
   const { name: tool, arguments: text } = call;
   return { approvalId, conversation, agent: turn.agent, tool, arguments: text, risk: 'risky', mayHaveRun };
+}
+
+/** Nothing is changed, and a failure is what the person reads instead of the difference. */
+export async function changeOf(
+  { conversation, pending: { call, turn } }: ApprovalIn,
+  toolbox: Pick<Toolbox, 'change'>,
+): Promise<AnswerOf<'change'>> {
+  const parsed = readArguments(call.arguments);
+  if (!parsed.ok || !toolbox.change) return { change: null };
+  const { agent, turnId } = turn;
+  const asked = { conversation, agent, turnId, name: call.name, arguments: parsed.value, idempotencyKey: '' };
+  const shown = await toolbox.change(asked, new AbortController().signal);
+  if (shown === null) return { change: null };
+  if (shown.kind === 'completed') return { change: shown.content };
+  return { change: null, why: shown.kind === 'failed' ? shown.message : 'the daemon stops' };
 }
 
 export function unknownApproval(id: string): ParleyError {

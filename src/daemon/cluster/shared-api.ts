@@ -106,7 +106,9 @@ export class SharedApi {
       case 'upload':
         return this.#upload(request);
     }
-    const approvalId = request.endpoint === 'answer' ? fieldOf(request.body, 'approvalId') : null;
+    const approvalId = ['answer', 'change'].includes(request.endpoint)
+      ? fieldOf(request.body, 'approvalId')
+      : null;
     const conversation =
       approvalId === null ? conversationIn(request.body) : conversationOfApproval(approvalId);
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);

@@ -142,6 +142,12 @@ export const ROUTES: readonly Route[] = [
     summary: 'Outstanding approvals of all conversations',
   },
   {
+    ...get('/api/approvals/{approvalId}/change', 'change'),
+    role: 'approve',
+    summary:
+      'What a call that waits would change now: the difference of a file for `fs_write` and `fs_edit`, or `why` there is none; null for other tools',
+  },
+  {
     ...post('/api/approvals/{approvalId}', 'answer', 'approve'),
     summary: 'Approve or deny a call, or resolve one whose outcome is unknown',
   },

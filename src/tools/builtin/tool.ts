@@ -42,6 +42,8 @@ export interface BuiltInTool {
   check(given: unknown): string | null;
   /** Throws errors; the toolbox turns them into failures. `given` matches the schema. */
   run(given: unknown, context: ToolContext): Promise<ToolOutcome>;
+  /** The difference that a run would make now. It changes nothing, and reads no protected file. */
+  change?(given: unknown, context: ToolContext): Promise<ToolOutcome>;
 }
 
 export function defineTool<S extends z.ZodType>(tool: {
@@ -52,14 +54,16 @@ export function defineTool<S extends z.ZodType>(tool: {
   readonly schema: S;
   readonly timeoutMs?: number;
   readonly run: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
+  readonly change?: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
 }): BuiltInTool {
-  const { name, description, risk, subject, schema, timeoutMs } = tool;
+  const { name, description, risk, subject, schema, timeoutMs, change } = tool;
   const parameters = parametersOf(schema, 'output');
   return {
     definition: { name, description, risk, parameters, ...(subject && { subject }) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     check: (given) => argumentsFault(name, schema, given),
     run: (given, context) => tool.run(schema.parse(given), context),
+    ...(change && { change: (given: unknown, context: ToolContext) => change(schema.parse(given), context) }),
   };
 }
 

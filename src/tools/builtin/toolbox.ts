@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import type { Located, ResolvedPath, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { errnoOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import { asIs, type Enclose } from '../processes.ts';
 import { failed, runGuarded, SILENT, type ToolLog, toolboxOf } from '../toolbox.ts';
@@ -77,12 +77,12 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     enclose,
     log,
   };
-  const run = (tool: BuiltInTool, call: ToolRun, signal: AbortSignal) => {
+  const run = (tool: BuiltInTool, call: ToolRun, signal: AbortSignal, act = tool.run) => {
     const { conversation, agent, permits } = call;
     const work = (inner: AbortSignal) =>
-      tool
-        .run(call.arguments, { ...given, conversation, agent, permits, signal: inner })
-        .catch((error: unknown) => (inner.aborted ? ABORTED : failureOf(call.name, error, log)));
+      act(call.arguments, { ...given, conversation, agent, permits, signal: inner }).catch(
+        (error: unknown) => (inner.aborted ? ABORTED : failureOf(call.name, error, log)),
+      );
     const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
     return runGuarded(work, signal, { name: call.name, timeoutMs });
   };
@@ -92,6 +92,11 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   }));
   return {
     ...toolboxOf(tools),
+    change: async (call, signal) => {
+      const tool = TOOLS.find(({ definition }) => definition.name === call.name);
+      if (!tool?.change || tool.check(call.arguments) !== null) return null;
+      return run(tool, { ...call, permits: isUnprotected }, signal, tool.change);
+    },
     locate: (name, arguments_) => {
       const subject = TOOLS.find(({ definition }) => definition.name === name)?.definition.subject;
       if (subject?.kind !== 'path') return null;
@@ -104,6 +109,9 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     },
   };
 }
+
+/** A person who decides about a write is shown no secret that the file holds. */
+const isUnprotected = ({ protectedBy }: ResolvedPath) => protectedBy.length === 0;
 
 /** Default of an omitted path. */
 const WHOLE_PROJECT = '@project';

@@ -35,8 +35,8 @@ describe('the difference of a file that a call reports', () => {
     expect(text.split('\n').slice(0, 3)).toEqual(['--- a.ts', '+++ a.ts', '@@ -18,7 +18,7 @@']);
     expect(text.split('\n')).toHaveLength(11);
     expect(differenceLines(text)?.filter(({ op }) => op !== 'same')).toEqual([
-      { op: 'gone', text: 'line 20' },
-      { op: 'added', text: '+++ 20' },
+      { op: 'gone', text: 'line 20', number: 21 },
+      { op: 'added', text: '+++ 20', number: 21 },
     ]);
   });
 

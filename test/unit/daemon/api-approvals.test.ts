@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Toolbox } from '../../../src/agents/index.ts';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
+import { completed, createToolbox, failed } from '../../../src/tools/toolbox.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const ASK: ToolRules = {
@@ -120,6 +122,50 @@ describe('the id of an approval', () => {
     expect(await world.workers.isThere('nobody')).toBe(false);
     expect(await approve(other)).toMatchObject({ ok: true });
     expect([await pending('one'), await pending('other')]).toEqual([['shell'], []]);
+  });
+});
+
+describe('what a call that waits would change', () => {
+  const withTool = (change: Toolbox['change']) => {
+    const names = new Map();
+    open({
+      approvers: ['office'],
+      toolbox: { ...createToolbox([], { risk: {}, timeoutMs: 1_000 }), definitions: () => names, change },
+    });
+  };
+  const shown = async (change: Toolbox['change'], text?: string, sender?: string) => {
+    withTool(change);
+    return world.request('change', { approvalId: await ask('demo', text) }, sender);
+  };
+
+  it.each<[string, Toolbox['change'], string | undefined, object]>([
+    ['its difference', async ({ arguments: { n } }) => completed(`n ${n}`), '{"n":1}', { change: 'n 1' }],
+    ['no tool that shows one', undefined, '{}', { change: null }],
+    ['a tool that shows none', async () => null, '{}', { change: null }],
+    ['arguments that are not JSON', async () => completed('x'), '{', { change: null }],
+    [
+      'why there is none',
+      async () => failed('NOT_A_FILE', 'a folder'),
+      '{}',
+      { change: null, why: 'a folder' },
+    ],
+    [
+      'the end of the daemon',
+      async () => ({ kind: 'aborted' }),
+      '{}',
+      { change: null, why: 'the daemon stops' },
+    ],
+  ])('the answer has %s', async (_, change, text, body) => {
+    expect(await shown(change, text)).toEqual({ ok: true, body });
+  });
+
+  it('a publisher that may not approve is refused, and so is an approval that does not wait', async () => {
+    expect(await shown(async () => completed('x'), '{}', 'mallory')).toMatchObject({
+      refusal: { code: 'FORBIDDEN', message: 'mallory may not answer approvals' },
+    });
+    expect(await world.request('change', { approvalId: 'demo.1.none' })).toMatchObject({
+      refusal: { code: 'NOT_FOUND' },
+    });
   });
 });
 

@@ -91,6 +91,7 @@ describe('the REST routes', () => {
     ],
     ['GET', '/api/conversations/demo/approvals', undefined, 'approvals', { conversation: 'demo' }],
     ['GET', '/api/approvals', undefined, 'approvals', {}],
+    ['GET', '/api/approvals/a1/change', undefined, 'change', { approvalId: 'a1' }],
     [
       'POST',
       '/api/approvals/a1',
@@ -243,6 +244,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/approvals',
       '/api/search',
       '/api/approvals',
+      '/api/approvals/{approvalId}/change',
       '/api/approvals/{approvalId}',
       '/api/agents',
       '/api/reload',

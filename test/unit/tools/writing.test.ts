@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openParent, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { replaceFile } from '../../../src/tools/builtin/files/write.ts';
-import { content, failed, openYard } from './support.ts';
+import { content, failed, openYard, toolRun } from './support.ts';
 
 const path = '@project/a';
 
@@ -125,5 +125,78 @@ describe('fs_edit', () => {
       if (outcome.kind === 'failed') expect(outcome).toEqual(failed('CHANGED_MEANWHILE', 'read it again'));
     }
     expect(await readdir(project)).toEqual(['a']);
+  });
+});
+
+describe('what a write would change', () => {
+  const open = async () => {
+    const yard = await openYard({ protection: { names: [], folders: [] } });
+    const change = (name: string, given: Record<string, unknown>) =>
+      yard.tools.change?.(toolRun(name, given), new AbortController().signal);
+    return { ...yard, change };
+  };
+  const LINES = Array.from({ length: 20 }, (_, n) => `line ${n + 1}`);
+  const changed = (...lines: string[]) => `${LINES.with(11, lines.join('\n')).join('\n')}\n`;
+  const HUNK = [
+    ...['--- @project/a', '+++ @project/a', '@@ -9,7 +9,7 @@', ' line 9', ' line 10', ' line 11'],
+    ...['-line 12', '+twelve', ' line 13', ' line 14', ' line 15'],
+  ].join('\n');
+
+  it('a write and an edit show the difference against the file as it is now, and change nothing', async () => {
+    const { change, file, project } = await open();
+    await file('project/a', changed('line 12'));
+    expect(await change('fs_write', { path, content: changed('twelve') })).toEqual({
+      kind: 'completed',
+      content: HUNK,
+    });
+    expect(await change('fs_edit', { path, find: 'line 12', replace: 'twelve' })).toEqual({
+      kind: 'completed',
+      content: HUNK,
+    });
+    expect(await readFile(join(project, 'a'), 'utf8')).toBe(changed('line 12'));
+  });
+
+  it.each([
+    ['of a new file', 'fs_write', { path: '@project/new', content: 'x' }, 'The file is new.'],
+    ['of the same content', 'fs_write', { path, content: 'old\n' }, 'The file stays as it is.'],
+    [
+      'of the last line end',
+      'fs_write',
+      { path, content: 'old' },
+      'Only the line end of the last line changes.',
+    ],
+  ])('a change %s is said in words', async (_, name, given, words) => {
+    const { change, file } = await open();
+    await file('project/a', 'old\n');
+    expect(await change(name, given)).toEqual({ kind: 'completed', content: words });
+  });
+
+  it.each([
+    [
+      'an edit that does not fit',
+      'fs_edit',
+      { path, find: 'none', replace: 'x' },
+      'FIND_MISSING',
+      'is not in',
+    ],
+    ['a folder', 'fs_write', { path: '@project/data2', content: 'x' }, 'NOT_A_FILE', 'folder'],
+    ['a closed path', 'fs_write', { path: '@project/data/x', content: 'x' }, 'PATH_REFUSED', ''],
+    ['a file with secrets', 'fs_write', { path: '@project/.env', content: 'x' }, 'FORBIDDEN', ''],
+    ['a file that is not text', 'fs_write', { path: '@project/bin', content: 'x' }, 'BINARY_FILE', ''],
+    ['too many changes', 'fs_write', { path: '@project/big', content: 'y\n' }, 'TOO_LARGE', '200000'],
+  ])('the change of %s says why there is none to show', async (_, name, given, code, message) => {
+    const { change, file, project } = await open();
+    await file('project/a', 'old\n');
+    await file('project/.env', 'KEY=secret\n');
+    await file('project/bin', Buffer.from([0, 1, 2]));
+    await file('project/big', 'x'.repeat(200_001));
+    await mkdir(join(project, 'data2'));
+    expect(await change(name, given)).toEqual(failed(code, message));
+  });
+
+  it('other tools, and arguments that do not fit, have no change', async () => {
+    const { change } = await open();
+    expect(await change('shell', { command: 'ls' })).toBeNull();
+    expect(await change('fs_write', { path })).toBeNull();
   });
 });

@@ -42,10 +42,10 @@ const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
 
 /** The lines of a diff, each with its changed part marked. */
 export function Lines({ lines }: { readonly lines: readonly MarkedLine[] }) {
-  return lines.map(({ op, text, mark: [from, to] = [0, 0] }, place) => {
+  return lines.map(({ op, text, number, mark: [from, to] = [0, 0] }, place) => {
     const Tag = TAGS[op];
     return (
-      <Tag key={place} class={`line ${op}`}>
+      <Tag key={place} class={`line ${op}`} data-number={number}>
         <span class="unseen">{LABELS[op]}</span>
         <VisibleText text={text.slice(0, from)} />
         {from < to && (

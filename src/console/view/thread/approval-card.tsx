@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
-import type { ApprovalAnswer } from '../../api/requests.ts';
+import { type ApprovalAnswer, requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, pretty } from '../../model/format.ts';
 import {
@@ -16,6 +17,7 @@ import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onText, QuietButton } from '../parts/controls.tsx';
+import { useRequest } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 
@@ -36,7 +38,7 @@ export function ApprovalCard(props: ApprovalProps) {
           ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
           : 'This call may change something outside. May it run?'}
       </p>
-      <WholeCall call={call} />
+      <WholeCall call={call} approval={approval} />
       {approval.why && !approval.mayHaveRun && (
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
@@ -146,27 +148,58 @@ const AFTER_A_CRASH = [
   { answer: 'result', label: 'It returned this', key: undefined },
 ] as const;
 
-function WholeCall({ call }: { readonly call: Call }) {
+/** What it would change comes first, and then texts that say the same are folded. */
+function WholeCall({ call, approval }: Pick<ApprovalProps, 'call' | 'approval'>) {
   const given = argumentsOf(call);
   const views = argumentViews(call.tool, given);
+  const [lines, why] = useChange(call, approval);
+  const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
+  const name = `${call.place.index} ${call.place.position}`;
   return (
     <div class="whole-call">
       <code class="tool">{visibleText(call.tool)}</code>
-      {views.map((view) => (
-        <Argument key={`${view.kind} ${view.name}`} view={view} />
+      {views
+        .filter(({ kind }) => !lines || kind === 'value')
+        .map((view) => (
+          <Argument key={`${view.kind} ${view.name}`} view={view} />
+        ))}
+      {lines && (
+        <Argument view={{ kind: 'edit', name: 'the file as it is now, and after this call', lines }} />
+      )}
+      {why !== null && <p>{escapeHidden(why)}</p>}
+      {said.map((view) => (
+        <Fold
+          key={view.name}
+          name={`whole ${view.name} ${name}`}
+          summary={<span class="muted">whole {view.name}</span>}
+        >
+          <Argument view={view} />
+        </Fold>
       ))}
       {views.length === 0 ? (
         <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
       ) : (
-        <Fold
-          name={`json ${call.place.index} ${call.place.position}`}
-          summary={<span class="muted">as JSON</span>}
-        >
+        <Fold name={`json ${name}`} summary={<span class="muted">as JSON</span>}>
           <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
         </Fold>
       )}
     </div>
   );
+}
+
+/** Tools that say what a call would change. */
+const SHOW_CHANGES = ['fs_write', 'fs_edit'];
+
+/** The lines that this call would change, or why there are none to show. */
+function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
+  const isAsked = SHOW_CHANGES.includes(tool) && !mayHaveRun && mayApprove.value;
+  const ask = async () => (isAsked ? requests.change(approvalId) : { change: null, why: undefined });
+  const { answer, fault } = useRequest(ask, [approvalId, isAsked]);
+  const text = answer?.change ?? null;
+  const lines = text === null ? null : differenceLines(text);
+  const why = fault ?? answer?.why;
+  const said = why === undefined ? null : `No difference can be shown: ${why}.`;
+  return [lines?.slice(2) ?? null, lines ? null : (text ?? said)] as const;
 }
 
 function Argument({ view }: { readonly view: ArgumentView }) {

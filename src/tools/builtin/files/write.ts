@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, type BigIntStats, constants, lstatSync, renameSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { z } from 'zod';
+import type { ToolOutcome } from '../../../agents/tool-port.ts';
+import { differenceLines, differenceText } from '../../../conversation/text/line-diff.ts';
 import { ParleyError } from '../../../kernel/index.ts';
 import { completed } from '../../toolbox.ts';
 import { defineTool, FILES_TIMEOUT_MS, PROJECT_PATH, WRITES } from '../tool.ts';
@@ -10,6 +12,7 @@ import { readAt, refuseBinary } from './read.ts';
 import {
   aliasOf,
   type Folder,
+  locate,
   openFile,
   openParent,
   openSandbox,
@@ -50,7 +53,26 @@ export const writeTool = defineTool({
       await folder.handle.close();
     }
   },
+  change: async ({ path, content }, context) => {
+    const names = fileNames(path, projectNames(path, context));
+    const sandbox = openSandbox(context.project, context.closed, context);
+    if (locate(sandbox, names).missing.length > 0) return completed('The file is new.');
+    const { text } = await readWhole(sandbox, names);
+    return difference(names, text, content);
+  },
 });
+
+/** Characters of a difference that is shown. */
+const LONGEST_DIFFERENCE = 200_000;
+
+function difference(names: readonly string[], before: string, after: string): ToolOutcome {
+  if (before === after) return completed('The file stays as it is.');
+  const text = differenceText(aliasOf(names), before, after);
+  if (differenceLines(text) === null) return completed('Only the line end of the last line changes.');
+  if (text.length <= LONGEST_DIFFERENCE) return completed(text);
+  const message = `${text.length} characters are more than the ${LONGEST_DIFFERENCE} that are shown`;
+  throw new ParleyError('TOO_LARGE', message, { hint: 'the arguments of the call are complete' });
+}
 
 /** The components of a path that must name a file. */
 function fileNames(path: string, names: readonly string[]): readonly string[] {
@@ -76,14 +98,12 @@ export const editTool = defineTool({
   subject: WRITES,
   timeoutMs: FILES_TIMEOUT_MS,
   schema: editSchema,
-  run: async ({ path, find, replace, all = false }, context) => {
-    const names = fileNames(path, projectNames(path, context));
+  run: async (given, context) => {
+    const names = fileNames(given.path, projectNames(given.path, context));
     const sandbox = openSandbox(context.project, context.closed, context);
     const { text, stats } = await readWhole(sandbox, names);
-    const count = occurrences(text, find);
-    if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
-    // Split and join: a replacement may hold "$&" and the like.
-    const content = Buffer.from(text.split(find).join(replace), 'utf8');
+    const { changed, count } = edited(text, given, names);
+    const content = Buffer.from(changed, 'utf8');
     if (content.length > EDIT_BYTES) throw tooLarge(names, content.length);
     const { folder, name } = await openParent(sandbox, names, { make: false });
     try {
@@ -94,7 +114,22 @@ export const editTool = defineTool({
       await folder.handle.close();
     }
   },
+  change: async (given, context) => {
+    const names = fileNames(given.path, projectNames(given.path, context));
+    const { text } = await readWhole(openSandbox(context.project, context.closed, context), names);
+    return difference(names, text, edited(text, given, names).changed);
+  },
 });
+
+function edited(
+  text: string,
+  { find, replace, all = false }: z.infer<typeof editSchema>,
+  names: readonly string[],
+) {
+  const count = occurrences(text, find);
+  if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
+  return { changed: text.split(find).join(replace), count }; // a replacement may hold "$&" and the like
+}
 
 async function readWhole(sandbox: Sandbox, names: readonly string[]) {
   const handle = await openFile(sandbox, names);
