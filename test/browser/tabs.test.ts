@@ -29,6 +29,9 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await page.goto(`${proxy.url}/${hash}`);
     return page;
   };
+  const setVisibility = (page: Page, state: string) =>
+    page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'))`);
   const { post } = stage;
   const streams = () => proxy.open(/events(\?|$)/);
 
@@ -65,6 +68,28 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await expect.poll(() => streams().length).toBe(1);
   });
 
+  it('without a SharedWorker, eight tabs load: hidden ones release their streams, and one of them keeps the list', async () => {
+    await context.addInitScript('delete globalThis.SharedWorker');
+    const pages: Page[] = [];
+    for (let n = 0; n < 8; n++) {
+      const page = await look(`#/c/own-${n}`);
+      await page.locator('.composer').waitFor();
+      await write(page, `from ${n}`);
+      await message(page, `Noted: from ${n}`).waitFor();
+      pages.push(page);
+      if (n < 7) await setVisibility(page, 'hidden');
+    }
+    const [first, second] = pages as [Page, Page];
+    await expect.poll(() => streams().length).toBe(2);
+    expect(streams().filter((one) => /follow/.test(one))).toHaveLength(1);
+    await setVisibility(first, 'visible');
+    await write(first, 'again');
+    await message(first, 'Noted: again').waitFor();
+    await expect.poll(() => streams().length).toBe(3); // the next hidden tab keeps the list
+    await post('elsewhere', 'news');
+    await second.locator('.row', { hasText: 'news' }).waitFor();
+  });
+
   it('a hidden tab releases its conversation after a while, and catches up when it is shown', async () => {
     await post('hidden', 'hello');
     const page = await context.newPage();
@@ -73,16 +98,13 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await message(page, 'Noted: hello').waitFor();
     const other = await look('#/c/other');
     await expect.poll(() => streams().join()).toMatch(/hidden/);
-    const setVisibility = (state: string) =>
-      page.evaluate(`Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
-        document.dispatchEvent(new Event('visibilitychange'))`);
-    await setVisibility('hidden');
+    await setVisibility(page, 'hidden');
     await page.clock.fastForward(61_000);
     await expect.poll(() => streams().join()).not.toMatch(/hidden/);
     await post('hidden', 'while away');
     await other.locator('.row').first().waitFor();
     expect(await message(page, 'while away').count()).toBe(0);
-    await setVisibility('visible');
+    await setVisibility(page, 'visible');
     await message(page, 'Noted: while away').waitFor();
   });
 });

@@ -16,7 +16,9 @@ import { sessionMark } from './session.ts';
  * What this tab gets of the stream that it shares with the other tabs.
  *
  * FOLLOW-1 A tab that is hidden for a while releases its conversation, and gets what it missed when it is shown. It keeps
- *    the list, which costs a shared stream nothing; a stream of its own is released.
+ *    the list, which costs a shared stream nothing.
+ * FOLLOW-2 A stream of its own is released soon after: a browser opens six connections to a daemon over HTTP/1.1. One hidden tab
+ *    keeps the list, for what it notifies of.
  */
 
 export interface Following {
@@ -37,6 +39,7 @@ export interface ListListener {
 }
 
 const RELEASE_MS = 60_000;
+const RELEASE_OWN_MS = 1_000;
 
 let following: Following | null = null;
 let list: ListListener | null = null;
@@ -46,6 +49,8 @@ let isReleased = false;
 /** Tells the hub what this tab wants. */
 let link: ((told: Told) => void) | null = null;
 let isShared = true;
+/** This hidden tab keeps the list (FOLLOW-2). */
+let isKeeper = false;
 
 /** Follows until the signal aborts. One conversation at a time. */
 export function follow(next: Following): void {
@@ -66,10 +71,20 @@ export function followList(listener: ListListener): () => void {
   let release: ReturnType<typeof setTimeout> | undefined;
   const ended = new AbortController();
   const options = { signal: ended.signal };
+  let shown = new AbortController();
   const onVisibility = () => {
     clearTimeout(release);
-    if (document.visibilityState === 'hidden') release = setTimeout(() => setReleased(true), RELEASE_MS);
-    else setReleased(false);
+    shown.abort();
+    if (document.visibilityState === 'visible') return setReleased(false);
+    shown = new AbortController();
+    const { signal } = shown;
+    release = setTimeout(
+      () => {
+        setReleased(true);
+        if (!isShared) keepOne(AbortSignal.any([signal, ended.signal]));
+      },
+      isShared ? RELEASE_MS : RELEASE_OWN_MS,
+    );
   };
   document.addEventListener('visibilitychange', onVisibility, options);
   addEventListener('pagehide', () => tell(null), options);
@@ -84,6 +99,19 @@ export function followList(listener: ListListener): () => void {
   };
 }
 
+/** The first of the hidden tabs is the keeper until the signal aborts; then the next one. */
+function keepOne(signal: AbortSignal): void {
+  const keep = () => {
+    isKeeper = true;
+    update();
+    return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  };
+  const over = () => {
+    isKeeper = false;
+  };
+  navigator.locks?.request('parley-stream', { signal }, keep).then(over, over); // null where the page is not secure
+}
+
 function setReleased(next: boolean): void {
   if (isReleased === next) return;
   isReleased = next;
@@ -95,7 +123,7 @@ function update(): void {
   const { conversation } = following ?? {};
   const isFollowed = conversation !== undefined && !isReleased;
   const wanted: Wanted = {
-    list: list !== null && (isShared || !isReleased),
+    list: list !== null && (isShared || isKeeper || !isReleased),
     follow: isFollowed ? { conversation, id, next: following?.next() ?? 0 } : null,
   };
   tell(wanted.list || wanted.follow ? wanted : null);
@@ -132,7 +160,7 @@ function openLink(): (told: Told) => void {
   return (told) => worker.port.postMessage(told);
 }
 
-/** Without a SharedWorker, the tab has a stream of its own. */
+/** Without a SharedWorker, the tab has a stream of its own (FOLLOW-2). */
 function ownLink(): (told: Told) => void {
   isShared = false;
   return joinHubs(receive);
