@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WireForm } from '../src/agents/index.ts';
 import { type Entry, type FilePart, partsOf } from '../src/conversation/index.ts';
+import { replaceFile } from '../src/kernel/index.ts';
 import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { collectGarbage } from './support/garbage.ts';
@@ -17,7 +18,9 @@ import { openWorkplace } from './support/turns.ts';
  *
  * - `files-blind`: the model takes no pictures; each is a line.
  * - `files-shown`: chat completions with the newest pictures (10 to 20) in the request; the post has none.
- * - `files-posted`: the same, and each post has a new picture, which is read and encoded once.
+ * - `files-posted`: the same, and each post has a new picture, which is claimed, read, verified and encoded once. `floorRatio` compares
+ *   with a turn without, and beside it a program that only reads the same file, hashes and encodes it, hashes the result, and durably
+ *   replaces one small file.
  * - `files-cached`: Anthropic's form, whose cache points move: the whole body is hashed for each request.
  *
  * `memoryMB`: what the process keeps more after the turns with pictures than after those without. The first turn, which drops the
@@ -40,6 +43,14 @@ async function storePicture(store: ConversationStore): Promise<FilePart> {
     yield bytes;
   });
   return { type: 'file', name: 'picture.png', ...facts };
+}
+
+/** What a new picture costs any program. */
+async function floorOf({ sha256 }: FilePart): Promise<void> {
+  const bytes = await readFile(join(directory, 'blobs', sha256.slice(0, 2), sha256));
+  createHash('sha256').update(bytes).digest('hex');
+  createHash('sha256').update(bytes.toString('base64')).digest('hex');
+  await replaceFile(join(directory, 'floor.json'), sha256);
 }
 
 function memory(): number {
@@ -73,6 +84,13 @@ async function measure(store: ConversationStore, kind: string, files: readonly F
   const measured = await interleave(
     {
       plain: () => timed(() => place.turn(plain)),
+      ...(kind === 'posted' && {
+        floor: (round: number) =>
+          timed(async () => {
+            await place.turn(plain);
+            await floorOf(posted[round] as FilePart);
+          }),
+      }),
       pictures: (round) => timed(() => place.turn(withPictures, ...posted.slice(round, round + 1))),
     },
     rounds,
@@ -82,6 +100,10 @@ async function measure(store: ConversationStore, kind: string, files: readonly F
     pictures,
     ratio: ratioOf(measured.pictures, measured.plain),
     wanted: '<= 1.3',
+    ...(measured.floor && {
+      floorRatio: ratioOf(measured.pictures, measured.floor),
+      floorMs: rounded(median(measured.floor), 2),
+    }),
     ms: rounded(median(measured.pictures), 2),
     plainMs: rounded(median(measured.plain), 2),
     firstMs: rounded(firstMs, 0),

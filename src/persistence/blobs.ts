@@ -10,13 +10,13 @@ import { InOrder, type Storage, type StoredContent } from './storage.ts';
  *
  * BLOBS-1 `blob.<sha256>` is written after the content is durable, and changed by compare-and-set. Its `in` lists the logs that
  *         may name the blob, each as `<conversation>.<life>`: a life is the log that begins with one first entry.
- * BLOBS-2 A log claims its files before an entry names them: first in `files.<conversation>`, by life, then in the record of each
- *         blob. So the records list at least what the logs name, and a deletion finds what to release.
+ * BLOBS-2 A log claims its files in their records before an entry names them. So the records list at least what the logs name.
  * BLOBS-3 A blob that no log may name any more is marked `erasing`, and from then on no log can claim it. Then its content is
  *         removed, then its record. Whoever finds the mark can finish. Where logs are shared, each stored content has a name
  *         of its own, so that this never removes what another daemon has just stored again.
- * BLOBS-4 A deletion releases the lives that it removed: a log that begins meanwhile under the same name keeps its files.
- * BLOBS-5 The claim of a log that has not begun may be that of an append under way, so a sweep releases it an hour later.
+ * BLOBS-4 A deletion releases the files that its log names, by life, before it removes the log: it can be repeated, and a log that
+ *         begins meanwhile under the same name keeps its files.
+ * BLOBS-5 Any other claim of a log that is not there may be that of an append under way, so a sweep releases it an hour later.
  *         Content without a record and blobs that were never claimed are older: a person may still be writing the message.
  */
 type BlobRecord = Omit<BlobFacts, 'sha256'> & {
@@ -24,20 +24,12 @@ type BlobRecord = Omit<BlobFacts, 'sha256'> & {
   readonly storedAt: string;
   /** The name of the content in the storage. */
   readonly content: string;
-  readonly in: readonly string[];
+  /** By log: when it claimed the blob (ISO 8601). */
+  readonly in: Readonly<Record<string, string>>;
   readonly erasing?: true;
 };
-
-interface Claims {
-  /** ISO 8601: of the newest claim. */
-  readonly at: string;
-  /** By hash; with the facts, so that one reading tells those of a conversation with many files. */
-  readonly files: Readonly<Record<string, Omit<BlobFacts, 'sha256'>>>;
-  /** Its log is gone, and its blobs are being released. */
-  readonly released?: true;
-}
-/** By life. */
-type Lives = Readonly<Record<string, Claims>>;
+/** Whether a claim is over. */
+type IsOver = (log: string, claimedAt: string) => boolean;
 
 /** No append takes longer: the server of a shared log would be away for that time. */
 const APPEND_MS = 3_600_000;
@@ -73,22 +65,15 @@ export class BlobReader {
 
   /** BLOBS-2 */
   async isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean> {
-    const life = lifeOf(first);
-    const known = await this.record(sha256);
-    const claims = (await this.lives(conversation))[life];
-    return known?.in.includes(`${conversation}.${life}`) === true && claims?.files[sha256] !== undefined;
+    return (await this.record(sha256))?.in[`${conversation}.${lifeOf(first)}`] !== undefined;
   }
 
   async record(sha256: string): Promise<BlobRecord | null> {
     return alive(await this.#content.documents.get(`blob.${sha256}`));
   }
-
-  async lives(conversation: string): Promise<Lives> {
-    return livesIn(await this.#content.documents.get(`files.${conversation}`));
-  }
 }
 
-export class StoredBlobs extends BlobReader implements Blobs {
+export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
   readonly #storage: Storage;
   /** By hash: the storage of one process may use the same name for content that is stored again (BLOBS-3). */
   readonly #order = new InOrder();
@@ -122,17 +107,17 @@ export class StoredBlobs extends BlobReader implements Blobs {
       const storedAt = new Date().toISOString();
       isDone = !isStored || now?.content === name;
       replaced = (stored as BlobRecord | null)?.content ?? null;
-      return isDone ? { ...(now ?? { ...facts, in: [] }), content: name, storedAt } : null;
+      return isDone ? { ...(now ?? { ...facts, in: {} }), content: name, storedAt } : null;
     });
     if (isDone && replaced !== null && replaced !== name) await blobs.remove(replaced);
     return isDone;
   }
 
-  async of(conversation: string): Promise<readonly BlobFacts[]> {
-    const lives = await this.lives(conversation);
-    const current = await this.#current(conversation, lives);
-    const files = Object.assign({}, ...current.map((life) => lives[life]?.files)) as Claims['files'];
-    return Object.entries(files).map(([sha256, facts]) => ({ sha256, ...facts }));
+  /** Whether the log of a conversation may name a blob. */
+  async isIn(conversation: string, sha256: string): Promise<boolean> {
+    const logs = Object.keys((await this.record(sha256))?.in ?? {});
+    for (const log of logs) if (log.startsWith(`${conversation}.`) && (await this.#isThere(log))) return true;
+    return false;
   }
 
   /** Before the append of an entry that names these files (BLOBS-2). */
@@ -143,97 +128,55 @@ export class StoredBlobs extends BlobReader implements Blobs {
     isBeginning: boolean,
   ): Promise<void> {
     const { documents } = this.#storage;
-    const claimed = new Map<string, Omit<BlobFacts, 'sha256'>>();
-    for (const { sha256 } of files) {
-      const known = await this.record(sha256);
-      if (known === null) throw missing(sha256);
-      claimed.set(sha256, factsIn(known));
-    }
-    await documents.change(`files.${conversation}`, (stored) => {
-      const lives = livesIn(stored);
-      const known = lives[life];
-      if (known?.released) throw logClosed(conversation);
-      const isKnown = [...claimed.keys()].every((sha256) => known?.files[sha256] !== undefined);
-      if (isKnown && !isBeginning) return null;
-      const claims = {
-        at: new Date().toISOString(),
-        files: { ...known?.files, ...Object.fromEntries(claimed) },
-      };
-      return { ...lives, [life]: claims };
-    });
-    const holder = `${conversation}.${life}`;
-    for (const sha256 of claimed.keys()) {
+    const log = `${conversation}.${life}`;
+    const hashes = new Set(files.map(({ sha256 }) => sha256));
+    const claimedAt = new Date().toISOString();
+    for (const sha256 of hashes) {
       await documents.change(`blob.${sha256}`, (stored) => {
         const known = alive(stored);
         if (known === null) throw missing(sha256);
-        return known.in.includes(holder) ? null : { ...known, in: [...known.in, holder] };
+        const isKnown = known.in[log] !== undefined && !isBeginning;
+        return isKnown ? null : { ...known, in: { ...known.in, [log]: claimedAt } };
       });
       this.#reach('blob-claimed', conversation);
     }
-    if (isBeginning && (await this.#isBeingDeleted(conversation, life))) throw logClosed(conversation);
+    if (this.#storage.shared === null) return;
+    // A deletion of an earlier log with the same ids, which was imported again, releases the claims of both.
+    const { lives = [] } = ((await documents.get(`deleting.${conversation}`)) ?? {}) as { lives?: string[] };
+    if (lives.includes(life)) throw logClosed(conversation);
+    for (const sha256 of hashes)
+      if ((await this.record(sha256))?.in[log] === undefined) throw logClosed(conversation);
   }
 
-  /** A deleted log is imported again, with its ids: a deletion of the earlier one releases the claims of both (BLOBS-4). */
-  async #isBeingDeleted(conversation: string, life: string): Promise<boolean> {
-    const noted = await this.#storage.documents.get(`deleting.${conversation}`);
-    const { lives = [] } = (noted ?? {}) as { readonly lives?: readonly string[] };
-    const claims = (await this.lives(conversation))[life];
-    return lives.includes(life) || claims === undefined || claims.released === true;
-  }
-
-  /** The lives whose claims a deletion of the log up to `newest` releases (BLOBS-4). */
-  async livesUpTo(conversation: string, newest: number): Promise<string[]> {
-    const { shared } = this.#storage;
-    if (shared === null) return Object.keys(await this.lives(conversation));
-    const { first } = await shared.extent(conversation);
-    return first !== null && first.sequence <= newest ? [lifeOf(first)] : [];
-  }
-
-  /** After the log of this life is gone. `before`: only if its newest claim is older. */
-  async release(conversation: string, life: string, before: string | null = null): Promise<number> {
-    const { documents } = this.#storage;
-    const key = `files.${conversation}`;
-    let files: string[] = [];
-    await documents.change(key, (stored) => {
-      const lives = livesIn(stored);
-      const known = lives[life];
-      const isDue = known !== undefined && (known.released || before === null || known.at < before);
-      files = isDue ? Object.keys(known.files) : [];
-      return isDue && !known.released ? { ...lives, [life]: { ...known, released: true } } : null;
-    });
+  /** Erases those of these files that no log may name but the lives that a deletion removes (BLOBS-4); null: all. Returns how many. */
+  async release(
+    conversation: string,
+    lives: readonly string[] | null,
+    hashes: Iterable<string>,
+  ): Promise<number> {
+    const isOver = (log: string) => {
+      const [of, life = ''] = log.split('.');
+      return of === conversation && (lives === null || lives.includes(life));
+    };
     let erased = 0;
-    const isDead = (holder: string) => holder === `${conversation}.${life}`;
-    for (const sha256 of files) if (await this.#drop(sha256, isDead, null)) erased += 1;
-    await documents.change(key, (stored) => {
-      const { [life]: released, ...others } = livesIn(stored);
-      return released?.released ? others : null;
-    });
-    await documents.removeIf(key, (stored) => Object.keys(livesIn(stored)).length === 0);
+    for (const sha256 of hashes) if (await this.#drop(sha256, isOver, null)) erased += 1;
     return erased;
   }
 
-  /** Each list is read before what refers to it is written: content, records, claims. */
+  /** Each list is read before what refers to it is written: content, records. */
   async sweep(before: string): Promise<number> {
     const { documents, blobs } = this.#storage;
     const contents = await blobs.list();
     const records = await documents.entries('blob.');
-    const claims = await documents.entries('files.');
     const anHourAgo = new Date(Date.now() - APPEND_MS).toISOString();
-    const begunBefore = before > anHourAgo ? before : anHourAgo;
+    const claimedBefore = before > anHourAgo ? before : anHourAgo;
+    const gone = new Map<string, boolean>();
     let erased = 0;
-    for (const [conversation, stored] of claims) {
-      const lives = livesIn(stored);
-      const current = await this.#current(conversation, lives);
-      for (const [life, { released }] of Object.entries(lives)) {
-        if (released) erased += await this.release(conversation, life);
-        else if (!current.includes(life)) erased += await this.release(conversation, life, begunBefore);
-      }
-    }
     for (const [sha256, stored] of records) {
-      const dead = new Set<string>();
-      for (const holder of (stored as BlobRecord).in)
-        if (!(await this.#isHeld(holder, claims))) dead.add(holder);
-      if (await this.#drop(sha256, (holder) => dead.has(holder), before)) erased += 1;
+      for (const log of Object.keys((stored as BlobRecord).in))
+        if (!gone.has(log)) gone.set(log, !(await this.#isThere(log)));
+      const isOver: IsOver = (log, claimedAt) => gone.get(log) === true && claimedAt < claimedBefore;
+      if (await this.#drop(sha256, isOver, before)) erased += 1;
     }
     const used = new Set([...records.values()].map((stored) => (stored as BlobRecord).content));
     for (const name of contents) {
@@ -262,28 +205,20 @@ export class StoredBlobs extends BlobReader implements Blobs {
       }
       if (stored.length > 0) await this.claim(conversation, lifeOf(first), stored, false);
     }
-    const isNamed = (holder: string, sha256: string) =>
-      !logs.has(holder.split('.')[0] ?? '') || named.has(`${holder} ${sha256}`);
     for (const sha256 of await documents.keys('blob.'))
       await documents.change(`blob.${sha256}`, (stored) => {
         const known = alive(stored);
-        const left = known?.in.filter((holder) => isNamed(holder, sha256)) ?? [];
-        return known && left.length < known.in.length ? { ...known, in: left } : null;
+        const isOver = (log: string) => logs.has(log.split('.')[0] ?? '') && !named.has(`${log} ${sha256}`);
+        const left = without(known?.in ?? {}, isOver);
+        return known && left.isLess ? { ...known, in: left.logs } : null;
       });
-  }
-
-  /** `known`: may lag. */
-  async #isHeld(holder: string, known: ReadonlyMap<string, unknown>): Promise<boolean> {
-    const [conversation = '', life = ''] = holder.split('.');
-    if (livesIn(known.get(conversation))[life] !== undefined) return true;
-    return (await this.lives(conversation))[life] !== undefined;
   }
 
   /**
    * Removes these logs from a record; true: no log may name the blob any more, and it was erased. `before`: erases one that none
    * ever claimed, if it is older.
    */
-  #drop(sha256: string, isDead: (holder: string) => boolean, before: string | null): Promise<boolean> {
+  #drop(sha256: string, isOver: IsOver, before: string | null): Promise<boolean> {
     const { documents, blobs } = this.#storage;
     return this.#order.run(sha256, async () => {
       let content = null as string | null;
@@ -291,12 +226,12 @@ export class StoredBlobs extends BlobReader implements Blobs {
         const known = stored as BlobRecord | null;
         content = known?.erasing ? known.content : null;
         if (known === null || known.erasing) return null;
-        const left = known.in.filter((holder) => !isDead(holder));
-        const isDropped = left.length < known.in.length;
-        const isUnclaimed = !isDropped && before !== null && known.storedAt < before;
-        if (left.length > 0 || !(isDropped || isUnclaimed)) return isDropped ? { ...known, in: left } : null;
+        const { logs, isLess } = without(known.in, isOver);
+        const isUnclaimed = !isLess && before !== null && known.storedAt < before;
+        if (Object.keys(logs).length > 0 || !(isLess || isUnclaimed))
+          return isLess ? { ...known, in: logs } : null;
         content = known.content;
-        return { ...known, in: [], erasing: true };
+        return { ...known, in: {}, erasing: true };
       });
       if (content === null) return false;
       const erasing = content;
@@ -311,12 +246,13 @@ export class StoredBlobs extends BlobReader implements Blobs {
     });
   }
 
-  /** The lives that are not over: where logs are shared, that of the log that is there now. */
-  async #current(conversation: string, lives: Lives): Promise<string[]> {
+  /** A log of this life, or where logs are not shared, any log of that name. */
+  async #isThere(log: string): Promise<boolean> {
     const { shared } = this.#storage;
-    if (shared === null) return (await this.#storage.hasLog(conversation)) ? Object.keys(lives) : [];
+    const [conversation = '', life] = log.split('.');
+    if (shared === null) return this.#storage.hasLog(conversation);
     const { first } = await shared.extent(conversation);
-    return first === null ? [] : [lifeOf(first)];
+    return first !== null && lifeOf(first) === life;
   }
 
   async #isWhole(sha256: string, known: BlobRecord): Promise<boolean> {
@@ -351,8 +287,9 @@ function alive(stored: unknown): BlobRecord | null {
   return record?.erasing ? null : record;
 }
 
-function livesIn(stored: unknown): Lives {
-  return (stored ?? {}) as Lives;
+function without(claims: BlobRecord['in'], isOver: IsOver) {
+  const left = Object.entries(claims).filter(([log, claimedAt]) => !isOver(log, claimedAt));
+  return { logs: Object.fromEntries(left), isLess: left.length < Object.keys(claims).length };
 }
 
 /** The last piece comes only after the hash of all was compared. */

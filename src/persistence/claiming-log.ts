@@ -4,11 +4,9 @@ import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from './po
 import { logClosed } from './rules.ts';
 
 /** An open log that claims files before entries name them (BLOBS-2). Appends keep their order; those after a refused one fail too. */
-export function claimingLog(blobs: StoredBlobs, opened: OpenedLog): OpenedLog {
-  return { ...opened, log: new ClaimingLog(blobs, opened) };
-}
-
-class ClaimingLog implements ConversationLog {
+export class ClaimingLog implements ConversationLog {
+  /** What its entries name, by hash. */
+  readonly files: Map<string, FilePart>;
   readonly #log: ConversationLog;
   readonly #blobs: StoredBlobs;
   #life: string | null;
@@ -20,6 +18,7 @@ class ClaimingLog implements ConversationLog {
   constructor(blobs: StoredBlobs, { log, entries }: OpenedLog) {
     this.#log = log;
     this.#blobs = blobs;
+    this.files = filesIn(entries);
     this.#life = entries[0] ? lifeOf(entries[0]) : null;
   }
 
@@ -36,7 +35,7 @@ class ClaimingLog implements ConversationLog {
   }
 
   async append(expected: number, entries: readonly Entry[], status?: WorkStatus): Promise<AppendOutcome> {
-    const files = entries.flatMap(filesInEntry);
+    const files = [...filesIn(entries).values()];
     const [first] = entries;
     if (expected === 0 && this.length === 0 && first) this.#life = lifeOf(first);
     const isRefused = expected !== this.length || this.#closing !== null;
@@ -67,11 +66,14 @@ class ClaimingLog implements ConversationLog {
   }
 
   async #claim(files: readonly FilePart[], isBeginning: boolean): Promise<void> {
-    if (files.length > 0 && this.#life !== null)
-      await this.#blobs.claim(this.conversation, this.#life, files, isBeginning);
+    if (files.length === 0 || this.#life === null) return;
+    await this.#blobs.claim(this.conversation, this.#life, files, isBeginning);
+    for (const file of files) this.files.set(file.sha256, file);
   }
 }
 
-function filesInEntry(entry: Entry): readonly FilePart[] {
-  return entry.type === 'message' ? filesOf(entry) : [];
+/** The files that these entries name, by hash. */
+export function filesIn(entries: readonly Entry[]): Map<string, FilePart> {
+  const files = entries.flatMap((entry) => (entry.type === 'message' ? filesOf(entry) : []));
+  return new Map(files.map((file) => [file.sha256, file]));
 }

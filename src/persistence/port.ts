@@ -243,8 +243,10 @@ export interface Blobs {
   facts(sha256: string): Promise<BlobFacts | null>;
   /** Null: not stored. Damaged content rejects with `BLOB_DAMAGED` before its last piece. */
   read(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
-  /** Files that the log of a conversation may name. */
+  /** The files that the log of a conversation names. It is read, unless it is open. */
   of(conversation: string): Promise<readonly BlobFacts[]>;
+  /** Whether the log of a conversation may name a blob. The log is not read. */
+  isIn(conversation: string, sha256: string): Promise<boolean>;
   /**
    * Finishes interrupted deletions, and erases what no conversation names and was stored before this time (ISO 8601). Returns the
    * number of erased blobs.

@@ -20,7 +20,7 @@ export interface Storage {
   /** Those that have a log. */
   conversations(): Promise<string[]>;
   /**
-   * Removes the closed log, the audit log and the documents of a conversation, except `deleted`, `deleting` and `files`. It is
+   * Removes the closed log, the audit log and the documents of a conversation, except `deleted` and `deleting`. It is
    * repeated after a crash. `newest`, where logs are shared: `ConversationStore.delete`.
    */
   remove(conversation: string, newest: number): Promise<Omit<Removed, 'files'>>;
@@ -37,9 +37,9 @@ export const STORE_POINTS = [
   'blob-stored',
   'blob-claimed',
   'deletion-noted',
-  'log-removed',
   'blob-erasing',
   'blob-erased',
+  'log-removed',
 ] as const;
 export type StorePoint = (typeof STORE_POINTS)[number];
 export type ReachStorePoint = (point: StorePoint, conversation?: string) => void;

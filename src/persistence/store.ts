@@ -1,6 +1,7 @@
+import type { FilePart } from '../conversation/index.ts';
 import { coalesce, type ParleyError, sleep } from '../kernel/index.ts';
-import { StoredBlobs } from './blobs.ts';
-import { claimingLog } from './claiming-log.ts';
+import { lifeOf, StoredBlobs } from './blobs.ts';
+import { ClaimingLog, filesIn } from './claiming-log.ts';
 import type {
   AuditRecord,
   AuditTrail,
@@ -34,7 +35,8 @@ import { type AuditLog, type Documents, InOrder, type Storage } from './storage.
 /**
  * The records of every store, in the documents and audit logs of its storage.
  *
- * STORE-1 A conversation is open, or is being deleted, once at a time in this process. Only `open` reads a log.
+ * STORE-1 A conversation is open, or is being deleted, once at a time in this process. `open`, a deletion and `blobs.of`
+ *         read a log, and nothing else does.
  * STORE-2 A tombstone is durable before the log of its conversation is touched. It never moves back within one life of the
  *         ingress stream, unless the stream lost the post that it names. One of a new life removes those of earlier lives:
  *         their posts are gone.
@@ -73,7 +75,7 @@ class Store implements ConversationStore {
   readonly #documents: Documents;
   readonly #blobs: StoredBlobs;
   readonly #position: ReturnType<typeof latestPosition>;
-  readonly #open = new Map<string, Promise<OpenedLog>>();
+  readonly #open = new Map<string, Promise<OpenedLog & { readonly log: ClaimingLog }>>();
   /** Deletions that were noted and did not finish: an opening finishes them (STORE-5). */
   readonly #unfinished = new Set<string>();
   readonly #deleting = new Map<string, Promise<Removed>>();
@@ -117,7 +119,7 @@ class Store implements ConversationStore {
     const forget = () => void this.#open.delete(conversation);
     const opening = this.#storage
       .openLog(conversation, forget)
-      .then((opened) => claimingLog(this.#blobs, opened));
+      .then((opened) => ({ ...opened, log: new ClaimingLog(this.#blobs, opened) }));
     this.#open.set(conversation, opening);
     try {
       return await opening;
@@ -150,10 +152,12 @@ class Store implements ConversationStore {
   async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
     if (upTo !== null) await this.#bury(conversation, upTo);
     this.#marked.delete(conversation);
-    const log = newest ?? (await this.#storage.shared?.extent(conversation))?.last ?? 0;
-    const lives = await this.#blobs.livesUpTo(conversation, log);
-    if (this.#storage.shared === null && lives.length === 0)
-      return { ...(await this.#storage.remove(conversation, log)), files: 0 };
+    const { shared } = this.#storage;
+    const { last = 0, first = null } = (await shared?.extent(conversation)) ?? {};
+    const log = newest ?? last;
+    const lives = first !== null && first.sequence <= log ? [lifeOf(first)] : [];
+    const named = shared === null ? await this.#filesOf(conversation) : undefined;
+    if (named?.size === 0) return { ...(await this.#storage.remove(conversation, log)), files: 0 };
     let note: DeletionNote = { log, lives };
     this.#unfinished.add(conversation);
     await this.#documents.change(`deleting.${conversation}`, (stored) => {
@@ -162,21 +166,37 @@ class Store implements ConversationStore {
       return note;
     });
     this.#storage.reach?.('deletion-noted', conversation);
-    return this.#finish(conversation, note);
+    return this.#finish(conversation, note, named);
   }
 
-  /** STORE-5. Idempotent. */
-  async #finish(conversation: string, note: DeletionNote): Promise<Removed> {
+  /** STORE-5. Idempotent. Where logs are shared, an append may precede the note: the log is read after it. */
+  async #finish(
+    conversation: string,
+    note: DeletionNote,
+    known?: ReadonlyMap<string, FilePart>,
+  ): Promise<Removed> {
+    const named = known ?? (await this.#filesOf(conversation));
+    const lives = this.#storage.shared && note.lives;
+    const files = await this.#blobs.release(conversation, lives, named.keys());
     const removed = await this.#storage.remove(conversation, note.log);
     this.#storage.reach?.('log-removed', conversation);
-    let files = 0;
-    for (const life of note.lives) files += await this.#blobs.release(conversation, life);
     await this.#documents.removeIf(
       `deleting.${conversation}`,
       (stored) => JSON.stringify(noteIn(stored)) === JSON.stringify(note),
     );
     this.#unfinished.delete(conversation);
     return { ...removed, files };
+  }
+
+  /** From the log. Of one that cannot be read: none, and a sweep erases them when it is gone. */
+  async #filesOf(conversation: string): Promise<ReadonlyMap<string, FilePart>> {
+    const open = await this.#open.get(conversation);
+    if (open) return open.log.files;
+    const opened = (await this.#storage.hasLog(conversation))
+      ? await this.#storage.openLog(conversation, () => undefined).catch(() => null)
+      : null;
+    await opened?.log.close();
+    return filesIn(opened?.entries ?? []);
   }
 
   /** One that is open is left for later. */
@@ -210,8 +230,11 @@ class Store implements ConversationStore {
       read: admitted((sha256) => blobs.read(sha256)),
       of: admitted(async (conversation) => {
         requireConversationId(conversation);
-        return blobs.of(conversation);
+        return [...(await this.#filesOf(conversation)).values()].map(
+          ({ type: _, name: __, ...facts }) => facts,
+        );
       }),
+      isIn: admitted((conversation, sha256) => blobs.isIn(conversation, sha256)),
       sweep: admitted(async (before) => {
         await this.finishDeletions();
         return blobs.sweep(before);

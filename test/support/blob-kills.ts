@@ -32,11 +32,11 @@ export const KILLS = [
   'after-append:2',
   'before-deletion:1',
   'deletion-noted:1',
-  'log-removed:1',
   'blob-erasing:1',
   'blob-erased:1',
   'blob-erasing:2',
   'blob-erased:2',
+  'log-removed:1',
   'deleted:1',
 ] as const;
 export type Kill = (typeof KILLS)[number];

@@ -133,7 +133,7 @@ export class Files {
   /** A file that the log of this conversation names. Throws `NOT_FOUND`, also if only another conversation names it. */
   async find(conversation: string, sha256: string): Promise<StoredFile> {
     const { blobs } = this.#daemon.store;
-    const facts = (await blobs.of(conversation)).find((file) => file.sha256 === sha256);
+    const facts = (await blobs.isIn(conversation, sha256)) && (await blobs.facts(sha256));
     if (facts) return { ...facts, read: () => blobs.read(sha256) };
     const message = `no message of the conversation ${conversation} has the file ${sha256}`;
     throw new ParleyError('NOT_FOUND', message, { hint: 'its entries name its files by their SHA-256' });

@@ -64,7 +64,7 @@ export class FileChecks {
       if (facts.size !== size) return [`has ${facts.size} bytes, and the entry says ${size}`];
       if (await this.#blobs.isClaimed(sha256, conversation, first)) return null;
       return [
-        'is not in the records of this conversation: a deletion elsewhere would erase it',
+        'is not recorded as one of this conversation: a deletion elsewhere would erase it',
         'records it',
       ];
     } catch (error) {

@@ -45,7 +45,10 @@ export function createBlobFiles(paths: StorePaths): BlobContents {
   };
 }
 
+/** A picture of 1 MB is read in two steps and not in sixteen. */
+const READ_BYTES = 512 * 1024;
+
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  yield* file.createReadStream();
+  yield* file.createReadStream({ highWaterMark: READ_BYTES });
 }

@@ -265,8 +265,6 @@ function placeOf(paths: StorePaths, key: string): Place {
     }
     case 'blob':
       return ofBlobs(join(paths.blobRecords, `${name}.json`), withoutJson);
-    case 'files':
-      return ofBlobs(join(paths.blobsOf, `${folderOf(name)}.json`), folderWithoutJson);
     case 'deleting':
       return ofBlobs(join(paths.deleting, `${folderOf(name)}.json`), folderWithoutJson);
     case 'open':

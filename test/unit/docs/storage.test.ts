@@ -101,18 +101,12 @@ describe('docs/spec/storage.md', () => {
       lock,
       blobs,
       blobRecords,
-      blobsOf,
       deleting,
       ...rest
     } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
     const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
-    const ofBlobs = [
-      `${blobs}/<2 digits>/<hash>`,
-      `${blobRecords}/<hash>.json`,
-      `${blobsOf}/<folder>.json`,
-      `${deleting}/<folder>.json`,
-    ];
+    const ofBlobs = [`${blobs}/<2 digits>/<hash>`, `${blobRecords}/<hash>.json`, `${deleting}/<folder>.json`];
     const marked = [`${marks}/<folder>`, `${marks}/.complete`, `${definitions}/<hash>`];
     expect(firstColumn('Files').sort()).toEqual([...expected, ...marked, ...ofBlobs].sort());
   });

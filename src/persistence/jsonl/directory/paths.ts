@@ -22,8 +22,6 @@ export interface StorePaths {
   blob(sha256: string): string;
   readonly blobs: string;
   readonly blobRecords: string;
-  /** By conversation, which blobs its log may name. */
-  readonly blobsOf: string;
   /** Deletions that are not finished. */
   readonly deleting: string;
   /** Exists while the directory is a backup on which no daemon has started. */
@@ -58,7 +56,6 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     blob: (sha256) => join(root, 'blobs', sha256.slice(0, 2), sha256),
     blobs: join(root, 'blobs'),
     blobRecords: join(root, 'blobs', 'records'),
-    blobsOf: join(root, 'blobs', 'of'),
     deleting: join(root, 'deleting'),
     backup: join(root, 'backup.json'),
     migration: join(root, 'migration.json'),
