@@ -228,7 +228,7 @@ describe('the example agents', () => {
       child.stderr.on('data', (data: Buffer) => {
         said += data.toString();
       });
-      const connections = () => said.split('agent: connected to').length - 1;
+      const connections = () => said.split('parley: connected to').length - 1;
       try {
         await expect.poll(() => said, { timeout: 30_000 }).toContain('no daemon has left its address');
         for (const round of [1, 2]) {

@@ -27,7 +27,8 @@ async function buildPackage(folder: string): Promise<void> {
   for (const name of ['bin', 'config', 'templates', 'package.json']) {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
-  for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));
+  for (const name of ['node_modules', 'examples', 'clients'])
+    await symlink(join(ROOT, name), join(folder, name));
   const dist = join(folder, 'dist');
   await bundleProgram({ root: ROOT, outDir: dist });
   await bundleLibraries({ root: ROOT, outDir: dist });

@@ -15,6 +15,7 @@ const DOCUMENTS = [
   'SECURITY.md',
   'CHANGELOG.md',
   'bench/RESULTS.md',
+  'clients',
   'config',
   'docs',
   'examples',

@@ -1,16 +1,16 @@
-"""The agent `counter` in Python, without packages. Start it instead of counter.mjs: python3 programs/counter.py"""
+"""The agent `counter` in Python, with the client of Parley alone. Start it instead of counter.mjs: python3 programs/counter.py"""
 import os
 import re
 import sys
 from pathlib import Path
 
-# A small NATS client and the protocol of a turn; copy the folder to change them.
+# Where `npm install` put the client.
 project = Path(__file__).resolve().parent.parent
-client = project / "node_modules/parleyd/examples/remote-agent-python"
+client = project / "node_modules/parleyd/clients/python"
 if not client.is_dir():
     sys.exit(f"counter: {client} is missing: run `npm install` first")
 sys.path.append(str(client))
-from agent import Nats, address_in, serve
+import parley
 
 
 def count(text):
@@ -19,9 +19,9 @@ def count(text):
     return f"{words} words in {sentences} {'sentence' if sentences == 1 else 'sentences'}."
 
 
-def answer(offer, write, over):
-    return count(offer["messages"][-1]["content"])
+def answer(turn):
+    return count(turn.text)
 
 
 data = os.environ.get("PARLEY_DATA") or "data"  # the data directory of the daemon
-serve(Nats(address_in(data)), "counter", answer)
+parley.serve("counter", answer, data)

@@ -1,9 +1,10 @@
 """Signs the nonce of a nats-server with the seed of an nkey: Ed25519 as in RFC 8032, section 5.1.
 
-It is short, not fast, and its time depends on the key. A program with dependencies takes the package `nkeys` instead.
+It is short, not fast, and its time depends on the key. The nonce is new for each connection.
 """
 import base64
 import hashlib
+import re
 
 P = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -51,8 +52,20 @@ def crc16(data):
 
 def sign(path, nonce):
     """What CONNECT holds besides: `nkey`, which is public, and `sig`. The seed stays here."""
-    with open(path) as file:
-        text = file.read().strip()
+    with open(path, encoding="utf-8") as file:
+        return signed(file.read().strip(), nonce)
+
+
+def credentials(path, nonce):
+    """The same of a `.creds` file: its `jwt` and `sig`."""
+    with open(path, encoding="utf-8") as file:
+        blocks = re.findall(r"-{3,}BEGIN [^-]+-{3,}\s+(\S+)\s+-{3,}END", file.read())
+    if len(blocks) != 2:
+        raise ValueError(f"the credentials file {path} does not contain a user's JWT and seed")
+    return {"jwt": blocks[0], "sig": signed(blocks[1], nonce)["sig"]}
+
+
+def signed(text, nonce):
     seed = base64.b32decode(text + "=" * (-len(text) % 8))[2:34]
     hashed = hashlib.sha512(seed).digest()
     secret = int.from_bytes(hashed[:32], "little") & (1 << 254) - 8 | 1 << 254

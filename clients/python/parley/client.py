@@ -1,0 +1,282 @@
+"""Requests to the daemon, and conversations as they grow."""
+import base64
+import hashlib
+import json
+import queue
+import secrets
+import time
+
+from .connection import NO_RESPONDERS, Connection
+from .errors import ParleyError
+from .tools import described, schema_of, value_of
+
+ATTEMPTS = 3
+TIMEOUT_SECONDS = 10
+POLL_SECONDS = 3
+PIECE_BYTES = 500 * 1024
+PATIENCE_SECONDS = 60
+# Verbs that are sent again when no answer comes: the daemon knows a post by its id, and the others change nothing twice.
+REPEATABLE = set(
+    "post results upload blob label seed fork hire dismiss reload entries conversation conversations view approvals dead "
+    "dead-letter agents tools status search phases workflows what-if what-ifs what-if-result what-if-stop".split()
+)
+# Verbs whose subject names the publisher, and those that name the conversation too: a server's permissions can bind them.
+OF_PUBLISHER = {"post", "results", "upload", "blob", "answer"}
+OF_CONVERSATION = {"post", "results", "blob"}
+UNREACHABLE = {"DAEMON_NOT_RUNNING", "DAEMON_TIMEOUT", "STOPPING", "BROKER_UNAVAILABLE"}
+
+
+def connect(where="data"):
+    """`where`: the data directory of a running daemon, or the URL of a nats-server (several with commas).
+
+    For a URL, `PARLEY_NATS_NKEY` or `PARLEY_NATS_CREDENTIALS` names a file, `PARLEY_NATS_INBOX_PREFIX` the user's inbox.
+    """
+    return Client(Connection(where))
+
+
+class Answer:
+    """What agents answered to one post.
+
+    `text`: the last answer. `value`: what it is by the schema of the post. `entries`: the log from the post on.
+    """
+
+    def __init__(self, text, value, entries, agent):
+        self.text = text
+        self.value = value
+        self.entries = entries
+        self.agent = agent
+
+    def __str__(self):
+        return self.text
+
+
+class Client:
+    def __init__(self, connection):
+        self.connection = connection
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.connection.close()
+
+    def request(self, verb, **body):
+        """Any verb of docs/spec/wire.md. A refusal is a `ParleyError` with the daemon's code."""
+        subject = f"{self.connection.prefix}.api.{verb}"
+        if verb in OF_PUBLISHER and body.get("publisher"):
+            subject += f".{body['publisher']}"
+            if verb in OF_CONVERSATION and body.get("conversation"):
+                subject += f".{body['conversation']}"
+        attempts = ATTEMPTS if verb in REPEATABLE else 1
+        for attempt in range(1, attempts + 1):
+            timeout = max(1, TIMEOUT_SECONDS / 2 ** (attempts - attempt))
+            answer = None
+            if self.connection.wait_connected(timeout):
+                answer = self.connection.request(subject, body, timeout)
+            error = _error_in(answer, verb, subject)
+            if error is None:
+                return answer.json()
+            is_final = answer is not None and answer.headers.get("Nats-Service-Error-Code") not in (None, NO_RESPONDERS)
+            if is_final or attempt == attempts:
+                raise error
+            time.sleep(0.15 * 2 ** (attempt - 1))
+
+    def post(self, conversation, content="", *, publisher, id=None, files=(), tools=(), schema=None, **fields):
+        """Posts a message. Returns when it is in the log: `{"index", "agents", …}`. The same `id` again posts nothing.
+
+        `fields` are those of a post (docs/spec/wire.md): `to=["dev"]`, `delivery="queue"`, `author={"name": "Ann"}` …
+        """
+        body = {"conversation": conversation, "publisher": publisher, "id": id or secrets.token_hex(13), **fields}
+        if content:
+            body["content"] = content
+        if files:
+            body["parts"] = list(files)
+        if tools:
+            body["tools"] = [described(one) for one in tools]
+        if schema is not None:
+            body["schema"] = schema_of(schema)
+        return self.request("post", **body)
+
+    def ask(self, conversation, content="", *, publisher, tools=(), schema=None, on_text=None, timeout=None, **fields):
+        """Posts a message and waits for its answer: an `Answer`.
+
+        `tools` are functions that the agent may call: they run here. `schema` is the type of the answer's `value`: a JSON
+        Schema, a dataclass, or a model of pydantic. `on_text` gets the text while it is written. A turn that fails is a
+        `ParleyError`. Approvals and questions to people are waited for, at most `timeout` seconds.
+        """
+        posted = self.post(conversation, content, publisher=publisher, tools=tools, schema=schema, **fields)
+        functions = {described(one)["name"]: one for one in tools}
+        progress = _Progress(posted["index"], posted["agents"])
+        for event in self.follow(conversation, posted["index"], live=on_text is not None, timeout=timeout):
+            if "live" in event:
+                if event["type"] == "text" and event["turnId"] in progress.turns:
+                    on_text(event["delta"])
+                continue
+            calls = progress.take(event)
+            if calls:
+                results = [_result_of(call, functions) for call in calls]
+                self.request("results", conversation=conversation, publisher=publisher, results=results)
+            if progress.is_over:
+                answer = progress.answer()
+                if schema is not None:
+                    answer.value = value_of(schema, answer.value)
+                return answer
+        raise ParleyError("TIMEOUT", f"no answer within {timeout} seconds", f"read conversation {conversation} later")
+
+    def follow(self, conversation, start=0, live=False, timeout=None):
+        """Yields each entry of the log once and in order, from the index `start` on. With `live`, also the text while it is
+        written, which may be lost: `{"live": agent, "type": "text", "delta": …}`. Ends after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        events = queue.Queue()
+        wake = lambda *_: events.put(None)
+        prefix = self.connection.prefix
+        subscriptions = [self.connection.subscribe(f"{prefix}.log.{conversation}", wake)]
+        if live:
+            chunk = lambda message: events.put({**(message.json() or {}), "live": message.subject.rsplit(".", 1)[-1]})
+            subscriptions.append(self.connection.subscribe(f"{prefix}.live.{conversation}.*", chunk))
+        self.connection.on_change.append(wake)
+        has_read = False
+        events.put(None)
+        try:
+            while end is None or time.monotonic() < end:
+                try:
+                    event = events.get(timeout=POLL_SECONDS if end is None else max(0, min(POLL_SECONDS, end - time.monotonic())))
+                except queue.Empty:
+                    event = None
+                if event is not None:
+                    if "delta" in event:
+                        yield event
+                    continue
+                page = {"length": start + 1}
+                while page["length"] > start:  # the feed can lose a message: the log is read
+                    try:
+                        page = self.request("entries", conversation=conversation, **{"from": start})
+                        has_read = True
+                    except ParleyError as error:
+                        if error.code != "NOT_FOUND" and not (has_read and error.code in UNREACHABLE):
+                            raise
+                        break
+                    yield from page["entries"]
+                    start += len(page["entries"])
+        finally:
+            self.connection.on_change.remove(wake)
+            for one in subscriptions:
+                self.connection.unsubscribe(one)
+
+    def upload(self, content, name=None, publisher=None):
+        """Stores bytes, or a file that is open for reading bytes. Returns a part: `post(…, files=[part])`."""
+        data = content if isinstance(content, (bytes, bytearray)) else content.read()
+        piece = min(PIECE_BYTES, int(self.connection.max_payload * 0.5))
+        about = {"upload": secrets.token_hex(13), **({"publisher": publisher} if publisher else {})}
+        last = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), **({"name": name} if name else {})}
+        for start in range(0, max(1, len(data)), piece):
+            part = base64.b64encode(data[start : start + piece]).decode()
+            ending = {"last": last} if start + piece >= len(data) else {}
+            answer = self._patiently("upload", **about, offset=start, size=len(data), data=part, **ending)
+            if "file" in answer:
+                return answer["file"]
+            if answer["received"] == 0:
+                break
+        raise ParleyError("BLOB_INCOMPLETE", "the daemon lost the beginning of the upload", "send the whole file again")
+
+    def download(self, conversation, sha256, publisher=None):
+        """The bytes of a file that a message of the conversation names."""
+        data = b""
+        while True:
+            who = {"publisher": publisher} if publisher else {}
+            answer = self._patiently("blob", conversation=conversation, sha256=sha256, offset=len(data), **who)
+            piece = base64.b64decode(answer["data"])
+            data += piece
+            if len(data) >= answer["size"] or not piece:
+                break
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise ParleyError("BLOB_DAMAGED", f"the bytes that arrived do not have the SHA-256 {sha256}", "do not use them")
+        return data
+
+    def _patiently(self, verb, **body):
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self.request(verb, **body)
+            except ParleyError as error:
+                if error.code not in UNREACHABLE or time.monotonic() > end:
+                    raise
+                time.sleep(1)
+
+
+class _Progress:
+    """Which turns work on a post, and what they said. A handoff or a delegation of such a turn continues it."""
+
+    def __init__(self, index, agents):
+        self.outstanding = {(index, agent) for agent in agents}
+        self.turns = {}  # id: True while it runs or waits
+        self.entries = []
+        self.is_over = not agents
+        self._last = None
+        self._failure = None
+
+    def take(self, entry):
+        """The calls that the author of the post answers: (place, name, arguments)."""
+        self.entries.append(entry)
+        kind, turn = entry["type"], entry.get("turnId")
+        taken = entry.get("trigger") if kind == "turn-started" else entry.get("entries") if kind == "message-delivered" else None
+        if taken is not None:
+            mine = {(index, entry["agent"]) for index in taken} & self.outstanding
+            if mine or turn in self.turns:
+                self.turns[turn] = True
+                self.outstanding -= mine
+        if kind == "agent-stopped":
+            self.outstanding = {one for one in self.outstanding if entry["agent"] not in (None, one[1])}
+        calls = []
+        if turn in self.turns:
+            if kind in ("handoff", "delegation-requested"):
+                self.outstanding.add((entry["index"], entry["to"]))
+            if kind == "message" and entry["role"] == "assistant":
+                self._said(entry)
+                calls = [
+                    (f"c{entry['index']}_{position}", entry["tool_calls"][position]["function"])
+                    for position in entry.get("callerCalls", [])
+                ]
+            if kind == "turn-ended":
+                self.turns[turn] = entry["outcome"] == "waiting"
+        self.is_over = not self.outstanding and not any(self.turns.values())
+        return calls
+
+    def _said(self, entry):
+        if entry.get("partType") == "error":
+            line = entry["content"].rsplit("\n", 1)[-1]
+            self._failure = json.loads(line[line.index("{") :]) if "{" in line else {"code": "LLM_ERROR", "message": line}
+        elif entry.get("content") and "invalid" not in entry:
+            self._last, self._failure = entry, None
+
+    def answer(self):
+        if self._failure:
+            raise ParleyError(self._failure.get("code", "LLM_ERROR"), self._failure.get("message", ""))
+        last = self._last or {}
+        return Answer(last.get("content", ""), last.get("value"), self.entries, last.get("author", {}).get("id"))
+
+
+def _result_of(call, functions):
+    place, function = call
+    try:
+        result = functions[function["name"]](**json.loads(function["arguments"] or "{}"))
+        return {"call": place, "content": result if isinstance(result, str) else json.dumps(result)}
+    except Exception as error:  # the agent reads it
+        return {"call": place, "content": f"{type(error).__name__}: {error}", "isError": True}
+
+
+def _error_in(answer, verb, subject):
+    if answer is None:
+        hint = "it may have been done all the same: asking again is safe (a post: with the same id)"
+        return ParleyError("DAEMON_TIMEOUT", f"no answer to {verb}", hint)
+    code = answer.headers.get("Nats-Service-Error-Code")
+    if answer.headers["status"].startswith(NO_RESPONDERS) and not code:
+        return ParleyError("DAEMON_NOT_RUNNING", f"no daemon answers on {subject}", "run `parley up`, or check the server")
+    if not code:
+        return None if answer.json() is not None else ParleyError("INVALID_ANSWER", f"the answer to {verb} is not JSON")
+    body = answer.json() or {}
+    message = body.get("message") or answer.headers.get("Nats-Service-Error", "")
+    return ParleyError(body.get("code") or f"SERVICE_ERROR_{code}", message, body.get("hint"))

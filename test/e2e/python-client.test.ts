@@ -1,0 +1,212 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import type { FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, followUntil, ofType, saidBy, turnsEnded } from '../support/log.ts';
+import { openProject, type RunningDaemon } from '../support/project.ts';
+
+/** `clients/python`, run by a real Python. */
+
+const clients = fileURLToPath(new URL('../../clients/python', import.meta.url));
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+const env = { ...process.env, PYTHONPATH: clients, PYTHONDONTWRITEBYTECODE: '1' };
+
+describe.skipIf(!hasPython)('the client for Python', () => {
+  let client: ParleyClient;
+  let daemon: RunningDaemon;
+  let replies: (FakeReply | FakeHandler)[] = [];
+  const running: { stop: () => Promise<void> }[] = [];
+
+  const project = shared(() =>
+    openProject({
+      nats: {},
+      settings: { retry: { attempts: 1 } },
+      model: (request, count) => {
+        const next = replies.shift() ?? { text: 'no more replies' };
+        return typeof next === 'function' ? next(request, count) : next;
+      },
+      agents: {
+        pm: '---\nname: Pam\ndescription: plans\ntools: [handoff]\n---\nP',
+        py: '---\nname: Py\ndescription: a program\nruntime: bus\ntools: [handoff, ask]\n---\nP',
+      },
+    }),
+  );
+  beforeAll(async () => {
+    daemon = await project.up('--http', 'off');
+    client = await project.connect();
+  });
+  beforeEach(() => {
+    replies = [];
+  });
+  afterEach(async () => {
+    for (const one of running.splice(0)) await one.stop();
+  });
+
+  /** Runs a program with `team` connected; resolves with what it printed, in lines of JSON. */
+  async function python(program: string): Promise<unknown[]> {
+    const before = `import json, sys, parley\nteam = parley.connect(${JSON.stringify(project.data)})\n`;
+    const child = spawn('python3', ['-c', before + program], { env });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (data) => (stdout += data));
+    child.stderr.on('data', (data) => (stderr += data));
+    const [code] = await once(child, 'close');
+    if (code !== 0) throw new Error(`python ended with ${code}: ${stderr}`);
+    return stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  }
+
+  async function serve(program: string): Promise<void> {
+    const code = `import parley\n${program}\nparley.serve("py", answer, ${JSON.stringify(project.data)})\n`;
+    const child = spawn('python3', ['-c', code], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+    const exited = once(child, 'exit');
+    running.push({
+      stop: async () => {
+        child.kill('SIGKILL');
+        await exited;
+      },
+    });
+    await once(child.stdout, 'data');
+  }
+
+  it('`ask` runs the functions that the agent calls, and returns the answer as a dataclass', async () => {
+    replies = [
+      {
+        toolCalls: [
+          { name: 'temperature', arguments: '{"city":"Lyon"}' },
+          { name: 'wind', arguments: '{"city":"Lyon"}' },
+        ],
+      },
+      ({ json }) => {
+        const results = (json.messages ?? [])
+          .filter(({ role }) => role === 'tool')
+          .map(({ content }) => content);
+        return { text: JSON.stringify({ city: results.join(' / '), degrees: 21.5 }) };
+      },
+    ];
+    const printed = await python(`
+from dataclasses import dataclass
+@dataclass
+class Forecast:
+    city: str
+    degrees: float
+def temperature(city: str) -> str:
+    """The temperature of a city."""
+    return {"degrees": 21.5, "of": city}
+def wind(city: str) -> str:
+    raise LookupError("no wind known")
+answer = team.ask("weather", "How warm is Lyon?", publisher="ann", tools=[temperature, wind], schema=Forecast)
+print(json.dumps([type(answer.value).__name__, answer.value.city, answer.value.degrees, answer.agent]))
+`);
+    expect(printed).toEqual([
+      [
+        'Forecast',
+        '{"degrees": 21.5, "of": "Lyon"} / {"error":{"code":"FAILED","message":"LookupError: no wind known"}}',
+        21.5,
+        'pm',
+      ],
+    ]);
+    const entries = await entriesOf(client, 'weather');
+    expect(checkLaws(entries)).toEqual([]);
+    expect(ofType(entries, 'message')[0]?.tools?.[0]).toEqual({
+      name: 'temperature',
+      description: 'The temperature of a city.',
+      parameters: {
+        type: 'object',
+        properties: { city: { type: 'string' } },
+        required: ['city'],
+        additionalProperties: false,
+      },
+    });
+  });
+
+  it('a handoff continues the answer, a failed turn and a refusal are errors with their codes', async () => {
+    await serve(
+      'def answer(turn):\n    if "wait" in turn.text:\n        turn.over.wait()\n    turn.write("From ")\n    turn.write("Py.")',
+    );
+    replies = [
+      { toolCalls: [{ name: 'handoff', arguments: '{"to":"py","summary":"yours"}' }] },
+      { status: 401, body: { error: { message: 'bad key' } } },
+    ];
+    const printed = await python(`
+words = []
+print(json.dumps([team.ask("chain", "Who is there?", publisher="ann").text]))
+team.request("mode", conversation="chain", mode="chat", agent=None)
+def code(work):
+    try:
+        work()
+    except parley.ParleyError as error:
+        print(json.dumps([error.code, bool(error.message)]))
+code(lambda: team.ask("fails", "Hello", publisher="ann"))
+code(lambda: team.post("chain", "Hello", publisher="ann", to=["nobody"]))
+code(lambda: team.ask("slow", "wait", publisher="ann", to=["py"], timeout=0.5))
+code(lambda: parley.connect("/nowhere"))
+`);
+    expect(printed).toEqual([
+      ['From Py.'],
+      ['UNAUTHORIZED', true],
+      ['UNKNOWN_AGENT', true],
+      ['TIMEOUT', true],
+      ['NATS_UNREACHABLE', true],
+    ]);
+  });
+
+  it('a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed', async () => {
+    replies = [{ text: 'A picture.' }, { text: 'Later.' }];
+    const following = python(`
+bytes_ = bytes(range(256)) * 5000
+part = team.upload(bytes_, "noise.bin", publisher="ann")
+one = team.post("kept", "Look", publisher="ann", id="same", files=[part])
+two = team.post("kept", "Look", publisher="ann", id="same", files=[part])
+print(json.dumps([one["index"] == two["index"], two["duplicate"], team.download("kept", part["sha256"]) == bytes_]), flush=True)
+seen = []
+for entry in team.follow("kept", one["index"], timeout=60):
+    seen.append(entry["index"])
+    if entry.get("content") == "Later.":
+        break
+print(json.dumps([seen == list(range(seen[0], seen[0] + len(seen)))]))
+`);
+    await followUntil(client, 'kept', turnsEnded(1));
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    daemon = await project.up('--http', 'off');
+    await client.post({ conversation: 'kept', publisher: 'ann', content: 'And now?' });
+    expect(await following).toEqual([[true, true, true], [true]]);
+  });
+
+  it('an agent calls tools of the daemon, keeps its session, and its exception is the failure that people see', async () => {
+    await serve(`
+def answer(turn):
+    if "fail" in turn.text:
+        raise ValueError("not today")
+    if "pass" in turn.text:
+        turn.call("handoff", to="pm", summary="yours")
+    if "odd" in turn.text:
+        return {"content": "x", "sessions": 1}
+    return {"content": f"session {turn.session_id}", "session_id": "s-1"}
+`);
+    replies = [{ text: 'It is mine.' }];
+    for (const [at, content] of ['first', 'second', 'fail', 'odd', 'pass'].entries()) {
+      await client.post({ conversation: 'agent', publisher: 'ann', to: ['py'], content });
+      await followUntil(client, 'agent', turnsEnded(at + (content === 'pass' ? 2 : 1)));
+    }
+    const entries = await entriesOf(client, 'agent');
+    expect(saidBy(entries, 'py').slice(0, 2)).toEqual([
+      ['session None', []],
+      ['session s-1', []],
+    ]);
+    const errors = ofType(entries, 'message').filter(({ partType }) => partType === 'error');
+    expect(errors.map(({ content }) => content)).toEqual([
+      expect.stringContaining('"ValueError","message":"not today"'),
+      expect.stringContaining('unknown fields: sessions'),
+    ]);
+    expect(saidBy(entries, 'pm')).toEqual([['It is mine.', []]]);
+    expect(checkLaws(entries)).toEqual([]);
+  });
+});
