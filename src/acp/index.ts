@@ -9,6 +9,7 @@
  */
 export { CodingAgent } from './agents/coding-agent.ts';
 export { diagnose } from './agents/diagnose.ts';
+export { promptFor } from './agents/prompt.ts';
 export type {
   AcpAnswer,
   AcpProgress,

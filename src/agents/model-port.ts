@@ -1,4 +1,4 @@
-import type { Block, FilePart, ReportedCall, Usage } from '../conversation/index.ts';
+import type { Block, FilePart, ReportedCall, SentPrompt, Usage } from '../conversation/index.ts';
 
 export type { Block, OpaqueFields } from '../conversation/index.ts';
 
@@ -118,6 +118,8 @@ export interface ModelAnswer {
   readonly sessionId?: string;
   /** Calls that an agent in another process made by itself. */
   readonly reported?: readonly ReportedCall[];
+  /** What the session of a coding agent was told before it. */
+  readonly prompt?: SentPrompt;
   /** Set if something of it is for this model only: the order of its texts and calls, with what is opaque in them. */
   readonly blocks?: readonly Block[];
 }

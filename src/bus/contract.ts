@@ -139,8 +139,8 @@ export const CONTRACT = {
       at: index.optional(),
       /** Parts of the definition whose texts `report.definition.texts` contains. */
       texts: list(z.string()).optional(),
-      /** The exact bytes that are sent, instead of the messages. */
-      body: z.boolean().optional(),
+      /** The exact bytes that are sent, instead of the messages; `prompt`: the content blocks that a coding agent is told. */
+      body: z.union([z.boolean(), z.literal('prompt')]).optional(),
     }),
     answer: z.looseObject({
       messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),

@@ -3,6 +3,7 @@ import {
   type LiveChunk,
   reportedCallSchema,
   reportedUsageSchema,
+  sentPromptSchema,
   type ViewMessage,
 } from '../conversation/index.ts';
 import { fieldFault, isRecord, type JsonRecord, parseJson } from '../kernel/index.ts';
@@ -94,9 +95,10 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     id: text.optional(),
     calls: z.array(callSchema).min(1),
     content: text.nullish(),
-    /** These two as of a final: a turn that a tool ends has none. */
+    /** These three as of a final: a turn that a tool ends has none. */
     sessionId: sessionShape.optional(),
     reported: reportedCalls,
+    prompt: sentPromptSchema.optional(),
     usage,
   }),
   z.object({
@@ -108,6 +110,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     reasoning: text.optional(),
     sessionId: sessionShape.optional(),
     reported: reportedCalls,
+    prompt: sentPromptSchema.optional(),
     model: text.optional(),
     /** Why the agent's model ended the answer: a record, like usage. */
     finishReason: text.optional().catch(undefined),

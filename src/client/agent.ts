@@ -9,7 +9,7 @@ import {
   type TurnOffer,
 } from '../bus/index.ts';
 import { type NatsConnection, newInbox } from '../bus/nats/index.ts';
-import type { FilePart, ReportedCall, Usage } from '../conversation/index.ts';
+import type { FilePart, ReportedCall, SentPrompt, Usage } from '../conversation/index.ts';
 import { createIdSource, messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 
 /**
@@ -53,7 +53,7 @@ export interface AgentToolCall {
 }
 
 /** What was not reported before. */
-export type AgentProgress = Pick<AgentAnswer, 'sessionId' | 'reported'>;
+export type AgentProgress = Pick<AgentAnswer, 'sessionId' | 'reported' | 'prompt'>;
 
 export interface AgentAnswer {
   readonly content: string;
@@ -64,6 +64,8 @@ export interface AgentAnswer {
   readonly sessionId?: string;
   /** Calls that the agent made by itself, for the record: nothing runs or repeats them. */
   readonly reported?: readonly ReportedCall[];
+  /** What the session was told before it, for `explain`: the blocks are a function of the request. */
+  readonly prompt?: SentPrompt;
   readonly usage?: Usage;
   /** The model that answered, for the record. */
   readonly model?: string;
@@ -262,12 +264,12 @@ class OfferedTurn {
   async #callTools(
     calls: readonly AgentToolCall[],
     content?: string,
-    { sessionId, reported }: AgentProgress = {},
+    soFar: AgentProgress = {},
   ): Promise<ToolResults['results']> {
     this.#over.signal.throwIfAborted();
     const said = content ?? (this.#written || undefined);
     const { results, messages = [] } = await this.#ask({
-      ...{ type: 'tool_call', calls, content: said, sessionId, reported },
+      ...{ type: 'tool_call', calls, content: said, ...soFar },
     });
     this.#chunks = { call: this.#newId(), n: 0 };
     this.#written = '';
@@ -375,8 +377,18 @@ class OfferedTurn {
 
 /** The known fields of an answer: a handler may return others. */
 function onlyAnswer(answer: AgentAnswer): object {
-  const { content, files: parts, reasoning, sessionId, reported, usage, model, finishReason } = answer;
-  return { content, parts, reasoning, sessionId, reported, usage, model, finishReason };
+  const {
+    content,
+    files: parts,
+    reasoning,
+    sessionId,
+    reported,
+    prompt,
+    usage,
+    model,
+    finishReason,
+  } = answer;
+  return { content, parts, reasoning, sessionId, reported, prompt, usage, model, finishReason };
 }
 
 function notUnderstood(prefix: string): ParleyError {

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { filesOf, type MessageEntry } from '../../src/client/index.ts';
+import { promptsOf } from '../support/acp/prompts.ts';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType, turnsEnded } from '../support/log.ts';
@@ -75,6 +76,14 @@ describe.each(['here', 'there'])('files of the coding agent %s', (agent) => {
     const answer = await answerTo(conversation, `show ${JSON.stringify(image(DRAWN))}`, PNG);
     const told = await readFile(join(stateOf(agent), 'told.jsonl'), 'utf8');
     expect(told).toContain(`"type":"image","mimeType":"image/png","data":"${PNG.toString('base64')}"`);
+    const { received, printed, sent } = await promptsOf(
+      project,
+      project.client,
+      conversation,
+      agent,
+      stateOf(agent),
+    );
+    expect({ printed, sent }).toEqual({ printed: received, sent: [true] });
     const [file] = filesOf(answer);
     expect(file).toMatchObject({ mediaType: 'image/png', size: DRAWN.length, width: 7, height: 5 });
     const pieces: Uint8Array[] = [];

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
+import { promptsOf } from '../support/acp/prompts.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
 import { startProject } from '../support/project.ts';
@@ -124,6 +125,29 @@ describe('a coding agent in the team', () => {
     await followUntil(client, 'c3', over(1));
     expect(checkLog(await project.logFile('c3'))).toEqual([]);
     expect(await edits('c3.txt')).toBe(1);
+  });
+
+  it('`explain --prompt` prints the blocks that the program got, byte for byte, also of what arrived during a turn', async () => {
+    await post('c8', 'edit c8.txt hello', 'dev');
+    await followUntil(client, 'c8', isAsking);
+    await post('c8', 'and what else', 'dev');
+    await followUntil(client, 'c8', (entries) =>
+      entries.some(({ type }) => type === 'message' && entries.length > 5),
+    );
+    await client.request('answer', { approvalId: await approvalOf('c8'), answer: 'approve' });
+    await followUntil(client, 'c8', over(1));
+    await post('c8', 'the next turn', 'dev');
+    await followUntil(client, 'c8', over(2));
+    for (const conversation of ['c2', 'c3', 'c8']) {
+      const { received, printed, sent } = await promptsOf(project, client, conversation, 'dev', state);
+      expect(printed).toEqual(received);
+      expect(new Set(sent)).toEqual(new Set([true]));
+    }
+    const { report } = await client.request('view', { conversation: 'c8', agent: 'dev' });
+    expect(report.told?.prompt).toMatchObject({ sent: 'unknown' });
+    const none = await project.parley('explain', 'c2', '--agent', 'pm', '--prompt');
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toContain('no prompt of a coding agent is recorded up to here');
   });
 
   it('a crash in a turn is a visible failure, and the next turn works', async () => {

@@ -1,24 +1,15 @@
 import {
-  type ContentBlock,
   methods,
   type NewSessionRequest,
   type RequestPermissionRequest,
   type SessionUpdate,
   type StopReason,
 } from '@agentclientprotocol/sdk';
-import { PERMITTED, type Usage, unseenFileLine } from '../../conversation/index.ts';
-import {
-  abortable,
-  type LinkedAbort,
-  linkedAbort,
-  messageOf,
-  ParleyError,
-  within,
-} from '../../kernel/index.ts';
-import { fileBlock } from '../blocks.ts';
+import { type FilePart, PERMITTED, type SentPrompt, type Usage } from '../../conversation/index.ts';
+import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
 import { type AgentCommand, AgentConnection } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
-import { promptOf, type Told } from './prompt.ts';
+import { promptFor, takenBy } from './prompt.ts';
 import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest } from './turn.ts';
 import { TurnTools } from './turn-tools.ts';
 import { Updates } from './updates.ts';
@@ -49,6 +40,14 @@ interface Running {
   readonly updates: Updates;
   readonly silence: Silence;
   session?: string;
+  /** What it was told, until an answer or a call has it. */
+  prompt?: SentPrompt | undefined;
+}
+
+function takePrompt(running: Running): Pick<AcpAnswer, 'prompt'> {
+  const { prompt } = running;
+  running.prompt = undefined;
+  return prompt ? { prompt } : {};
 }
 
 interface Session {
@@ -166,17 +165,21 @@ export class CodingAgent {
     running.session = id;
     this.#running.set(id, running);
     const costBefore = this.#costs.of(id);
+    const read = (file: FilePart) => this.#settings.files.read(turn.conversation, file.sha256);
     try {
       let usage: Usage | undefined;
       let stopReason: StopReason = 'end_turn';
       for (let told = -1; told < turn.news.length; ) {
-        const news = { messages: turn.news.slice(told), tools: turn.tools };
-        const can = connection.about.agentCapabilities?.promptCapabilities;
-        const parts = told < 0 ? promptOf(turn, isNew, can) : promptOf(news, false, can);
+        const takes = takenBy(connection.about.agentCapabilities?.promptCapabilities);
+        const news = turn.news.slice(Math.max(0, told));
+        const request = told < 0 ? turn : { messages: news, tools: turn.tools };
+        const { blocks, sent } = await promptFor(request, told < 0 && isNew, takes, read);
+        running.prompt = told < 0 ? sent : { ...sent, news: news.length };
         told = turn.news.length; // CODING-AGENT-5
-        const prompt = await Promise.all(parts.map((part) => this.#block(turn.conversation, part)));
         silence.signal.throwIfAborted();
-        const prompting = connection.agent.request(methods.agent.session.prompt, { sessionId: id, prompt });
+        const prompting = connection.agent.request(methods.agent.session.prompt, {
+          ...{ sessionId: id, prompt: blocks },
+        });
         const cancel = () => this.#cancel(id, prompting, connection);
         const answer = await this.#until(prompting, silence.signal, cancel);
         stopReason = answer.stopReason;
@@ -189,23 +192,11 @@ export class CodingAgent {
         ...(files.length > 0 && { files }),
         ...(thoughts !== '' && { reasoning: thoughts }),
         ...(calls.length > 0 && { reported: calls }),
+        ...takePrompt(running),
         ...(usage && { usage: { ...usage, ...usdBetween(costBefore, this.#costs.of(id)) } }),
       };
     } finally {
       this.#running.delete(id);
-    }
-  }
-
-  /** A file that cannot be read is named instead: the turn does not fail for it. */
-  async #block(conversation: string, part: Told): Promise<ContentBlock> {
-    if (part.type === 'text') return part;
-    try {
-      return await fileBlock(part, await this.#settings.files.read(conversation, part.sha256));
-    } catch (error) {
-      return {
-        type: 'text',
-        text: unseenFileLine(part, `not shown: it cannot be read: ${messageOf(error)}`),
-      };
     }
   }
 
@@ -254,12 +245,14 @@ export class CodingAgent {
   }
 
   /** What was said and done before the call belongs to it. */
-  #call({ turn, updates, silence, session }: Running, call: ToolRequest): Promise<string> {
+  #call(running: Running, call: ToolRequest): Promise<string> {
+    const { turn, updates, silence, session } = running;
     return silence.during(async () => {
       const reported = updates.takeEnded();
       const soFar = {
         ...(session !== undefined && { sessionId: session }),
         ...(reported.length > 0 && { reported }),
+        ...takePrompt(running),
       };
       const [result] = await turn.callTools([call], updates.takeText() || undefined, soFar);
       return result?.content ?? '';

@@ -1,6 +1,15 @@
-import type { PromptCapabilities } from '@agentclientprotocol/sdk';
-import { AWAY_MARKER, type FilePart, fileLine, PERMIT, unseenFileLine } from '../../conversation/index.ts';
-import { blockRefusal, isText } from '../blocks.ts';
+import { createHash } from 'node:crypto';
+import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk';
+import {
+  AWAY_MARKER,
+  type FilePart,
+  fileLine,
+  PERMIT,
+  type SentPrompt,
+  unseenFileLine,
+} from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import { blockRefusal, fileBlock, isText } from '../blocks.ts';
 import type { OfferedTurn, TurnMessage } from './turn.ts';
 
 /**
@@ -13,13 +22,10 @@ import type { OfferedTurn, TurnMessage } from './turn.ts';
  *              is not known then (L12).
  * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
  *              another one says why it does not, and which tool reads it.
+ * ACP-PROMPT-6 What is sent, and what `explain` shows, is `promptFor` of the same request. The answer has its hash (`prompt`).
  */
 export function promptOf(
-  {
-    messages,
-    missed,
-    tools = [],
-  }: Pick<OfferedTurn, 'messages' | 'missed'> & Partial<Pick<OfferedTurn, 'tools'>>,
+  { messages, missed, tools = [] }: Request,
   isNew: boolean,
   can: PromptCapabilities = {},
 ): Told[] {
@@ -36,8 +42,51 @@ export function promptOf(
   return parts.length > 0 ? parts : [{ type: 'text', text: CONTINUE }];
 }
 
+/** Of an offer. */
+interface Request extends Pick<OfferedTurn, 'messages' | 'missed'> {
+  readonly tools?: readonly { readonly function: { readonly name: string } }[];
+}
+
 /** A text, or a file whose content follows it. */
 export type Told = { readonly type: 'text'; readonly text: string } | FilePart;
+
+interface Prompt {
+  readonly blocks: ContentBlock[];
+  /** The bytes whose hash the log has. */
+  readonly json: string;
+  readonly sent: SentPrompt;
+}
+
+/** ACP-PROMPT-6. `read` rejects if the file cannot be read: it is named then. */
+export async function promptFor(
+  request: Request,
+  isNew: boolean,
+  takes: readonly string[],
+  read: (file: FilePart) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<Prompt> {
+  const can = Object.fromEntries(takes.map((kind) => [kind, true]));
+  const blocks = await Promise.all(promptOf(request, isNew, can).map((part) => blockOf(part, read)));
+  const json = JSON.stringify(blocks);
+  const hash = createHash('sha256').update(json).digest('hex');
+  return { blocks, json, sent: { isNew, takes: [...takes], hash } };
+}
+
+/** The kinds of files that a program takes. */
+export const takenBy = (can: PromptCapabilities = {}) =>
+  (['image', 'audio', 'embeddedContext'] as const).filter((kind) => can[kind]);
+
+async function blockOf(
+  part: Told,
+  read: (file: FilePart) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<ContentBlock> {
+  if (part.type === 'text') return part;
+  try {
+    return await fileBlock(part, await read(part));
+  } catch (error) {
+    const why = `not shown: it cannot be read: ${messageOf(error)}`;
+    return { type: 'text', text: unseenFileLine(part, why) };
+  }
+}
 
 /** Of one prompt: it is one line of JSON. */
 const MOST_FILES = 20;

@@ -1,4 +1,4 @@
-import type { FilePart, Usage } from '../../conversation/index.ts';
+import type { FilePart, SentPrompt, Usage } from '../../conversation/index.ts';
 
 /** What a coding agent needs of the turn that it is offered: a part of `AgentTurn` of the client library. */
 export interface OfferedTurn {
@@ -57,7 +57,7 @@ export interface ReportedCall {
 }
 
 /** What was not reported before a call. */
-export type AcpProgress = Partial<Pick<AcpAnswer, 'sessionId' | 'reported'>>;
+export type AcpProgress = Partial<Pick<AcpAnswer, 'sessionId' | 'reported' | 'prompt'>>;
 
 export interface AcpAnswer {
   readonly content: string;
@@ -65,6 +65,8 @@ export interface AcpAnswer {
   readonly reasoning?: string;
   readonly sessionId: string;
   readonly reported?: readonly ReportedCall[];
+  /** The newest prompt of the turn, unless a call before has it. */
+  readonly prompt?: SentPrompt;
   readonly finishReason?: string;
   readonly usage?: Usage;
 }

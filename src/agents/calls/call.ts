@@ -116,6 +116,7 @@ function answerOf(answer: ModelAnswer, price: Price | null, boundTo: string | un
     finishReason: finishReasonOf(answer.finishReason),
     sessionId: answer.sessionId,
     reported: answer.reported,
+    prompt: answer.prompt,
     blocks: boundTo === undefined || !answer.blocks ? undefined : { boundTo, list: [...answer.blocks] },
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,

@@ -254,25 +254,45 @@ function explanationOf(
       model: profile.name,
       ...shownParameters(profile),
       ...(made.session && { session: made.session }),
-      ...toldOf(made, target.answer),
+      ...toldOf(made, target),
       fault: assembled.fault,
       parts: weighed.parts,
     },
   };
 }
 
-/** Only the last answer of a turn names the session that gave it. */
+/** What the log names of the prompt before this answer; else what follows from the request. */
 function toldOf(
-  { setup, session, assembled: { request } }: SealedRequest,
-  answer: Entry | null,
+  { entries, setup, session, assembled: { request } }: SealedRequest,
+  { answer, length }: Target,
 ): Pick<ViewReport, 'told'> {
   if (setup.profile.session?.by !== 'agent') return {};
+  const given = answer?.type === 'message' ? answer : null;
+  const known = entries.slice(0, length).findLast((entry) => hasPrompt(entry, setup.card.slug));
+  const newest = known?.type === 'message' ? known : null;
+  const { prompt } = given ?? {};
+  if (given && !prompt && newest?.turnId === given.turnId)
+    return { told: { session: 'waiting', messages: [] } };
   const all = request.messages.map((_, place) => place);
-  if (request.missed === undefined) return { told: { session: 'new', messages: all } };
-  const isLast = answer?.type === 'message' && !answer.tool_calls && answer.sessionId !== undefined;
-  const state = !isLast ? 'unknown' : answer.sessionId === session?.id ? 'continued' : 'new';
-  return { told: { session: state, messages: state === 'new' ? all : request.missed } };
+  const { takes } = prompt ?? newest?.prompt ?? {};
+  const facts = { ...(takes && { takes }), ...(prompt && { hash: prompt.hash }) };
+  if (prompt?.news !== undefined) {
+    const ofOthers = all.filter((place) => !isOwn(request.messages[place]));
+    return { told: { session: 'continued', messages: ofOthers.slice(-prompt.news), ...facts } };
+  }
+  if (request.missed === undefined) {
+    const state = prompt?.isNew === false ? 'continued' : 'new';
+    return { told: { session: state, messages: all, ...facts } };
+  }
+  const isLast = given !== null && !given.tool_calls && given.sessionId !== undefined;
+  const isNew = prompt?.isNew ?? (isLast ? given.sessionId !== session?.id : 'unknown');
+  const state = isNew === 'unknown' ? isNew : isNew ? 'new' : 'continued';
+  return { told: { session: state, messages: isNew === true ? all : request.missed, ...facts } };
 }
+
+const hasPrompt = (entry: Entry, agent: string) =>
+  entry.type === 'message' && entry.author.id === agent && entry.prompt !== undefined;
+const isOwn = (message: WireMessage | undefined) => message?.role === 'assistant' || message?.role === 'tool';
 
 function reportedDefinition(
   { recorded, texts: names }: Target,

@@ -101,6 +101,7 @@ function facts(report: ViewReport): string[] {
     ['headers', headersText(report.headers)],
     ['session', report.session && sessionText(report.session)],
     ['told', report.told && toldText(report.told)],
+    ['prompt', report.told?.prompt && promptText(report.told.prompt)],
     ['tools', report.tools.join(', ')],
     ['missing', report.tools_missing.join(', ')],
     ['forbidden', report.tools_forbidden.join(', ')],
@@ -120,9 +121,15 @@ function sessionText({ id, by, from }: NonNullable<ViewReport['session']>): stri
 }
 
 function toldText({ session, messages }: NonNullable<ViewReport['told']>): string {
+  if (session === 'waiting') return 'nothing: its program waited for results';
   const which = messages.length > 0 ? `messages ${rows(messages)} of these` : 'to continue, and nothing new';
   if (session === 'new') return 'all of these, since its session is new';
   return `${which}, which its session missed${session === 'unknown' ? '; all of these if its program has lost it' : ''}`;
+}
+
+function promptText({ hash, sent }: { readonly hash: string; readonly sent: boolean | 'unknown' }): string {
+  const was = { true: 'as it was sent', false: 'other blocks were sent', unknown: 'the log records none' };
+  return `${hash}, ${was[`${sent}`]} (--prompt prints its blocks)`;
 }
 
 const NOT_RECORDED = 'the current one: the log records none for this request';

@@ -9,6 +9,7 @@ import type {
   Entry,
   Mode,
   ReportedCall,
+  SentPrompt,
   TeamChange,
   ToolCall,
   Usage,
@@ -64,6 +65,7 @@ export interface Answer {
   readonly sessionId?: string;
   readonly blocks?: Blocks;
   readonly reported?: readonly ReportedCall[];
+  readonly prompt?: SentPrompt;
   /** Set if it is the last of a turn that has a schema. */
   readonly typed?: TypedAnswer;
   /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */

@@ -4,6 +4,7 @@ import {
   type EntryOf,
   type ReportedCall,
   type Risk,
+  type SentPrompt,
   SYSTEM_AUTHOR,
   type ToolCall,
   type TurnOutcome,
@@ -37,6 +38,7 @@ interface AnswerFields {
   readonly finishReason?: string;
   readonly sessionId?: string;
   readonly reported?: ReportedCall[] | undefined;
+  readonly prompt?: SentPrompt | undefined;
   readonly value?: unknown;
   readonly invalid?: string | undefined;
   /** Set if a file with this id in its name was written before. */

@@ -42,6 +42,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
     finishReason: answer.finishReason,
     ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
     reported: answer.reported && [...answer.reported],
+    prompt: answer.prompt,
     ...(typed?.kind === 'valid' ? { value: typed.value } : {}),
     invalid,
     partType: failure ? 'error' : 'text',

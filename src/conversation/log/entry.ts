@@ -83,6 +83,19 @@ export const reportedCallSchema = z.object({
 });
 export type ReportedCall = Readonly<z.infer<typeof reportedCallSchema>>;
 
+/** What the session of a coding agent was told before an answer: a function of the request that the entry answers. */
+export const sentPromptSchema = z.object({
+  /** It had been told nothing before. */
+  isNew: z.boolean(),
+  /** It was told only so many of the newest messages of others: they arrived during the turn. */
+  news: z.int().positive().optional(),
+  /** Kinds of files that its program takes. */
+  takes: z.array(z.string()).max(8),
+  /** SHA-256 of the JSON of the content blocks. */
+  hash: z.string(),
+});
+export type SentPrompt = Readonly<z.infer<typeof sentPromptSchema>>;
+
 /** A safe tool may run twice; a risky one may not run again without a person's approval. */
 const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;
@@ -226,6 +239,7 @@ const fields = {
     /** Absent: one block of reasoning, one of text, then the calls. */
     blocks: blocksSchema.optional(),
     reported: z.array(reportedCallSchema).optional(),
+    prompt: sentPromptSchema.optional(),
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),

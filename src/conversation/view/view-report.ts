@@ -77,10 +77,16 @@ export interface ViewReport {
   /**
    * With the session of an agent in another process: places in `messages` that it is told when the turn is offered. A program that waits
    * for results of this turn gets those, and what arrived meanwhile. `unknown`: it continues if the program still has it, else all is told.
+   * `waiting`: the program of a coding agent waited for results, and was told nothing.
    */
   readonly told?: {
-    readonly session: 'new' | 'continued' | 'unknown';
+    readonly session: 'new' | 'continued' | 'unknown' | 'waiting';
     readonly messages: readonly number[];
+    /** Of a coding agent: the kinds of files that its program takes, and the hash that the log has of its prompt. */
+    readonly takes?: readonly string[];
+    readonly hash?: string;
+    /** SHA-256 of the JSON of its content blocks, and whether it is `hash`. */
+    readonly prompt?: { readonly hash: string; readonly sent: boolean | 'unknown' };
   };
   /** Names of the headers that the configuration adds. Their values are not shown. */
   readonly headers?: readonly string[];

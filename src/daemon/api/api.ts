@@ -1,4 +1,4 @@
-import { type Explained, explainStored, type RequestSources, shownExplanation } from '../../agents/index.ts';
+import { type Explained, explainStored, type RequestSources } from '../../agents/index.ts';
 import {
   type AnswerOf,
   type ApiAnswer,
@@ -46,6 +46,7 @@ import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
+import { shownWithPrompt } from '../team/prompts.ts';
 import { listAgents, listTools } from './agents.ts';
 import { approvalsPage, changeOf, unknownApproval } from './approvals.ts';
 import { askedPost, isNameBound, OPERATOR, operatorOf, refuseOther } from './authorship.ts';
@@ -442,7 +443,7 @@ export async function explainRequest(
   const { files } = definitions;
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
   if (!explained.ok) return explained;
-  return { ok: true, explanation: within(shownExplanation(explained.explanation, body), room) };
+  return { ok: true, explanation: within(await shownWithPrompt(explained, body, files), room) };
 }
 
 function within({ report, ...request }: ExplainedRequest, room: number): ExplainedRequest {

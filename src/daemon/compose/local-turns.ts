@@ -1,11 +1,4 @@
-import type {
-  AcpAnswer,
-  AcpProgress,
-  OfferedTurn,
-  ReportedCall,
-  ToolRequest,
-  TurnMessage,
-} from '../../acp/index.ts';
+import type { AcpAnswer, AcpProgress, OfferedTurn, ToolRequest, TurnMessage } from '../../acp/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 
 /**
@@ -27,14 +20,12 @@ interface Results {
 }
 
 type Message =
-  | {
+  | ({
       readonly type: 'tool_call';
       readonly id: string;
       readonly calls: readonly { readonly name: string; readonly arguments: string }[];
       readonly content?: string | undefined;
-      readonly sessionId?: string;
-      readonly reported?: readonly ReportedCall[];
-    }
+    } & AcpProgress)
   | ({ readonly type: 'final'; readonly parts?: AcpAnswer['files'] } & Omit<AcpAnswer, 'files'>)
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
 

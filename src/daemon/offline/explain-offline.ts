@@ -1,10 +1,12 @@
-import { explainStored, FileCache, readDefinition, shownExplanation } from '../../agents/index.ts';
+import { explainStored, FileCache, readDefinition } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
+import { shownWithPrompt } from '../team/prompts.ts';
 import { requestSources } from '../team/team.ts';
+
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
   readonly config: Config;
@@ -13,8 +15,8 @@ export interface ExplainOfflineOptions {
   readonly at?: number;
   /** Parts of the definition whose texts the report contains. */
   readonly texts?: readonly string[];
-  /** The exact bytes instead of the messages. */
-  readonly body?: boolean;
+  /** The exact bytes instead of the messages; `prompt`: the content blocks that a coding agent is told. */
+  readonly body?: boolean | 'prompt';
 }
 
 /** The same bytes as a daemon would show, from files alone; takes no lock and changes nothing. */
@@ -30,7 +32,7 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
   const read = (hash: string) => readDefinition(hash, definition);
   const files = new FileCache((sha256) => blobs.read(sha256));
   const explained = await explainStored(entries, conversation, agent, at, sources, read, texts, files);
-  if (explained.ok) return withNote(shownExplanation(explained.explanation, body));
+  if (explained.ok) return withNote(await shownWithPrompt(explained, body, files));
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });
 }

@@ -1,11 +1,12 @@
 import {
   type Model,
+  type ModelAnswer,
   type ModelOutcome,
   type ModelRequest,
   SESSION_HEADER,
   type WireMessage,
 } from '../../agents/model-port.ts';
-import { contentOf, filesOf, keptReports, type ReportedCall, type Usage } from '../../conversation/index.ts';
+import { contentOf, filesOf, keptReports, type Usage } from '../../conversation/index.ts';
 import { abortable, type Clock, sleep, systemClock } from '../../kernel/index.ts';
 import {
   type OpenRemoteChannel,
@@ -290,8 +291,8 @@ function final(
   };
 }
 
-function reportsOf({ reported }: { readonly reported?: readonly ReportedCall[] }) {
-  return reported && { reported: keptReports(reported) };
+function reportsOf({ reported, prompt }: Pick<ModelAnswer, 'reported' | 'prompt'>) {
+  return { ...(reported && { reported: keptReports(reported) }), ...(prompt && { prompt }) };
 }
 
 /** REMOTE-MODEL-7: no token is shorter than a byte. */

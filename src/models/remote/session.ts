@@ -1,4 +1,4 @@
-import type { Part, ReportedCall, Usage } from '../../conversation/index.ts';
+import type { Part, ReportedCall, SentPrompt, Usage } from '../../conversation/index.ts';
 
 /**
  * One accepted offer, while its agent works on it.
@@ -186,6 +186,7 @@ export type RemoteMessage =
       readonly content?: string | null;
       readonly sessionId?: string;
       readonly reported?: readonly ReportedCall[];
+      readonly prompt?: SentPrompt;
       readonly usage?: Usage;
     }
   | {
@@ -195,6 +196,7 @@ export type RemoteMessage =
       readonly reasoning?: string;
       readonly sessionId?: string;
       readonly reported?: readonly ReportedCall[];
+      readonly prompt?: SentPrompt;
       readonly model?: string;
       readonly finishReason?: string;
       readonly usage?: Usage;

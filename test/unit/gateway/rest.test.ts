@@ -284,7 +284,10 @@ describe('the REST routes', () => {
       { in: 'query', name: 'agent', required: true },
       { in: 'query', name: 'at', required: false, schema: { type: 'integer' } },
       { in: 'query', name: 'texts', required: false, explode: false, schema: { type: 'array' } },
-      { name: 'body', in: 'query', required: false, schema: { type: 'boolean' } },
+      {
+        ...{ name: 'body', in: 'query', required: false },
+        schema: { anyOf: [{ type: 'boolean' }, { type: 'string', const: 'prompt' }] },
+      },
     ]);
     const chat = document.paths['/v1/chat/completions']?.post;
     expect(chat.externalDocs.url).toMatch(/^https:/);

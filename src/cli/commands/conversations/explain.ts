@@ -13,6 +13,7 @@ interface ExplainOptions {
   readonly diffAgent?: string;
   readonly config?: string;
   readonly body?: true;
+  readonly prompt?: true;
 }
 
 export function addExplain(program: Command, act: Act): void {
@@ -27,6 +28,10 @@ export function addExplain(program: Command, act: Act): void {
     .option('--diff [index]', 'compare with the request as of this entry (default: now)', entryIndex)
     .option('--diff-agent <slug>', 'compare with the request of this agent')
     .option('--body', 'print the exact bytes that are sent to the model, and nothing else')
+    .option(
+      '--prompt',
+      'of a coding agent: print the exact content blocks of its prompt (JSON), and nothing else',
+    )
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action(
       act(async (context, conversation: string, options: ExplainOptions) => {
@@ -35,6 +40,7 @@ export function addExplain(program: Command, act: Act): void {
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
         if (options.body) return printBody(context, await read({ ...first, body: true }), second);
+        if (options.prompt) return printPrompt(context, await read({ ...first, body: 'prompt' }), second);
         if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
         const { messages, report } = await read(first);
         context.result({ messages, report }, (view) => renderView(view, context.palette));
@@ -43,9 +49,22 @@ export function addExplain(program: Command, act: Act): void {
 }
 
 /** No line break follows: the SHA-256 of what is printed is `requestHash`. */
-function printBody({ write }: Context, { body = '' }: View, second: RequestAt | null): void {
-  if (second) throw noEffect('diff', 'leave it out: --body prints one request');
+function printBody({ write }: Context, { body = '' }: View, second: RequestAt | null, option = 'body'): void {
+  if (second) throw noEffect('diff', `leave it out: --${option} prints one request`);
   write(body);
+}
+
+function printPrompt(context: Context, view: View, second: RequestAt | null): void {
+  const { told } = view.report;
+  const why =
+    told?.session === 'waiting'
+      ? 'before this answer its program was told nothing: it waited for results'
+      : 'no prompt of a coding agent is recorded up to here';
+  if (!told?.prompt)
+    throw new ParleyError('NO_PROMPT', why, {
+      hint: 'give --at the first answer of a turn of a coding agent',
+    });
+  printBody(context, view, second, 'prompt');
 }
 
 /** `at`: as of this entry; undefined: now. */
@@ -54,7 +73,7 @@ interface RequestAt {
   readonly at?: number;
   /** Parts of the definition whose texts are read. */
   readonly texts?: readonly string[];
-  readonly body?: boolean;
+  readonly body?: boolean | 'prompt';
 }
 
 /** The request to compare with; null: none. */
