@@ -224,14 +224,14 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
   });
 
-  it('the keys are hidden when another page is opened', async () => {
+  it('the list of actions is hidden when another page is opened', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     await page.evaluate("location.hash = '#/inbox'");
-    await page.getByRole('button', { name: 'Keys' }).click();
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('button', { name: 'Actions and keys' }).click();
+    await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor();
     await page.goBack();
     await message(page, 'Second words').first().waitFor();
-    expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
+    expect(await page.getByRole('dialog', { name: 'Actions and keys' }).isVisible()).toBe(false);
   });
 });

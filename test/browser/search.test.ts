@@ -91,6 +91,71 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('@lead ');
   });
 
+  it('it runs every action of the page, found by parts of its words in any order', async () => {
+    await stage.post('actions', 'hello');
+    const page = await stage.look('#/c/actions');
+    await message(page, 'Noted: hello').waitFor();
+    const run = async (words: string, name: string | RegExp) => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type(`>${words}`);
+      expect(await textOf(page.locator('.palette').getByRole('option').first())).toMatch(name);
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor({ state: 'detached' });
+    };
+    await run('stop all', /^Stop all agents/);
+    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
+    await run('all res', /^Resume all agents/);
+    await page.locator('.band-title', { hasText: 'resumed' }).first().waitFor();
+    await run('exec phase', /^Phase: execute/);
+    await page.locator('.band-title', { hasText: 'execute' }).waitFor();
+    await run('mode agent', /^Mode: agent/);
+    await run('floor dev', /^Give the floor to Dev/);
+    await page.locator('.chip', { hasText: 'has the floor' }).waitFor();
+    await run('why', /^Why did Lena Lead say that\?/);
+    await expect.poll(() => page.url()).toMatch(/why\/\d+$/);
+    await run('fork', /^Fork from entry \d+/);
+    await expect.poll(() => page.url()).toMatch(/fork\/\d+$/);
+    await run('what', /^What if\?/);
+    await expect.poll(() => page.url()).toMatch(/what-if\/\d+$/);
+    await run('timl', /^Timeline/);
+    await expect.poll(() => page.url()).toMatch(/timeline$/);
+    await run('dark', /^Theme: dark/);
+    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark');
+    await run('rename', /^Rename, pin/);
+    await page.getByRole('dialog', { name: /^Conversation/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await run('inbox', /^Inbox/);
+    await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
+    await page.reload();
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    await run('theme sys', /^Theme: system/);
+  });
+
+  it('`?` lists the actions with their keys; those that need an entry are marked and do nothing here', async () => {
+    const page = await stage.look('#/c/zoo');
+    await message(page, 'Where does the quokka live?').first().waitFor();
+    await page.evaluate('document.activeElement.blur()');
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Actions and keys' });
+    expect(await textOf(help.getByRole('option', { name: /^Inbox/ }))).toMatch(/^Inbox\s+i$/);
+    await page.keyboard.type('unfold');
+    const unfold = help.getByRole('option', { name: /^Unfold the tools/ });
+    expect(await unfold.getAttribute('aria-disabled')).toBe('true');
+    await page.keyboard.press('Enter');
+    expect(await unfold.isVisible()).toBe(true);
+  });
+
+  it('without a mark, conversations come before actions, so that a title starts nothing', async () => {
+    await stage.post('stopper', 'Stop the train');
+    const page = await open('#/c/zoo');
+    await page.keyboard.type('train stop');
+    await expect
+      .poll(() => page.locator('.palette').getByRole('option').first().innerText())
+      .toContain('Stop the train');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.url()).toMatch(/#\/c\/stopper$/);
+  });
+
   it('Esc closes it, other keys of the page do nothing while it is open, and it says when nothing matches', async () => {
     const page = await open('#/c/zoo');
     await page.keyboard.type('nothingfitsthis');

@@ -117,11 +117,11 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
 
   it('a person turns off the keys of one character, and on again, also with the mouse (KEYS-4)', async () => {
     const page = await stage.look();
-    await page.getByRole('button', { name: 'Keys' }).click();
-    await page.getByLabel('Single-key shortcuts').uncheck();
-    await page.getByRole('button', { name: 'Close' }).click();
+    const help = page.getByRole('button', { name: 'Actions and keys' });
+    await help.click();
+    await page.getByRole('option', { name: 'Turn single-key shortcuts off' }).click();
     await page.reload();
-    await page.getByRole('button', { name: 'Keys' }).waitFor();
+    await help.waitFor();
     await blur(page);
     await pressAlone(page, 'i');
     await pressAlone(page, 's');
@@ -129,9 +129,8 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: /Search/ }).waitFor();
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Keys' }).click();
-    await page.getByLabel('Single-key shortcuts').check();
-    await page.getByRole('button', { name: 'Close' }).click();
+    await help.click();
+    await page.getByRole('option', { name: 'Turn single-key shortcuts on' }).click();
     await pressAlone(page, 'i');
     await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
   });

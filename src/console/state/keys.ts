@@ -31,8 +31,6 @@ let lastCharacter = NEVER;
 /** KEYS-3: whether the last key selected an entry, and the one before it. */
 let [isSelected, wasSelected] = [false, false];
 
-export const isHelpOpen = signal(false);
-
 /** KEYS-4 */
 const SINGLE_KEYS = 'parley.keys';
 export const hasSingleKeys = signal(localStorage.getItem(SINGLE_KEYS) !== 'off');
@@ -42,30 +40,8 @@ export function allowSingleKeys(isAllowed: boolean): void {
   localStorage.setItem(SINGLE_KEYS, isAllowed ? 'on' : 'off');
 }
 
-export const KEYS: readonly { readonly keys: string; readonly means: string }[] = [
-  { keys: 'j, ↓', means: 'next entry, or next conversation in the list' },
-  { keys: 'k, ↑', means: 'previous entry or conversation' },
-  { keys: 'g, G', means: 'first, last entry' },
-  { keys: 'Enter', means: 'why did it say that? In the list: open' },
-  { keys: 'o', means: 'unfold the tools of an entry' },
-  { keys: 'i', means: 'inbox: what needs you' },
-  { keys: 's', means: 'team and system' },
-  { keys: 'a, d', means: 'after an arrow key: approve or deny the call of the entry' },
-  { keys: '1 to 9, r', means: 'after an arrow key: choose an option, or write an answer' },
-  { keys: 'x', means: 'after an arrow key: dismiss a failure in the inbox' },
-  { keys: 'm', means: 'in the list: rename, pin, archive, mark as read or unread' },
-  { keys: 'Ctrl+K, ⌘K', means: 'search conversations, agents and messages' },
-  { keys: 'Ctrl+F, ⌘F', means: 'search this conversation; again: the page, as the browser does' },
-  { keys: '/', means: 'find a conversation' },
-  { keys: 'c', means: 'write' },
-  { keys: 'n', means: 'new conversation' },
-  { keys: 't', means: 'thread or timeline' },
-  { keys: 'Esc', means: 'leave the field, close what is open; from a thread, to the list' },
-  { keys: '?', means: 'this list' },
-];
-
-/** `search`: opens the palette for everything or one conversation, also while a person types. */
-export function listenToKeys(search: (conversation?: string) => void): () => void {
+/** `search`: opens the palette for everything or one conversation, also while a person types. `help`: with the actions alone. */
+export function listenToKeys(search: (conversation?: string) => void, help: () => void): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
     const isOpen = document.querySelector('dialog[open]') !== null; // KEYS-5
@@ -77,7 +53,7 @@ export function listenToKeys(search: (conversation?: string) => void): () => voi
     }
     if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const isHandled = closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event));
+    const isHandled = closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event, help));
     if (isHandled) event.preventDefault();
   };
   const ended = new AbortController();
@@ -147,18 +123,15 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   s: () => visit(linkTo.system),
   t: () => switchView(),
   Escape: () => leave(),
-  '?': () => {
-    isHelpOpen.value = true;
-    return true;
-  },
 };
 
-function act(event: KeyboardEvent): boolean {
+function act(event: KeyboardEvent, help: () => void): boolean {
   const isTyped = isCharacter(event);
   if (isTyped && !hasSingleKeys.value) return false; // KEYS-4
   if (pressShortcut(event)) return true;
   if (isTyped && lastCharacter.isQuick && !MOVES.includes(event.key)) return false; // KEYS-3
-  return ACTIONS[event.key]?.(event) ?? false;
+  if (event.key === '?') help();
+  return event.key === '?' || (ACTIONS[event.key]?.(event) ?? false);
 }
 
 /** The control of the selected entry or conversation that has this key, if it is the only one. */

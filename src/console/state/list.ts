@@ -89,3 +89,6 @@ export function keepMarks(): () => void {
     removeEventListener('storage', onStorage);
   };
 }
+
+/** The conversation whose menu is open; null: none. */
+export const organized = signal<string | null>(null);

@@ -1,18 +1,23 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
+import { fitOf } from '../model/list/fuzzy.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
+import { type Command, commands } from './commands.ts';
 import { team } from './conversation.ts';
 import { rows } from './conversations.ts';
 import { writeTo } from './keys.ts';
 import { linkTo, openToWrite, route, showEntry, whenReady } from './route.ts';
 import { agents, mayPost, phases } from './session.ts';
 
-/** The palette: jumps to conversations, agents and messages. */
+/**
+ * The palette: jumps to conversations, agents and messages, and runs actions. A text that begins with `>` finds actions alone.
+ */
 
 const MOST_CONVERSATIONS = 6;
 const MOST_AGENTS = 3;
+const MOST_COMMANDS = 6;
 const MOST_MESSAGES = 20;
 /** After the last key, before the daemon is asked. */
 const PAUSE_MS = 150;
@@ -21,6 +26,7 @@ const AGAIN_MS = 1_000;
 export type Choice =
   | { readonly kind: 'agent'; readonly slug: string; readonly name: string; readonly description: string }
   | { readonly kind: 'conversation'; readonly id: string; readonly title: string; readonly at: string }
+  | { readonly kind: 'command'; readonly command: Command }
   | { readonly kind: 'message'; readonly hit: FoundMessage };
 
 export const isPaletteOpen = signal(false);
@@ -36,28 +42,50 @@ export const answer = signal<Answer>(NOTHING);
 export const isSearching = signal(false);
 export const chosen = signal(0);
 
+/** The words after `>`; null: all is searched. */
+const wantedAction = computed(() => (typed.value.startsWith('>') ? typed.value.slice(1) : null));
+export const isHelp = computed(() => wantedAction.value !== null);
+
 export const choices = computed<readonly Choice[]>(() => {
+  if (wantedAction.value !== null) return fittingCommands(wantedAction.value);
   const { q, filters } = searchQueryOf(typed.value);
-  const wanted = q.trim().toLowerCase();
-  const fits = (...texts: readonly string[]) => texts.join(' ').toLowerCase().includes(wanted);
   const hasFilter = Object.keys(filters).length > 0;
-  const team =
-    wanted === '' || hasFilter || !mayPost.value
-      ? []
-      : agents.value.filter(({ slug, name }) => fits(slug, name));
-  const here = wanted === '' && route.value.page === 'conversation' ? route.value.id : null;
-  const listed = hasFilter ? [] : rows.value.filter(({ id, title }) => id !== here && fits(id, title ?? ''));
-  const newest = [...listed].sort(newestFirst);
+  const isEmpty = q.trim() === '';
+  const fits = (...texts: readonly string[]) => fitOf(q, texts.join(' '));
+  const agentsHere = isEmpty || hasFilter || !mayPost.value ? [] : agents.value;
+  const here = isEmpty && route.value.page === 'conversation' ? route.value.id : null;
+  const listed = hasFilter ? [] : rows.value.filter(({ id }) => id !== here);
   return [
-    ...team.slice(0, MOST_AGENTS).map((agent): Choice => ({ kind: 'agent', ...agent })),
-    ...newest
-      .slice(0, MOST_CONVERSATIONS)
-      .map(
-        (row): Choice => ({ kind: 'conversation', id: row.id, title: row.title ?? row.id, at: timeOf(row) }),
-      ),
+    ...best(agentsHere, ({ slug, name }) => fits(slug, name), MOST_AGENTS).map(
+      (agent): Choice => ({ kind: 'agent', ...agent }),
+    ),
+    ...best([...listed].sort(newestFirst), ({ id, title }) => fits(id, title ?? ''), MOST_CONVERSATIONS).map(
+      (row): Choice => ({ kind: 'conversation', id: row.id, title: row.title ?? row.id, at: timeOf(row) }),
+    ),
+    ...(hasFilter ? [] : fittingCommands(q).slice(0, isEmpty ? undefined : MOST_COMMANDS)),
     ...answer.value.hits.map((hit): Choice => ({ kind: 'message', hit })),
   ];
 });
+
+function best<T>(all: readonly T[], fitting: (one: T) => number, most?: number): T[] {
+  return all
+    .map((one) => ({ one, fit: fitting(one) }))
+    .filter(({ fit }) => fit > 0)
+    .sort((a, b) => b.fit - a.fit)
+    .slice(0, most)
+    .map(({ one }) => one);
+}
+
+function fittingCommands(text: string): Choice[] {
+  const at = route.value;
+  const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
+  const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(at.id) }] : [];
+  const all: readonly Command[] = [...commands.value, ...here];
+  return best(all, ({ name, words = '' }) => fitOf(text, `${name} ${words}`)).map((command) => ({
+    kind: 'command',
+    command,
+  }));
+}
 
 /** Why the list is empty; null: it may have something soon, or nothing fits. */
 export const nothing = computed<string | null>(() => {
@@ -65,6 +93,11 @@ export const nothing = computed<string | null>(() => {
   const table = phases.value.map(({ phase }) => phase);
   return whyNothing(searchQueryOf(typed.value), { agent: slugs, phase: table });
 });
+
+export function openCommands(): void {
+  openPalette();
+  typed.value = '>';
+}
 
 /** With a conversation: finds its messages only. */
 export function openPalette(conversation?: string): void {
@@ -77,7 +110,9 @@ export function openPalette(conversation?: string): void {
 }
 
 export function choose(choice: Choice): void {
+  if (choice.kind === 'command' && !choice.command.run) return;
   isPaletteOpen.value = false;
+  if (choice.kind === 'command') return void setTimeout(() => choice.command.run?.()); // the dialog gives the focus back first
   if (choice.kind === 'conversation') openToWrite(choice.id);
   else if (choice.kind === 'agent')
     whenReady(
@@ -93,7 +128,7 @@ export function keepSearching(): () => void {
   return effect(() => {
     const { q, filters } = searchQueryOf(typed.value);
     void route.value;
-    if (!isPaletteOpen.value || q.trim().length < SHORTEST) {
+    if (!isPaletteOpen.value || isHelp.value || q.trim().length < SHORTEST) {
       batch(() => {
         isSearching.value = false;
         answer.value = NOTHING;

@@ -3,10 +3,10 @@ import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
 import { keepAlerting } from '../state/inbox.ts';
-import { allowSingleKeys, hasSingleKeys, isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { listenToKeys } from '../state/keys.ts';
 import { keepMarks } from '../state/list.ts';
 import { outbox } from '../state/outbox.ts';
-import { isPaletteOpen, keepSearching, openPalette } from '../state/palette.ts';
+import { isPaletteOpen, keepSearching, openCommands, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
 import { access, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
@@ -15,7 +15,7 @@ import { InboxPage } from './inbox-page.tsx';
 import { RowMenu } from './list/row.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
-import { Button, Dialog, QuietButton } from './parts/controls.tsx';
+import { Button, QuietButton } from './parts/controls.tsx';
 import { Icon } from './parts/parts.tsx';
 import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
@@ -36,11 +36,11 @@ function Console() {
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
   useEffect(keepSearching, []);
-  useLayoutEffect(() => listenToKeys(openPalette), []); // what is shown can be used
+  useLayoutEffect(() => listenToKeys(openPalette, openCommands), []); // what is shown can be used
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
-    isHelpOpen.value = false; // it would cover another page
+    isPaletteOpen.value = false; // it would cover another page
     viewed.value = null;
     if (at.page === 'conversation') open(at.id);
     else close();
@@ -60,7 +60,6 @@ function Console() {
         {isPaletteOpen.value && <Palette />}
         <RowMenu />
         <Viewer />
-        {isHelpOpen.value && <Help />}
         <div class="unseen" aria-live="polite">
           {announcement}
         </div>
@@ -98,43 +97,6 @@ function NoticeBar() {
         <Icon name="close" />
       </QuietButton>
     </div>
-  );
-}
-
-function Help() {
-  return (
-    <Dialog
-      class="help"
-      label="Keys"
-      onClose={() => {
-        isHelpOpen.value = false;
-      }}
-    >
-      <h2>Keys</h2>
-      <dl>
-        {KEYS.map(({ keys, means }) => (
-          <div key={keys}>
-            <dt>
-              {keys.split(', ').map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{means}</dd>
-          </div>
-        ))}
-      </dl>
-      <label class="alert-choice">
-        <input
-          type="checkbox"
-          checked={hasSingleKeys.value}
-          onChange={({ currentTarget }) => allowSingleKeys(currentTarget.checked)}
-        />
-        Single-key shortcuts
-      </label>
-      <form method="dialog">
-        <button type="submit">Close</button>
-      </form>
-    </Dialog>
   );
 }
 

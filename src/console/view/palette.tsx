@@ -7,6 +7,7 @@ import {
   choices,
   choose,
   chosen,
+  isHelp,
   isPaletteOpen,
   isSearching,
   nothing,
@@ -18,6 +19,7 @@ import { Avatar, When } from './parts/parts.tsx';
 const GROUPS: Readonly<Record<Choice['kind'], string>> = {
   agent: 'Write to an agent',
   conversation: 'Conversations',
+  command: 'Actions',
   message: 'Messages',
 };
 
@@ -36,7 +38,7 @@ const close = () => {
 /** Jumps anywhere: a field and the list of what fits. */
 export function Palette() {
   return (
-    <Dialog class="palette" label="Search" onClose={close}>
+    <Dialog class="palette" label={isHelp.value ? 'Actions and keys' : 'Search'} onClose={close}>
       <Search />
     </Dialog>
   );
@@ -67,9 +69,9 @@ function Search() {
     <>
       <input
         {...COMBOBOX}
-        aria-label="Search conversations, agents and messages"
+        aria-label="Search conversations, agents, messages and actions"
         aria-activedescendant={at >= 0 ? `palette-${at}` : undefined}
-        placeholder="Search conversations, agents and messages"
+        placeholder="Search conversations, agents, messages and actions"
         autocomplete="off"
         spellcheck={false}
         autofocus
@@ -103,11 +105,14 @@ function hintOf(count: number): ComponentChildren {
   if (pending > 0) return `The index is being built: ${pending} conversations are missing.`;
   if (isSearching.value) return 'Searching…';
   if (count === 0) return nothing.value ?? 'Nothing matches.';
-  return ['Filters', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
+  if (isHelp.value)
+    return 'Type words of an action. Actions without a mark need the entry that has the focus.';
+  return [<code key=">">&gt;</code>, 'actions', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 
 function keyOf(choice: Choice): string {
   if (choice.kind === 'message') return `m ${choice.hit.conversation} ${choice.hit.index}`;
+  if (choice.kind === 'command') return `do ${choice.command.name}`;
   return choice.kind === 'agent' ? `a ${choice.slug}` : `c ${choice.id}`;
 }
 
@@ -133,6 +138,7 @@ function Option({ choice, place, isFirst, isChosen }: OptionProps) {
         role="option"
         tabIndex={-1}
         aria-selected={isChosen}
+        aria-disabled={choice.kind === 'command' && !choice.command.run}
         onClick={() => choose(choice)}
         onPointerMove={() => {
           chosen.value = place;
@@ -160,6 +166,17 @@ function OptionText({ choice }: { readonly choice: Choice }) {
       <span class="line">
         <bdi class="title">{choice.title}</bdi>
         <When at={choice.at} />
+      </span>
+    );
+  if (choice.kind === 'command')
+    return (
+      <span class="line">
+        <bdi>{choice.command.name}</bdi>
+        <span class="shortcut">
+          {choice.command.keys?.split(', ').map((key) => (
+            <kbd key={key}>{key}</kbd>
+          ))}
+        </span>
       </span>
     );
   const { author, title, conversation, at, snippet, marks } = choice.hit;

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { workflowToStart } from '../state/commands.ts';
 import { draftOf } from '../state/files.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
@@ -11,12 +11,13 @@ import { Avatar, BackLink } from './parts/parts.tsx';
 
 /** Where a conversation begins: what Parley is, who is in the team, and a message. */
 export function StartPage() {
-  const [chosen, choose] = useState('');
+  const chosen = workflowToStart.value;
   const workflow = workflows.value.find(({ id }) => id === chosen) ?? null;
   const begin = async (content: string) => {
     const conversation = crypto.randomUUID().replaceAll('-', '');
     const message = { content, ...(workflow && { workflow: workflow.id }) };
     if (!(await send(conversation, message, draftOf('')))) return false;
+    workflowToStart.value = '';
     writeIn(conversation);
     return true;
   };
@@ -49,7 +50,9 @@ export function StartPage() {
               label="Workflow"
               value={chosen}
               options={[['', 'none'], ...workflows.value.map(({ id }) => [id, id] as const)]}
-              onChoose={choose}
+              onChoose={(id) => {
+                workflowToStart.value = id;
+              }}
             />
           </label>
         )}

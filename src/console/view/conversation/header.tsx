@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
+import { DOWNLOADS, download } from '../../state/commands.ts';
 import { isWhollyStopped, type Opened, useShown } from '../../state/conversation.ts';
 import { forgetRow, titleOf } from '../../state/conversations.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
 import { attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
-import { Button, Confirm, Menu, Select, saveAs } from '../parts/controls.tsx';
+import { Button, Confirm, Menu, Select } from '../parts/controls.tsx';
 import { BackLink, Icon, Tabs } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
 
@@ -123,11 +124,6 @@ function StopButton({ here: { id, thread } }: OfConversation) {
   );
 }
 
-const DOWNLOADS = [
-  { format: 'markdown', label: 'Download as Markdown' },
-  { format: 'openai', label: 'Download as JSON (OpenAI messages)' },
-] as const;
-
 /** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
 function ConversationMenu({ id }: { readonly id: string }) {
   const isAsked = useSignal(false);
@@ -156,10 +152,7 @@ function ConversationMenu({ id }: { readonly id: string }) {
           <>
             <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
             {DOWNLOADS.map(({ format, label }) => (
-              <Button
-                key={format}
-                onClick={then(() => attempt(async () => saveAs(await requests.exported(id, format))))}
-              >
+              <Button key={format} onClick={then(() => download(id, format))}>
                 {label}
               </Button>
             ))}

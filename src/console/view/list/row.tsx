@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
@@ -6,7 +5,7 @@ import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
 import { rows, sharedTitles } from '../../state/conversations.ts';
 import { unsent } from '../../state/kept.ts';
-import { isNew, markRead, markUnread, pin, pins } from '../../state/list.ts';
+import { isNew, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, attempt, isOperator, notice, sender } from '../../state/session.ts';
@@ -71,7 +70,7 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
           aria-describedby={`title-${row.id}`}
           aria-keyshortcuts="m"
           onClick={() => {
-            chosen.value = row.id;
+            organized.value = row.id;
           }}
         >
           <Icon name="more" />
@@ -129,11 +128,9 @@ function State({ row }: { readonly row: ConversationRow }) {
   return null;
 }
 
-/** What can be done with a conversation of the list; null: closed. */
-const chosen = signal<string | null>(null);
-
+/** What can be done with a conversation of the list. */
 export function RowMenu() {
-  const row = rows.value.find(({ id }) => id === chosen.value);
+  const row = rows.value.find(({ id }) => id === organized.value);
   return row ? <Menu key={row.id} row={row} /> : null;
 }
 
@@ -145,7 +142,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
       class="row-menu"
       label={`Conversation ${title}`}
       onClose={() => {
-        chosen.value = null;
+        organized.value = null;
       }}
     >
       {(close) => {

@@ -3,9 +3,8 @@ import { useCallback, useRef, useState } from 'preact/hooks';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
-import { isHelpOpen } from '../../state/keys.ts';
 import { filter, found, isFiltered, isFilterOpen, isNew, markRead, narrow } from '../../state/list.ts';
-import { openPalette, typed } from '../../state/palette.ts';
+import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
@@ -24,11 +23,9 @@ export function Sidebar() {
         </h1>
         <Button
           class="quiet keys"
-          aria-label="Keys"
-          title="Keys (?)"
-          onClick={() => {
-            isHelpOpen.value = true;
-          }}
+          aria-label="Actions and keys"
+          title="Actions and keys (?)"
+          onClick={openCommands}
         >
           <Icon name="question" />
         </Button>

@@ -62,15 +62,6 @@ export async function toClipboard(text: string): Promise<void> {
   field.remove();
 }
 
-/** A link would carry no token. The page runs nothing of the content, whatever its type is. */
-export function saveAs({ name, content }: { readonly name: string; readonly content: Blob }): void {
-  const link = document.createElement('a');
-  link.download = name;
-  link.href = URL.createObjectURL(content.slice(0, content.size, 'application/octet-stream'));
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 interface SelectProps {
   readonly label?: string;
   readonly value: string;

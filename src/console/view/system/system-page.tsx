@@ -4,7 +4,8 @@ import { isFailing } from '../../model/system.ts';
 import { linkTo } from '../../state/route.ts';
 import { identity, isAway, leaveSession, me } from '../../state/session.ts';
 import { problems, type System, system } from '../../state/system.ts';
-import { Button } from '../parts/controls.tsx';
+import { chooseTheme, THEMES, theme } from '../../state/theme.ts';
+import { Button, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import { BackLink, Facts, Fold, Tags } from '../parts/parts.tsx';
 import { Letters } from './letters.tsx';
@@ -19,6 +20,14 @@ export function SystemPage() {
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
+        <label class="setting theme">
+          <span class="muted">Theme</span>
+          <Select
+            value={theme.value}
+            options={THEMES.map((one) => [one, one] as const)}
+            onChoose={(one) => chooseTheme(one as typeof theme.value)}
+          />
+        </label>
         {identity.value?.isSession && (
           <Button
             class="sign-out"

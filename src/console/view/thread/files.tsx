@@ -4,10 +4,10 @@ import type { FilePart } from '../../../conversation/index.ts';
 import { inOneLine } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import { factsOf, fileText, isPicture, nameOfFile, pictureSize } from '../../model/files.ts';
-import { previewOf } from '../../state/files.ts';
+import { previewOf, saveAs } from '../../state/files.ts';
 import { useConversation } from '../../state/kept.ts';
 import { attempt, isAway } from '../../state/session.ts';
-import { Button, Dialog, LinkButton, QuietButton, saveAs } from '../parts/controls.tsx';
+import { Button, Dialog, LinkButton, QuietButton } from '../parts/controls.tsx';
 import { Icon } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 

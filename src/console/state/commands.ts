@@ -1,0 +1,211 @@
+import { computed, signal } from '@preact/signals';
+import type { Mode } from '../../conversation/index.ts';
+import { requests } from '../api/requests.ts';
+import { isWhollyStopped, nameOf, nameOfAuthor, opened, selected, team, version } from './conversation.ts';
+import { rows } from './conversations.ts';
+import { saveAs } from './files.ts';
+import { allowSingleKeys, focusOn, hasSingleKeys } from './keys.ts';
+import { organized } from './list.ts';
+import { go, linkTo, type Panel, route, whenReady } from './route.ts';
+import {
+  attempt,
+  identity,
+  isOperator,
+  leaveSession,
+  mayPost,
+  phases,
+  sender,
+  workflows,
+} from './session.ts';
+import { chooseTheme, THEMES, theme } from './theme.ts';
+
+/** What a person can do now, by name: the palette runs it, and its list is the help. */
+export interface Command {
+  readonly name: string;
+  /** More words that find it. */
+  readonly words?: string;
+  readonly keys?: string;
+  /** Absent: only the key does it, with the entry that has the focus. */
+  readonly run?: () => unknown;
+}
+
+/** The workflow that a new conversation begins with; empty: none. */
+export const workflowToStart = signal('');
+
+export const DOWNLOADS = [
+  { format: 'markdown', label: 'Download as Markdown' },
+  { format: 'openai', label: 'Download as JSON (OpenAI messages)' },
+] as const;
+
+export const download = (id: string, format: string) =>
+  attempt(async () => saveAs(await requests.exported(id, format)));
+
+const KEYS_ONLY: readonly Command[] = [
+  { keys: 'j, ↓', name: 'Next entry; in the list, next conversation' },
+  { keys: 'k, ↑', name: 'Previous entry or conversation' },
+  { keys: 'g, G', name: 'First, last entry' },
+  { keys: 'Enter', name: 'Why did it say that? In the list: open' },
+  { keys: 'o', name: 'Unfold the tools of an entry' },
+  { keys: 'a, d', name: 'After an arrow key: approve or deny the call of the entry' },
+  { keys: '1 to 9, r', name: 'After an arrow key: choose an option, or write an answer' },
+  { keys: 'x', name: 'After an arrow key: dismiss a failure in the inbox' },
+  { keys: 'm', name: 'In the list: rename, pin, archive, mark as read or unread' },
+  { keys: 'Ctrl+K, ⌘K', name: 'Search everything; > alone lists the actions' },
+  { keys: 'Esc', name: 'Leave the field, close what is open; from a thread, to the list' },
+  { keys: '?', name: 'This list' },
+];
+
+const visit = (link: string) => () => go(link);
+
+export const commands = computed<readonly Command[]>(() => [
+  ...ofConversation(),
+  ...everywhere(),
+  ...KEYS_ONLY,
+]);
+
+function everywhere(): Command[] {
+  const wanted = hasSingleKeys.value ? 'off' : 'on';
+  const isInside = route.value.page === 'conversation';
+  return [
+    ...(mayPost.value ? [{ name: 'New conversation', keys: 'n', run: visit(linkTo.new) }] : []),
+    { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
+    { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
+    { name: 'Find a conversation in the list', words: 'filter', keys: '/', run: () => focusOn('search') },
+    ...(isInside || !isOperator.value
+      ? []
+      : workflows.value.map(({ id }) => ({ name: `Run the workflow ${id}…`, run: begin(id) }))),
+    ...THEMES.filter((one) => one !== theme.value).map((one) => ({
+      name: `Theme: ${one}`,
+      words: 'look dark light mode',
+      run: () => chooseTheme(one),
+    })),
+    {
+      name: `Turn single-key shortcuts ${wanted}`,
+      words: 'keys',
+      run: () => allowSingleKeys(!hasSingleKeys.value),
+    },
+    ...(identity.value?.isSession
+      ? [{ name: 'Sign out', words: 'log out leave', run: () => leaveSession() }]
+      : []),
+  ];
+}
+
+/** The message of the person is what the run begins with. */
+const begin = (workflow: string) => () => {
+  workflowToStart.value = workflow;
+  whenReady(
+    linkTo.new,
+    () => document.getElementById('composer') !== null,
+    () => focusOn('composer'),
+  );
+};
+
+function ofConversation(): Command[] {
+  void version.value;
+  const at = route.value;
+  if (at.page !== 'conversation' || !opened.value) return [];
+  const { id } = at;
+  const isThread = at.view === 'thread';
+  const row = rows.value.some((one) => one.id === id);
+  return [
+    ...(isOperator.value ? steering(id) : []),
+    ...ofEntry(id),
+    ...(mayPost.value ? [{ name: 'Write a message', keys: 'c', run: () => focusOn('composer') }] : []),
+    isThread
+      ? { name: 'Timeline', words: 'lanes', keys: 't', run: visit(linkTo.timeline(id)) }
+      : { name: 'Thread', keys: 't', run: visit(linkTo.conversation(id)) },
+    ...DOWNLOADS.map(({ format, label }) => ({
+      name: label,
+      words: 'export',
+      run: () => download(id, format),
+    })),
+    ...(row
+      ? [
+          {
+            name: 'Rename, pin, archive or mark this conversation…',
+            words: 'title unread',
+            run: () => (organized.value = id),
+          },
+        ]
+      : []),
+  ];
+}
+
+/** What an operator changes. */
+function steering(id: string): Command[] {
+  const thread = opened.value?.thread;
+  if (!thread) return [];
+  const { phase, mode } = thread.floor;
+  const control = (action: () => Promise<unknown>) => () => attempt(action);
+  const all = isWhollyStopped(thread)
+    ? { name: 'Resume all agents', words: 'continue', run: control(() => requests.resume(id, sender())) }
+    : { name: 'Stop all agents', words: 'halt abort', run: control(() => requests.stop(id, sender())) };
+  return [
+    all,
+    ...team.value.map(({ slug }) => {
+      const { isStopped } = thread.stateOf(slug);
+      const verb = isStopped ? 'resume' : 'stop';
+      return {
+        name: `${isStopped ? 'Resume' : 'Stop'} ${nameOf(slug)}`,
+        words: slug,
+        run: control(() => requests[verb](id, { agent: slug, ...sender() })),
+      };
+    }),
+    ...team.value.map(({ slug }) => ({
+      name: `Give the floor to ${nameOf(slug)}`,
+      words: slug,
+      run: control(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() })),
+    })),
+    ...phases.value
+      .filter((one) => one.phase !== phase)
+      .map((one) => ({
+        name: `Phase: ${one.phase}`,
+        words: 'enter',
+        run: control(() => requests.phase(id, { phase: one.phase, ...sender() })),
+      })),
+    ...(['chat', 'agent'] satisfies Mode[])
+      .filter((one) => one !== mode)
+      .map((one) => ({
+        name: `Mode: ${one}`,
+        run: control(() => requests.mode(id, { mode: one, ...sender() })),
+      })),
+    ...workflows.value.map((one) => ({
+      name: `Run the workflow ${one.id}`,
+      words: 'mode start',
+      run: control(() => requests.mode(id, { mode: 'run', workflow: one.id, ...sender() })),
+    })),
+  ];
+}
+
+/** Of the selected message, else of the newest answer. */
+function ofEntry(id: string): Command[] {
+  const blocks = opened.value?.thread.blocks ?? [];
+  const chosen = selected.value === null ? undefined : blocks[selected.value];
+  const isAnswer = (block: (typeof blocks)[number]) =>
+    block.kind === 'message' && block.entry.role === 'assistant';
+  const block = chosen?.kind === 'message' ? chosen : blocks.findLast(isAnswer);
+  if (block?.kind !== 'message') return [];
+  const { index, entry } = block;
+  const open = (kind: Panel['kind']) => visit(linkTo.panel(id, { kind, index }));
+  return [
+    ...(isAnswer(block)
+      ? [
+          {
+            name: `Why did ${nameOfAuthor(entry.author)} say that? (entry ${index})`,
+            words: 'explain request',
+            run: open('why'),
+          },
+        ]
+      : []),
+    ...(isAnswer(block) && isOperator.value
+      ? [
+          {
+            name: `What if? Ask again with another model or persona (entry ${index})`,
+            words: 'what-if',
+            run: open('what-if'),
+          },
+        ]
+      : []),
+    ...(isOperator.value ? [{ name: `Fork from entry ${index}…`, words: 'copy', run: open('fork') }] : []),
+  ];
+}
