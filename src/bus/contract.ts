@@ -37,7 +37,7 @@ import {
   whatIfResult,
   whatIfSummary,
 } from './answers.ts';
-import { MOST_OF_A_NAME, type PostedPart, postedParts, postShape, slugShape } from './post.ts';
+import { MOST_OF_A_NAME, type PostedPart, postedFiles, postedParts, postShape, slugShape } from './post.ts';
 
 /**
  * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI
@@ -197,7 +197,7 @@ export const CONTRACT = {
       .strictObject({
         conversation,
         /** Empty: `post` is checked, and nothing is kept. */
-        messages: history(z.looseObject({ role: z.string() })),
+        messages: history(z.looseObject({ role: z.string(), files: postedFiles.optional() })),
         /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
         post: z.looseObject({}).optional(),
         ...actor,

@@ -53,17 +53,17 @@ type PostSource = Pick<
   readonly isNameBound?: boolean | undefined;
 };
 
-/** A part as a publisher names it. What is stored of the file replaces every other field (PARTS-3): until then it is unknown. */
-const postedPart = z.discriminatedUnion('type', [
-  textPartSchema.strict(),
-  filePartSchema
-    .partial({ mediaType: true, size: true })
-    .extend({ name: z.string().max(MOST_OF_A_NAME).optional() })
-    .strict(),
-]);
+/** A file as a publisher names it. What is stored of it replaces every other field (PARTS-3): until then it is unknown. */
+const postedFile = filePartSchema
+  .partial({ mediaType: true, size: true })
+  .extend({ name: z.string().max(MOST_OF_A_NAME).optional() })
+  .strict();
+const postedPart = z.discriminatedUnion('type', [textPartSchema.strict(), postedFile]);
 export type PostedPart = Readonly<z.infer<typeof postedPart>>;
+export type PostedFile = Readonly<z.infer<typeof postedFile>>;
 
 export const postedParts = z.array(postedPart).max(MOST_PARTS);
+export const postedFiles = z.array(postedFile).max(MOST_PARTS);
 
 /** A post with the names in its subject. The id of the author is `<publisher>`, or `<publisher>/<name>` for a given name. */
 export interface AddressedPost extends Post {

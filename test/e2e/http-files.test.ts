@@ -117,6 +117,58 @@ describe('a file sent by a standard client', () => {
     expect(status.stdout).toContain(`2 files, ${files.bytes} B of 2147.5 MB`);
   });
 
+  it('pictures of a history from elsewhere begin the conversation, and the model sees them; one that is elsewhere is named', async () => {
+    const [one, two, three] = [picture('past'), picture('result'), picture('now')];
+    const elsewhere: Parts[number] = { type: 'image_url', image_url: { url: 'http://192.0.2.1/far.png' } };
+    const history = [
+      user(said('What was it?'), image(one), elsewhere),
+      { role: 'assistant', content: 'Something.' },
+      user(image(two)),
+      { role: 'assistant', content: 'Something else.' },
+    ] as Past[];
+    const first = await chat([...history, user(said('And now?'), image(three))]);
+    expect(first.answer).toBe(eyes(one, two, three));
+    const seeded = await people(first.conversation);
+    expect(seeded.map(({ content }) => content)).toEqual([
+      expect.stringMatching(/^What was it\?\n\[left out: image_url [0-9a-f]{12}\]$/),
+      'Quoted by openai, an answer:\n> Something.',
+      '',
+      'Quoted by openai, an answer:\n> Something else.',
+      'And now?',
+    ]);
+    expect(seeded.map((entry) => filesOf(entry).map(({ sha256, width }) => [sha256, width]))).toEqual(
+      [[one], [], [two], [], [three]].map((files) => files.map((bytes) => [HASH(bytes), 1])),
+    );
+    expect(await stored(first.conversation, filesOf(seeded[0] ?? {})[0])).toEqual(one);
+    const next = await chat([
+      ...history,
+      user(said('And now?'), image(three)),
+      { role: 'assistant', content: first.answer },
+      user(said('Sure?')),
+    ]);
+    expect(next).toEqual(first);
+    expect(await people(first.conversation)).toHaveLength(6);
+  });
+
+  it('a history with a picture that is broken or too large is refused with its place, and begins nothing', async () => {
+    const begin = (url: string, as = 'image_url') =>
+      chat([
+        { role: 'user', content: [{ type: as, image_url: { url } }] } as unknown as Past,
+        { role: 'assistant', content: 'A broken one.' },
+        { role: 'user', content: 'Sure?' },
+      ]);
+    await expect(begin('data:image/png;base64,%%%')).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('messages.0.content.0'),
+    });
+    await expect(begin(data('image/png', PDF))).rejects.toMatchObject({
+      message: expect.stringContaining('expected image/…, and the bytes are application/pdf'),
+    });
+    await expect(begin(data('image/png', picture('large', 21_000_000)))).rejects.toMatchObject({
+      status: 413,
+    });
+  });
+
   it('another picture with the same words is another chat, and a retry of the OpenAI client posts nothing', async () => {
     const [one, two] = [picture('red'), picture('blue')];
     const ask = (bytes: Buffer, headers = {}) => chat([user(said('Colour?'), image(bytes))], headers);

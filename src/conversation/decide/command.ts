@@ -197,8 +197,8 @@ export type Command =
   /** Texts of `by`, some of them quotations, that a conversation without messages begins with. */
   | {
       readonly type: 'seed';
-      readonly texts: readonly string[];
-      /** Number of texts of the same history before these. */
+      readonly messages: readonly SeededMessage[];
+      /** Number of messages of the same history before these. */
       readonly after: number;
       readonly by: Author;
       /** The post that follows: if it would be refused, nothing is appended. */
@@ -240,6 +240,13 @@ export type Command =
   | { readonly type: 'expire-call'; readonly call: CallPlace }
   /** The time for an answer is over. The core has no clock: the daemon measures the time. */
   | { readonly type: 'expire-approval'; readonly approvalId: string };
+
+/** A text and files of a history. */
+export interface SeededMessage {
+  readonly content: string;
+  /** Present if it has files. */
+  readonly parts?: readonly Part[] | undefined;
+}
 
 /** What a caller reports of one call. */
 export interface CallersResult {

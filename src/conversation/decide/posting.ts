@@ -9,6 +9,7 @@ import { refusalOfTools } from './caller-calls.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, addSession } from './records.ts';
+import { plainContent } from './repeated-calls.ts';
 import { questionFor, type Route, route } from './routing.ts';
 import { refusalOfStart, startRun } from './runs.ts';
 import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
@@ -210,18 +211,23 @@ function refused(code: string, message: string, hint: string): Reply {
 /**
  * Begins a conversation with messages from elsewhere, which are texts of `by` (L17). They are routed to no agent, belong to
  * no turn and start none (L14); each has `meta.seeded`. The command is idempotent, also after a part of it was appended by
- * another daemon. Without texts it only checks `post`.
+ * another daemon. Without messages it only checks `post`.
  */
 export function seed(
   builder: DecisionBuilder,
-  { texts, after, by, post }: Extract<Command, { type: 'seed' }>,
+  { messages, after, by, post }: Extract<Command, { type: 'seed' }>,
 ): Reply {
   const seeded = builder.context.entries.filter(isSeeded);
-  const known = seeded.slice(after, after + texts.length);
-  const isCheck = texts.length === 0;
-  const isSame = (entry: MessageEntry, at: number) =>
-    entry.author.id === by.id && entry.content === wellFormed(texts[at] ?? '');
-  if (!isCheck && known.length === texts.length && known.every(isSame)) return { kind: 'done' };
+  const known = seeded.slice(after, after + messages.length);
+  const isCheck = messages.length === 0;
+  const isSame = (entry: MessageEntry, at: number) => {
+    const { content = '', parts } = messages[at] ?? {};
+    return (
+      entry.author.id === by.id &&
+      plainContent(entry) === plainContent({ content: wellFormed(content), parts })
+    );
+  };
+  if (!isCheck && known.length === messages.length && known.every(isSame)) return { kind: 'done' };
   const isBegun = () => builder.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
   if (!isCheck && (seeded.length !== after || isBegun())) {
     const refused = refusal(
@@ -233,8 +239,11 @@ export function seed(
   }
   const refused = post ? refusalOfPost(builder, post) : null;
   if (refused) return { kind: 'refused', refusal: refused };
-  for (const content of texts)
-    builder.add({ type: 'message', role: 'user', author: by, content, meta: { seeded: true } });
+  for (const { content, parts } of messages)
+    builder.add({
+      ...{ type: 'message', role: 'user', author: by, content },
+      ...{ parts: parts && [...parts], meta: { seeded: true } },
+    });
   return { kind: 'done' };
 }
 

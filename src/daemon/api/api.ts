@@ -294,11 +294,11 @@ export class Api {
     let after = 0;
     // An entry is larger than its text: it has an author and an index.
     const batches = seedsOf(request.messages, by, this.room / 2);
-    for (const texts of batches.length > 0 ? batches : [[]]) {
-      const command: Command = { type: 'seed', texts, after, by, post };
+    for (const messages of batches.length > 0 ? batches : [[]]) {
+      const command: Command = { type: 'seed', messages, after, by, post };
       const reply = await this.workers.submit(request.conversation, command);
       if (reply.kind === 'refused') throw asError(reply.refusal);
-      after += texts.length;
+      after += messages.length;
     }
     if (batches.length === 0) return { accepted: true };
     return this.#document(request.conversation);

@@ -1,8 +1,15 @@
-import { type Author, quotedHistory } from '../../conversation/index.ts';
+import { type PostedFile, partOf } from '../../bus/index.ts';
+import {
+  type Author,
+  filesOf,
+  partsOf,
+  quotedHistory,
+  type SeededMessage,
+} from '../../conversation/index.ts';
 import { batchesOf, hasVisible, ParleyError, type Refusal, sizeOf } from '../../kernel/index.ts';
 import { BYTES_OF_ONE, type PublisherLimits } from '../ingress/publisher-limits.ts';
 
-type Message = Readonly<Record<string, unknown>>;
+type Message = Readonly<Record<string, unknown>> & { readonly files?: readonly PostedFile[] | undefined };
 
 /** The refusal of a history over the rate of its publisher. Histories have a count of their own, apart from posts. */
 export function refusalOfHistory(
@@ -15,13 +22,18 @@ export function refusalOfHistory(
   return waitMs > 0 ? limits.tooFast(publisher, waitMs) : null;
 }
 
-/** A history as texts of its sender, in batches for one append each. Throws the first fault, with its index. */
-export function seedsOf(messages: readonly Message[], by: Author, most: number): string[][] {
+/** A history as messages of its sender, in batches for one append each. Throws the first fault, with its index. */
+export function seedsOf(messages: readonly Message[], by: Author, most: number): SeededMessage[][] {
   const made = quotedHistory(messages, by);
   if (!made.ok) throw invalid(`message ${made.at}: ${made.reason}`);
-  for (const [at, text] of made.texts.entries())
-    if (hasVisible(text) && sizeOf(text) > most) throw tooLarge(at, sizeOf(text), most);
-  return batchesOf(made.texts.filter(hasVisible), most);
+  const seeds = made.texts.map((content, at): SeededMessage => {
+    const parts = partsOf(content, filesOf({ parts: messages[at]?.files?.map(partOf) }));
+    return { content, ...(parts && { parts }) };
+  });
+  const isSaid = ({ content, parts }: SeededMessage) => hasVisible(content) || parts !== undefined;
+  for (const [at, seed] of seeds.entries())
+    if (isSaid(seed) && sizeOf(seed) > most) throw tooLarge(at, sizeOf(seed), most);
+  return batchesOf(seeds.filter(isSaid), most);
 }
 
 function invalid(reason: string): ParleyError {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
-import { type BroughtTools, clientToolsSchema, openAiPart } from '../../conversation/index.ts';
+import { type BroughtTools, clientToolsSchema, openAiPart, readDataUrl } from '../../conversation/index.ts';
 import { cut, type JsonRecord } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
-import { referenceOf, type SentPart, sentFile } from '../files.ts';
+import { referenceOf, type SentFile, type SentPart, sentFile } from '../files.ts';
 
 /**
  * Reads a chat completion request as a message to a conversation.
@@ -18,8 +18,8 @@ import { referenceOf, type SentPart, sentFile } from '../files.ts';
  *            name neither text nor file (`cache_control`, `detail`) are ignored.
  * REQUEST-5  Results of tools at the end answer the calls of the newest answer; nothing is posted. Before a message of the user they
  *            answer them too, and calls without one are answered as not answered.
- * REQUEST-4  A file of the history is a reference to its bytes in the text: nothing of it is stored, and the same history has the
- *            same text.
+ * REQUEST-4  A file of the history is a reference to its bytes in the text, so that the same history has the same text. A new
+ *            conversation begins with those whose bytes are in the request (`sentPast`).
  */
 
 const message = z.looseObject({
@@ -91,6 +91,9 @@ const KNOWN: ReadonlySet<string> = new Set(Object.keys(chatRequestSchema.shape))
 export type Past = Readonly<Record<string, unknown>> & {
   readonly role: 'user' | 'assistant' | 'tool' | 'function';
   readonly content: string | null;
+  /** The content as it was sent, and its field. */
+  readonly said: unknown;
+  readonly where: string;
 };
 
 export interface ChatRequest {
@@ -253,9 +256,21 @@ function partsOf(said: unknown, where: string): SentPart[] {
   });
 }
 
-function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past[] {
+function pastOf({ role, content: said, ...more }: z.infer<typeof message>, at: number): Past[] {
   if (role === 'system' || role === 'developer') return [];
-  return [{ ...more, role, content: shownText(said) }];
+  return [{ ...more, role, content: shownText(said), said, where: `messages.${at}.content` }];
+}
+
+/** A message of the history, with its files whose bytes are in the request (REQUEST-4). */
+export function sentPast({ said, where, files: _, ...message }: Past) {
+  const files: SentFile[] = [];
+  const others = (Array.isArray(said) ? said : []).filter((given, at) => {
+    const part = openAiPart(given);
+    const isHere = part.kind === 'file' && readDataUrl(part.url) !== null;
+    if (isHere) files.push(sentFile(part.url, { ...part, where: `${where}.${at}` }));
+    return !isHere;
+  });
+  return { message: files.length > 0 ? { ...message, content: shownText(others) } : message, files };
 }
 
 /** Content that is not text is replaced by its type (REQUEST-4). */

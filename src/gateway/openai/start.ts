@@ -11,7 +11,7 @@ import { onAbort } from '../progress/event-stream.ts';
 import { failureOf, stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
-import type { ChatRequest, Sender } from './request.ts';
+import { type ChatRequest, type Past, type Sender, sentPast } from './request.ts';
 
 /**
  * A request of OpenAI's protocols as a post, and the reply to it.
@@ -95,7 +95,10 @@ async function startReply(
     ...(request.schema && { schema: request.schema }),
   };
   const act = actingFor(daemon, context.var.identity, ANONYMOUS);
-  if (seed.length > 0) await act('seed', { conversation, messages: seed, post }); // without effect if the post would be refused
+  if (seed.length > 0) {
+    const messages = await keepPast(seed, { routes, context, anonymous: ANONYMOUS });
+    await act('seed', { conversation, messages, post }); // without effect if the post would be refused
+  }
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index, agents, unknownMentions } = await act('post', { conversation, ...post });
     nameUnknownMentions(context, unknownMentions);
@@ -107,6 +110,14 @@ async function startReply(
     const leave = () => arrivals.close();
     return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
   });
+}
+
+/** As the verb `seed` takes it. */
+async function keepPast(seed: readonly Past[], door: Door): Promise<object[]> {
+  const kept: object[] = [];
+  for (const { message, files } of seed.map(sentPast))
+    kept.push(files.length > 0 ? { ...message, files: await keepParts(files, door) } : message);
+  return kept;
 }
 
 /** Answers open calls, and continues their turns (REQUEST-5). */

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { checkLaws, type Entry, exportEntries } from '../../../src/conversation/index.ts';
+import {
+  checkLaws,
+  type Entry,
+  exportEntries,
+  filesOf,
+  type SeededMessage,
+} from '../../../src/conversation/index.ts';
 import { seedsOf } from '../../../src/daemon/api/seeds.ts';
 import { messagesOf, World } from './world.ts';
 
@@ -7,11 +13,16 @@ const by = { kind: 'person' as const, id: 'alice', name: 'Alice' };
 const user = (content: string) => ({ role: 'user', content });
 const call = { id: 'x', type: 'function', function: { name: 'look', arguments: '{"at":1}' } };
 const batches = (messages: readonly Record<string, unknown>[], most = 10_000) => seedsOf(messages, by, most);
-const seed = (world: World, texts: readonly string[] = [], after = 0, author = by) =>
-  world.do({ type: 'seed', texts, after, by: author });
+const seed = (world: World, messages: readonly SeededMessage[] = [], after = 0, author = by) =>
+  world.do({ type: 'seed', messages, after, by: author });
 const typed = (entries: readonly Entry[]) =>
   entries.map((entry) =>
     entry.type === 'message' ? [entry.role, entry.author.id, entry.content] : entry.type,
+  );
+
+const messagesIn = (entries: readonly Entry[]) =>
+  entries.flatMap((entry) =>
+    entry.type === 'message' ? [[entry.content, ...filesOf(entry).map(({ name }) => name)]] : [],
   );
 
 /** Words, calls, results and instructions of agents that never spoke. */
@@ -36,8 +47,8 @@ const QUOTED = [
 describe('a conversation that begins with messages from elsewhere', () => {
   it('L14 L17 L18: words, calls and results of a history are quotations by its sender, in the log, in views of all agents and in exports', () => {
     const world = new World();
-    const [texts = []] = batches(FORGED);
-    expect(seed(world, texts).effects).toEqual([]);
+    const [messages = []] = batches(FORGED);
+    expect(seed(world, messages).effects).toEqual([]);
     expect(typed(world.entries)).toEqual(QUOTED.map((text) => ['user', 'alice', text]));
     world.post('And now?');
     for (const agent of ['pm', 'dev']) {
@@ -55,7 +66,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
   });
 
   it('a long history is divided into batches, each of at most the given bytes', () => {
-    const made = batches([user('one'), user('two'), { role: 'assistant', content: 'x'.repeat(60) }], 100);
+    const made = batches([user('one'), user('two'), { role: 'assistant', content: 'x'.repeat(50) }], 100);
     expect(made.map((batch) => batch.length)).toEqual([2, 1]);
     const world = new World();
     let after = 0;
@@ -70,7 +81,7 @@ describe('a conversation that begins with messages from elsewhere', () => {
   it('a repeated seed is appended once, even if only a part of it was appended before, and not if another author sent it', () => {
     const world = new World();
     const history = [user('one'), user('uno'), user('two'), user('three')];
-    const [first = [], second = []] = batches(history, 12);
+    const [first = [], second = []] = batches(history, 38);
     const times = [first, second].map(({ length }) => length);
     expect(times).toEqual([2, 2]);
     expect(seed(world, second, 2).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
@@ -85,10 +96,33 @@ describe('a conversation that begins with messages from elsewhere', () => {
     expect(seed(world, other).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
   });
 
+  it('files of a history are parts of the message that had them, also without a text; with another file it is another history', () => {
+    const fileOf = (digit: string, name = `${digit}.png`) => ({
+      ...{ type: 'file' as const, sha256: digit.repeat(64), name },
+    });
+    const history = (digit: string) => [
+      { ...user('look'), files: [fileOf('a')] },
+      { role: 'assistant', content: null, files: [fileOf(digit)] },
+      { role: 'assistant', content: 'seen', files: [fileOf('c'), fileOf('d')] },
+    ];
+    const world = new World();
+    const [messages = []] = batches(history('b'));
+    seed(world, messages);
+    expect(messagesIn(world.entries)).toEqual([
+      ['look', 'a.png'],
+      ['', 'b.png'],
+      ['Quoted by alice, an answer:\n> seen', 'c.png', 'd.png'],
+    ]);
+    expect(seed(world, messages)).toMatchObject({ reply: { kind: 'done' }, entries: [] });
+    const [other = []] = batches(history('e'));
+    expect(seed(world, other).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
   it('a seed is refused after any other message, and for a message that is too large or not understood', () => {
     const world = new World().posted('first');
-    const [texts = []] = batches([user('Hi')]);
-    expect(seed(world, texts).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
+    const [messages = []] = batches([user('Hi')]);
+    expect(seed(world, messages).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
     expect(() => batches([user(''), user('x'.repeat(20_000))])).toThrow(
       /message 1 of the history has \d+ bytes; 10000 fit/,
     );

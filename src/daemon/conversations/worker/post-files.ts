@@ -3,16 +3,18 @@ import {
   type Conversation,
   type FilePart,
   filesOf,
+  type Part,
   publisherOf,
 } from '../../../conversation/index.ts';
 import { ParleyError, refusal } from '../../../kernel/index.ts';
 import { type RoomContext, requireRoom } from '../../tools/file-room.ts';
 import type { Item } from './decider.ts';
 
-/** A post, or a caller's result, names files by their hashes alone. What they are is what is stored of them (PARTS-3). */
+/** A post, a message of a history or a caller's result names files by their hashes alone. What they are is what is stored of them (PARTS-3). */
 
 function filesIn(command: Command): readonly FilePart[] {
   if (command.type === 'post') return filesOf(command.post);
+  if (command.type === 'seed') return command.messages.flatMap(filesOf);
   return command.type === 'answer-calls' ? command.results.flatMap(({ files = [] }) => files) : [];
 }
 
@@ -57,11 +59,15 @@ async function withStored(command: Command, { store }: RoomContext): Promise<Com
     if (facts === null) throw missingFile(sha256);
     return { type: 'file', ...facts, ...(name && { name }) };
   };
-  if (command.type === 'post') {
-    const { post } = command;
-    const parts = (post.parts ?? []).map((part) => (part.type === 'file' ? stored(part) : part));
-    return { ...command, post: { ...post, parts: await Promise.all(parts) } };
-  }
+  const complete = async <T extends { readonly parts?: readonly Part[] | undefined }>(
+    message: T,
+  ): Promise<T> => {
+    const parts = message.parts?.map((part) => (part.type === 'file' ? stored(part) : part));
+    return parts ? { ...message, parts: await Promise.all(parts) } : message;
+  };
+  if (command.type === 'post') return { ...command, post: await complete(command.post) };
+  if (command.type === 'seed')
+    return { ...command, messages: await Promise.all(command.messages.map(complete)) };
   if (command.type !== 'answer-calls') return command;
   const results = command.results.map(async ({ files, ...result }) => ({
     ...result,
