@@ -108,7 +108,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await page.locator('.band-title', { hasText: 'resumed' }).first().waitFor();
     await run('exec phase', /^Phase: execute/);
     await page.locator('.band-title', { hasText: 'execute' }).waitFor();
-    await run('mode agent', /^Mode: agent/);
+    await run('mode chat', /^Mode: chat/);
     await run('floor dev', /^Give the floor to Dev/);
     await page.locator('.chip', { hasText: 'has the floor' }).waitFor();
     await run('why', /^Why did Lena Lead say that\?/);

@@ -76,7 +76,7 @@ function everywhere(): Command[] {
       : workflows.value.map(({ id }) => ({ name: `Run the workflow ${id}…`, run: begin(id) }))),
     ...THEMES.filter((one) => one !== theme.value).map((one) => ({
       name: `Theme: ${one}`,
-      words: 'look dark light mode',
+      words: 'look colours',
       run: () => chooseTheme(one),
     })),
     {

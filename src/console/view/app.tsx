@@ -40,7 +40,6 @@ function Console() {
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
-    isPaletteOpen.value = false; // it would cover another page
     viewed.value = null;
     if (at.page === 'conversation') open(at.id);
     else close();

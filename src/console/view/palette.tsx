@@ -37,6 +37,10 @@ const close = () => {
 
 /** Jumps anywhere: a field and the list of what fits. */
 export function Palette() {
+  useEffect(() => {
+    addEventListener('hashchange', close); // it would cover another page
+    return () => removeEventListener('hashchange', close);
+  }, []);
   return (
     <Dialog class="palette" label={isHelp.value ? 'Actions and keys' : 'Search'} onClose={close}>
       <Search />
