@@ -17,6 +17,7 @@ import {
 import type { Entry, FilePart } from '../conversation/index.ts';
 import { createIdSource, isRecord, type JsonRecord, type ParleyError, parseJson } from '../kernel/index.ts';
 import { type AgentHandler, type Connected, flush, type RunningAgent, runAgent } from './agent.ts';
+import { type Answer, type AskOptions, askAgents, type Question, type Shape, type ValueOf } from './ask.ts';
 import {
   type DownloadOptions,
   download,
@@ -33,19 +34,13 @@ import {
   followConversation,
 } from './follow.ts';
 import { DEFAULT_POLICY, type RequestPolicy, sendRequest } from './requests.ts';
-import type { AnswerOf, Endpoint, PostAnswer, PostMessage, RequestOf } from './verbs.ts';
+import type { AnswerOf, Endpoint, PostAnswer, PostMessage, PostOptions, RequestOf } from './verbs.ts';
 
 export interface ClientOptions extends NatsOptions {
   /** The daemon's `subjectPrefix`; `parley` by default. */
   readonly prefix?: string;
   /** How patiently requests are made. */
   readonly requests?: Partial<RequestPolicy>;
-}
-
-export interface PostOptions {
-  readonly signal?: AbortSignal;
-  /** Posts on the subject of operators, which these credentials then need. An operator may start any workflow. */
-  readonly asOperator?: boolean;
 }
 
 /** A connection to one daemon, or to several that share the work. Every failure is a `ParleyError`. */
@@ -59,6 +54,14 @@ export interface ParleyClient {
    * id.
    */
   post(message: PostMessage, options?: PostOptions): Promise<PostAnswer>;
+  /**
+   * Posts a message and resolves with its answer: runs the tools that it brings, and follows until every turn that it caused has
+   * ended. Rejects if one of them did not complete.
+   */
+  ask<Parameters, S extends Shape = Record<never, never>>(
+    question: Question<Parameters, S>,
+    options?: AskOptions,
+  ): Promise<Answer<ValueOf<S>>>;
   /** Stores a file, which a message may then name: `post({ content, parts: [part] })`. Nothing of it is kept if it rejects. */
   upload(content: FileContent, options?: UploadOptions): Promise<FilePart>;
   /** The bytes of a file that a message of this conversation names. Rejects at the end if they are damaged. */
@@ -121,7 +124,7 @@ function createClient(
   };
 
   const pieces: Pieces = { send: request, maxPayload: connection.info?.max_payload ?? 0 };
-  return {
+  const client: ParleyClient = {
     url,
     maxPayload: connection.info?.max_payload ?? 0,
     request,
@@ -143,12 +146,14 @@ function createClient(
         losses.delete(onLost);
       }
     },
+    ask: (question, askOptions = {}) => askAgents(client, question, askOptions),
     agent: (slug, handler) => runAgent(connected, slug, handler),
     async close() {
       closing.abort();
       await connection.close();
     },
   };
+  return client;
 }
 
 /** Callbacks, not iterators, so that both subjects keep the order in which the server sent them. */

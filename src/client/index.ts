@@ -6,6 +6,7 @@
  * requests.ts         one request with its retries
  * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
  * log-pages.ts        a log, page by page
+ * ask.ts              a message with its answer: tools of the caller, typed values
  * files.ts            files in pieces: uploads that continue after a lost connection, downloads
  * agent.ts            a program as an agent: its types, its turns
  * connection-file.ts  the address that a daemon leaves in its data directory
@@ -61,7 +62,8 @@ export type {
   AgentTurn,
   RunningAgent,
 } from './agent.ts';
-export type { ClientOptions, ParleyClient, PostOptions } from './client.ts';
+export type { Answer, AskOptions, CallersTool, CallOfTool, Question, Shape, ValueOf } from './ask.ts';
+export type { ClientOptions, ParleyClient } from './client.ts';
 export { connect } from './connect.ts';
 export {
   type ConnectionFile,

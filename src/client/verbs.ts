@@ -17,6 +17,11 @@ export type Verbs = { [V in Verb]: { request: ClientRequest<V>; answer: AnswerOf
 /** `id` is made when it is left out. The same id again is answered, never appended twice. */
 export type PostMessage = ClientRequest<'post'>;
 export type PostAnswer = AnswerOf<'post'>;
+export interface PostOptions {
+  readonly signal?: AbortSignal;
+  /** Posts on the subject of operators, which these credentials then need. An operator may start any workflow. */
+  readonly asOperator?: boolean;
+}
 export type ConversationSummary = AnswerOf<'conversations'>['conversations'][number];
 export type ConversationDetail = AnswerOf<'conversation'>;
 export type RunDetail = NonNullable<ConversationDetail['run']>;

@@ -100,6 +100,7 @@ export {
 export { PERMIT, PERMITTED } from './tools/permit.ts';
 export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
+export * from './tools/zod-schema.ts';
 export * from './view/view.ts';
 export * from './view/view-diff.ts';
 export * from './view/view-parts.ts';

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Risk, Toolbox, ToolDefinition, ToolFile, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
 import { forTool } from '../conversation/index.ts';
 import { type LinkedAbort, type Log, linkedAbort, messageOf } from '../kernel/index.ts';
@@ -160,29 +159,6 @@ export function toolboxOf(tools: readonly OwnTool[]): Toolbox {
       await Promise.allSettled(running.values());
     },
   };
-}
-
-/** The schema of a tool's arguments for a model, and the faults of the arguments in a call. */
-
-/** `io`: whether keys with a default are required (`output`) or not (`input`). */
-export function parametersOf(schema: z.ZodType, io: 'input' | 'output'): Readonly<Record<string, unknown>> {
-  const { $schema, ...parameters } = z.toJSONSchema(schema, { io });
-  return parameters;
-}
-
-/** Null: the arguments match the schema. Never throws: a schema may have code of a program. */
-export function argumentsFault(name: string, schema: z.ZodType, given: unknown): string | null {
-  try {
-    const parsed = schema.safeParse(given);
-    return parsed.success ? null : `${name}: ${parsed.error.issues.map(problem).join('; ')}`;
-  } catch (error) {
-    return `${name}: ${messageOf(error)}`;
-  }
-}
-
-function problem(issue: z.core.$ZodIssue): string {
-  const where = issue.path.length > 0 ? `${issue.path.join('.')}: ` : '';
-  return `${where}${issue.message}`;
 }
 
 /**

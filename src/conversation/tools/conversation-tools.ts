@@ -5,6 +5,7 @@ import type { AgentCard } from '../state/roster.ts';
 import { nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
 import { sharedTools } from './tool-rules.ts';
+import { jsonSchemaOf } from './zod-schema.ts';
 
 /**
  * The tools that act on the conversation itself. They have no effect outside it, so the decision carries them out, in
@@ -116,7 +117,7 @@ const argumentSchemas = new Map<ConversationToolName, Readonly<Record<string, un
 export function argumentsSchema(name: ConversationToolName): Readonly<Record<string, unknown>> {
   const known = argumentSchemas.get(name);
   if (known) return known;
-  const { $schema, ...schema } = z.toJSONSchema(CONVERSATION_TOOLS[name].schema);
+  const schema = jsonSchemaOf(CONVERSATION_TOOLS[name].schema, 'output');
   argumentSchemas.set(name, schema);
   return schema;
 }

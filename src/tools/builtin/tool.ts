@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
-import type { Entry, ViewPolicy } from '../../conversation/index.ts';
+import { type Entry, faultBySchema, jsonSchemaOf, type ViewPolicy } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Enclose } from '../processes.ts';
-import { argumentsFault, parametersOf, type ToolLog } from '../toolbox.ts';
+import type { ToolLog } from '../toolbox.ts';
 import { pathFault } from './files/names.ts';
 import type { Access } from './files/sandbox.ts';
 
@@ -57,11 +57,11 @@ export function defineTool<S extends z.ZodType>(tool: {
   readonly change?: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
 }): BuiltInTool {
   const { name, description, risk, subject, schema, timeoutMs, change } = tool;
-  const parameters = parametersOf(schema, 'output');
+  const parameters = jsonSchemaOf(schema, 'output');
   return {
     definition: { name, description, risk, parameters, ...(subject && { subject }) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    check: (given) => argumentsFault(name, schema, given),
+    check: (given) => faultBySchema(name, schema, given),
     run: (given, context) => tool.run(schema.parse(given), context),
     ...(change && { change: (given: unknown, context: ToolContext) => change(schema.parse(given), context) }),
   };

@@ -7,17 +7,9 @@ import type {
   ToolOutcome,
   ToolRun,
 } from '../../agents/tool-port.ts';
-import { isConversationTool } from '../../conversation/index.ts';
+import { faultBySchema, isConversationTool, jsonSchemaOf } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import {
-  argumentsFault,
-  completed,
-  LONGEST_CALL_MS,
-  type OwnTool,
-  parametersOf,
-  runGuarded,
-  toolboxOf,
-} from '../toolbox.ts';
+import { completed, LONGEST_CALL_MS, type OwnTool, runGuarded, toolboxOf } from '../toolbox.ts';
 
 /** What `run` knows of its call besides the input. */
 export interface ToolCall extends Pick<ToolRun, 'conversation' | 'agent' | 'turnId' | 'idempotencyKey'> {
@@ -55,7 +47,7 @@ export function tool<Input extends z.ZodObject>(spec: ToolSpec<Input>): InProces
   if (!NAME.test(name)) throw invalid(name, 'a name is 1 to 64 letters, digits, _ or -');
   const fault = faultOf({ ...spec, risk });
   if (fault) throw invalid(name, fault);
-  const check = (given: unknown) => argumentsFault(name, input, given);
+  const check = (given: unknown) => faultBySchema(name, input, given);
   return {
     definition: { name, description, risk, parameters: parametersFor(name, input) },
     check,
@@ -83,7 +75,7 @@ function faultOf({ description, input, risk, run }: Partial<ToolSpec<z.ZodObject
 
 function parametersFor(name: string, input: z.ZodObject): ToolDefinition['parameters'] {
   try {
-    const parameters = parametersOf(input, 'input');
+    const parameters = jsonSchemaOf(input, 'input');
     if (parameters.type === 'object') return parameters;
   } catch (error) {
     throw invalid(name, messageOf(error));

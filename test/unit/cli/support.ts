@@ -67,6 +67,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
         fake.posts.push(message);
         return fake.onPost(message);
       },
+      ask: () => Promise.reject(new Error('no command asks')),
       async upload(content, { name } = {}) {
         const read: Uint8Array[] = [];
         if (typeof content === 'function') for await (const bytes of content()) read.push(bytes);
