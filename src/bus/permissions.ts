@@ -82,7 +82,11 @@ function accessOf(subjects: Subjects, user: Guest): Access {
     }
     case 'agent':
       return {
-        sends: [subjects.turnReply(user.slug, ANY)],
+        // A file is read by its hash, which only the offers of its conversation tell.
+        sends: [
+          ...[subjects.turnReply(user.slug, ANY), subjects.api('upload', user.slug)],
+          subjects.api('blob', user.slug, ANY),
+        ],
         receives: [subjects.turnControl(user.slug, ANY)],
         serves: [subjects.turn(user.slug)],
       };

@@ -1,14 +1,16 @@
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { type NatsOptions, watchConnection } from '../../src/bus/nats/index.ts';
-import { connect, type ParleyClient } from '../../src/client/index.ts';
+import { connect, filesOf, type ParleyClient } from '../../src/client/index.ts';
 import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
 import { entryWith, putBlob, textOf } from '../contract/blobs.contract.ts';
 import { batch, row } from '../contract/samples.ts';
 import { runCli } from '../support/cli.ts';
 import { perTest } from '../support/lifetime.ts';
-import { entriesOf, followUntil, turnsEnded } from '../support/log.ts';
+import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject } from '../support/project.ts';
 import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
@@ -60,14 +62,26 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     await critic.agent('critic', async (turn) => {
       turn.write('too ');
       const results = await turn.callTools([{ name: 'recall', arguments: { query: 'you' } }]);
-      return results.length === 1 ? 'too long' : 'no result';
+      const own = { publisher: 'critic' };
+      const [asked] = turn.messages.flatMap(({ files = [] }) => files);
+      const read = await text(Readable.from(critic.download(turn.conversation, asked?.sha256 ?? '', own)));
+      const files = [await critic.upload(Buffer.from(`${read}, read`), own)];
+      return { content: results.length === 1 ? 'too long' : 'no result', files };
     });
     const heard = await connections.listen(who('alice'), 'parley.log.demo');
     await alice.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await alice.post({ conversation: 'demo', publisher: 'alice', content: 'and you?', to: ['critic'] });
+    const file = await alice.upload(Buffer.from('a file'), { publisher: 'alice' });
+    const parts = [{ type: 'text', text: 'and you?' } as const, file];
+    await alice.post({ conversation: 'demo', publisher: 'alice', content: '', parts, to: ['critic'] });
     await ops.post({ conversation: 'secret', publisher: 'alice', content: 'hello' });
     await followUntil(ops, 'demo', turnsEnded(2));
-    expect(JSON.stringify(await entriesOf(ops, 'demo'))).toContain('too long');
+    const answer = ofType(await entriesOf(ops, 'demo'), 'message').at(-1);
+    expect(answer?.content).toBe('too long');
+    const [made] = filesOf(answer ?? {});
+    expect(await text(Readable.from(ops.download('demo', made?.sha256 ?? '')))).toBe('a file, read');
+    await expect(
+      text(Readable.from(critic.download('secret', file.sha256, { publisher: 'critic' }))),
+    ).rejects.toMatchObject({ code: 'NOT_FOUND' });
     expect(heard.join()).toContain('too long');
     expect((await ops.request('agents', {})).agents.length).toBe(2);
     await ops.request('delete', { conversation: 'demo' });
@@ -87,6 +101,8 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
       () => alice.request('phase', { conversation: 'demo', phase: 'plan' }),
       () => alice.request('delete', { conversation: 'demo' }),
       () => critic.request('entries', { conversation: 'demo' }),
+      () => critic.upload(Buffer.from('as alice'), { publisher: 'alice' }),
+      () => critic.upload(Buffer.from('as an operator')),
     ])
       await expect(request()).rejects.toMatchObject({ code: 'NATS_FORBIDDEN' });
     expect(daemon.stderr()).not.toMatch(/ermissions|geheim|-pw|SU[A-Z2-7]{50}/);
@@ -106,7 +122,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
         ['parley.log.*', 'parley.live.*.*', '_INBOX.ops.x'],
       ],
       critic: [
-        ['parley.agent.critic.reply.o'],
+        ['parley.agent.critic.reply.o', 'parley.api.blob.critic.demo', 'parley.api.upload.critic'],
         ['parley.agent.critic.turn', 'parley.agent.critic.control.*'],
       ],
       daemon: [
@@ -154,7 +170,13 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
           'parley.live.demo.lead',
           'parley.live.demo.critic',
           'parley.in.critic.x',
-          'parley.api.post.critic',
+          ...['parley.api.post.critic', 'parley.api.post.critic.demo', 'parley.api.results.critic.demo'],
+          ...[
+            'parley.api.blob.alice.demo',
+            'parley.api.upload.alice',
+            'parley.api.upload',
+            'parley.api.blob',
+          ],
         ],
         ['parley.agent.lead.turn', 'parley.agent.critic.reply.*', 'parley.log.demo'],
       ],

@@ -47,8 +47,9 @@ async function join(
       ...{ command: ['/bin/sh', '-c', `exec ${command}`], directory, idleSeconds },
       env: env as Record<string, string>,
       files: {
-        read: async (...file) => client.download(...file),
-        keep: (_conversation, bytes, { name }) => client.upload(bytes, { ...(name && { name }) }),
+        read: async (...file) => client.download(...file, { publisher: name }),
+        keep: (_conversation, bytes, file) =>
+          client.upload(bytes, { publisher: name, ...(file.name && { name: file.name }) }),
       },
     });
     const running = await client.agent(name, (turn) => agent.handle(turn));
