@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -12,7 +12,8 @@ import { filesIn } from './copy.ts';
 /**
  * The files of an export in JSON Lines: beside `work.jsonl`, the folder `work.files` has each under its SHA-256.
  *
- * EXPORTED-FILES-1  The folder is complete before the file of the entries appears. A repetition writes only what is missing.
+ * EXPORTED-FILES-1  The folder is complete before the file of the entries appears. A repetition writes only what is missing
+ *                   or damaged.
  * EXPORTED-FILES-2  An import reads and checks all files before it stores one, and stores all before the log names one.
  * EXPORTED-FILES-3  The type of a file is that of its bytes: an entry that says another one is refused. Which text it is, the
  *                   entry says and not the name: it may have been stored under another one.
@@ -32,9 +33,10 @@ export async function exportFiles(
 ): Promise<number> {
   const files = [...filesIn(entries)];
   if (files.length > 0) await mkdir(folder, { recursive: true });
-  for (const [sha256, [index, { size }]] of files) {
+  for (const [sha256, [index]] of files) {
     const path = join(folder, sha256);
-    if ((await stat(path).catch(() => null))?.size === size) continue;
+    const known = await measured(createReadStream(path), {}).catch(() => null);
+    if (known?.sha256 === sha256) continue;
     const unfinished = `${path}.part`;
     try {
       const content = await blobs.read(sha256);

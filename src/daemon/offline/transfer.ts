@@ -38,6 +38,7 @@ import {
   composeQuarantine,
 } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
+import { filesIn } from './copy.ts';
 import {
   dataUrlsOf,
   exportFiles,
@@ -60,13 +61,17 @@ import {
  * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
  */
 
-/** As a text, in which files are named. */
+/** As a text, in which files are named: `onNamed` gets how many. */
 export async function exportConversation(
   dataDirectory: string,
   conversation: string,
   format: ExportFormat,
+  onNamed?: (files: number) => void,
 ): Promise<string> {
-  return exportText(dataDirectory, await composeLogReader(dataDirectory, conversation), format);
+  const entries = await composeLogReader(dataDirectory, conversation);
+  const text = await exportText(dataDirectory, entries, format);
+  onNamed?.(filesIn(entries).size);
+  return text;
 }
 
 async function exportText(

@@ -147,7 +147,7 @@ describe('fsck', () => {
 
 describe('export', () => {
   const daemonModule = {
-    exportConversation: async (...asked: string[]) => asked.join(' '),
+    exportConversation: async (...asked: unknown[]) => asked.slice(0, 3).join(' '),
   };
 
   it('export prints the messages, or all entries, of one conversation', async () => {

@@ -93,7 +93,11 @@ export function addExport(program: Command, act: Act): void {
           context.result(written, () => `${path}: ${plural(written.files, 'file')} of its messages`);
           return;
         }
-        const text = await exportConversation(dataDirectoryOf(context), conversation, format);
+        const onNamed = (files: number) => {
+          const named = `${plural(files, 'file')} of its messages are only named here`;
+          if (files > 0) context.note(`${named}; --out FILE writes them too`);
+        };
+        const text = await exportConversation(dataDirectoryOf(context), conversation, format, onNamed);
         // On a terminal, control characters of a message would act; in JSON an escape is the same text.
         const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
         context.line(isSafe ? text : escapeHidden(text));
