@@ -283,6 +283,8 @@ export const CONTRACT = {
       reason: z.string().optional(),
       /** With `result`: the result of the call; text, or JSON that is kept as text. */
       result: z.unknown().optional(),
+      /** With `approve`: the call runs with these arguments instead. */
+      arguments: z.record(z.string(), z.unknown()).optional(),
       ...actor,
     }),
     answer: accepted,

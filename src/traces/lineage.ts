@@ -32,6 +32,8 @@ export class Lineage {
   readonly #takers = new Map<number, { readonly agent: string; readonly turnId: string }[]>();
   readonly #toolStarts = new Map<string, EntryOf<'tool-started'>>();
   readonly #requests = new Map<string, EntryOf<'approval-requested'>>();
+  /** By call: its arguments, if a person changed them. */
+  readonly #changed = new Map<string, string>();
 
   constructor(conversation: string, entries: readonly Entry[]) {
     this.#conversation = conversation;
@@ -54,6 +56,10 @@ export class Lineage {
 
   approvalRequest(approvalId: string): EntryOf<'approval-requested'> | undefined {
     return this.#requests.get(approvalId);
+  }
+
+  changedArguments(place: CallPlace): string | undefined {
+    return this.#changed.get(wireCallId(place));
   }
 
   /** The posts that this end of a turn answers: each of their agents has ended a turn that processed them. */
@@ -111,6 +117,8 @@ export class Lineage {
     if (entry.type === 'turn-started') setOnce(this.#starts, entry.turnId, entry);
     else if (entry.type === 'tool-started') setOnce(this.#toolStarts, wireCallId(entry.call), entry);
     else if (entry.type === 'approval-requested') setOnce(this.#requests, entry.approvalId, entry);
+    else if (entry.type === 'approval-answered' && entry.call && entry.arguments !== undefined)
+      this.#changed.set(wireCallId(entry.call), entry.arguments);
     else if (entry.type === 'turn-ended' && entry.outcome === 'waiting')
       this.#waits.set(entry.turnId, this.waits(entry.turnId) + 1);
     else if (entry.type === 'turn-ended') this.#ends.set(entry.turnId, entry.index);

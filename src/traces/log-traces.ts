@@ -205,7 +205,9 @@ export class LogTraces {
         [A.toolType]: 'function',
         [A.callId]: wireCallId(call),
         [A.risk]: started?.risk,
-        [A.callArguments]: this.#text(asked.tool_calls?.[call.position]?.function.arguments),
+        [A.callArguments]: this.#text(
+          this.lineage.changedArguments(call) ?? asked.tool_calls?.[call.position]?.function.arguments,
+        ),
         [A.callResult]: this.#text(entry.content),
       },
     });

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -40,14 +40,6 @@ const SCRIPT = [
   {
     when: { last: '/^write/' },
     reply: calls(['fs_write', { path: '@project/a.md', content: '# A\n\n\u202ehidden' }]),
-  },
-  {
-    when: { last: '/other arguments/' },
-    reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
-  },
-  {
-    when: { tool: 'fs_write', last: '/DENIED/' },
-    reply: calls(['fs_write', { path: '@project/b.md', content: 'B' }]),
   },
   { when: { last: '/^read/' }, reply: calls(['fs_read', { path: '@project/none.md' }]) },
   { when: { last: '/^colours/' }, reply: calls(['fs_read', { path: '@project/colours.log' }]) },
@@ -197,29 +189,37 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it('a person changes the arguments of a call: it is denied with them, and the next call is asked about again', async () => {
+  it('a person changes the arguments of a call: it runs with those, and the thread and the agent know who changed them', async () => {
     await post('changed', 'write');
     const phone = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
     const page = await stage.look('#/c/changed', phone);
     const card = page.locator('.ask-card');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
     const field = card.getByLabel('New arguments');
+    const run = card.getByRole('button', { name: 'Run with these arguments' });
     expect(await page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
     expect(await card.getByRole('button', { name: /Approve|Deny/ }).count()).toBe(0);
+    await page.waitForTimeout(600); // it is where another button was
     await card.getByRole('button', { name: 'Cancel' }).click();
-    expect(await page.evaluate('document.activeElement.innerText')).toBe('Edit arguments');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Edit arguments');
     await page.keyboard.press('Enter');
     await field.fill('{"path": "@project/b.md", "content": ');
-    expect(await card.getByRole('button', { name: 'Request this call' }).isDisabled()).toBe(true);
+    expect(await run.isDisabled()).toBe(true);
+    await field.fill('{"path": "@project/b.md", "text": "B"}');
+    await run.click();
+    expect(await textOf(page.getByRole('alert'))).toMatch(/with these arguments: fs_write: .*content/);
     await field.fill('{"path": "@project/b.md", "content": "B"}');
-    await card.getByRole('button', { name: 'Request this call' }).click();
-    await expect.poll(() => card.innerText()).toContain('@project/b.md');
-    expect(await textOf(page.locator('.call').first())).toMatch(/denied\s+Denied by .*@project\/b\.md/s);
-    await card.getByRole('button', { name: 'Approve' }).click();
+    await run.click();
     await message(page, 'Noted:').waitFor();
+    expect(await readFile(join(stage.project.root, 'project/b.md'), 'utf8')).toBe('B');
+    const call = page.locator('.call').first();
+    expect(await textOf(call)).toMatch(/Approved with changed arguments by/);
+    expect(await textOf(message(page, 'Noted:'))).toMatch(
+      /changed the arguments of this call.*path: "@project\/b\.md"/,
+    );
   });
 
-  it('arguments that are texts are edited as texts, and the agent gets them as JSON', async () => {
+  it('arguments that are texts are edited as texts, and the call runs with what was written', async () => {
     const page = await stage.begin('plain', 'sleep');
     const card = page.locator('.ask-card');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
@@ -227,10 +227,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await field.inputValue()).toMatch(/^sleep/);
     await field.fill('echo "one"\necho two');
     expect(await page.evaluate('document.activeElement.value')).toBe('echo "one"\necho two');
-    await card.getByRole('button', { name: 'Request this call' }).click();
-    await expect
-      .poll(() => textOf(page.locator('.call').first()))
-      .toContain('call shell again with these arguments instead: {"command":"echo \\"one\\"\\necho two"}');
+    await card.getByRole('button', { name: 'Run with these arguments' }).click();
+    await expect.poll(() => textOf(message(page, 'Noted:'))).toMatch(/one\s+two/);
   });
 
   it('a call with an unknown outcome gets a result only with a text', async () => {

@@ -149,7 +149,7 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
   'approval-requested': (entry) =>
     `approval ${entry.approvalId} is needed (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`,
   'approval-answered': (entry) =>
-    `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${because(entry.reason)}`,
+    `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${entry.arguments === undefined ? '' : `, with the arguments ${visibleText(entry.arguments)}`}${because(entry.reason)}`,
   'run-started': ({ runId, workflowId }) => `run ${runId} of ${workflowId} started`,
   'node-entered': ({ runId, node, agent }) =>
     `run ${runId} entered ${node}${agent ? `; ${agent} begins with the next message` : ''}`,

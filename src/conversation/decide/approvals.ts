@@ -1,17 +1,20 @@
-import { hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
+import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
 import { type CallPlace, type Entry, type EntryOf, SYSTEM_AUTHOR } from '../log/entry.ts';
 import { turnInputOf } from '../progress/turn-watch.ts';
 import { publisherOf, refusalOfApproval, refusalOfOwnApproval } from '../state/people.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
+import { PERMIT } from '../tools/permit.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
+import { judge } from './tools.ts';
 import { advanceTurn } from './turns.ts';
 
 /**
  * Approvals (L11): single-use, bound to one call and its arguments. The first valid answer in the log wins; an expiry
- * counts as an answer. The daemon measures the time.
+ * counts as an answer. The daemon measures the time. Who approves may change the arguments: the call runs with those, and its
+ * result says so.
  */
 
 type AnswerCommand = Extract<Command, { type: 'answer' }>;
@@ -61,6 +64,9 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
   }
   const forbidden = forbiddenTo(builder, pending, command);
   if (forbidden) return { kind: 'refused', refusal: forbidden };
+  const changed = command.arguments === undefined ? undefined : canonicalArguments(command.arguments);
+  const wrong = changed === undefined ? null : faultOfChange(builder, pending, command.answer, changed);
+  if (wrong) return { kind: 'refused', refusal: wrong };
   builder.add({
     type: 'approval-answered',
     author: command.by,
@@ -68,11 +74,34 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
     call: pending.call.place,
     answer: command.answer,
     reason: command.reason,
+    arguments: changed === pending.call.arguments ? undefined : changed,
   });
   const content = resultOf(command);
   if (content !== null) addResult(builder, pending.turn, pending.call, { content });
   advanceTurn(builder, pending.turn.agent);
   return { kind: 'done' };
+}
+
+/** Why the call cannot run with these arguments instead: they are judged as those of any call. Null: it can. */
+function faultOfChange(
+  builder: DecisionBuilder,
+  { call, turn }: PendingApproval,
+  answer: AnswerCommand['answer'],
+  changed: string,
+): Refusal | null {
+  const isPermit = Object.values<string>(PERMIT).includes(call.name);
+  if (answer !== 'approve' || isPermit) {
+    const what = isPermit ? `${call.name}, whose call another program makes` : answer;
+    return refusal(
+      'ANSWER_DOES_NOT_FIT',
+      `arguments do not fit ${what}`,
+      'deny it, with what to do instead as the reason',
+    );
+  }
+  const judgement = judge(builder, turn.agent, { ...call, arguments: changed });
+  if (judgement.kind !== 'refuse') return null;
+  const hint = 'the call still waits: correct the arguments, or deny it';
+  return refusal(judgement.code, `with these arguments: ${judgement.message}`, hint);
 }
 
 /** PERSON-4 */
@@ -189,7 +218,7 @@ function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): Rea
 function hasWords(entry: Entry): entry is EntryOf<'approval-answered'> {
   if (entry.type !== 'approval-answered' || entry.author.kind !== 'person') return false;
   if (entry.answer === 'deny' || entry.answer === 'failed') return hasVisible(entry.reason ?? '');
-  return entry.answer === 'result';
+  return entry.answer === 'result' || entry.arguments !== undefined;
 }
 
 /** The turn that completed the node before: its result is the entry directly before `node-entered`. */

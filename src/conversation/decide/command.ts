@@ -230,6 +230,8 @@ export type Command =
       readonly answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
       readonly reason?: string;
       readonly result?: string;
+      /** Other arguments for the call that is approved, as JSON text. */
+      readonly arguments?: string | undefined;
       readonly by: Author;
       /** The publisher is not an approver. */
       readonly isStranger?: boolean;

@@ -1,3 +1,4 @@
+import { canonicalArguments, readArguments } from '../../kernel/index.ts';
 import {
   type Author,
   type Entry,
@@ -92,7 +93,7 @@ export interface ResultFields {
 }
 
 export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
-  const content = withNotice(builder, turn, call, fields);
+  const content = changeNote(builder, call) + withNotice(builder, turn, call, fields);
   builder.add({
     type: 'message',
     role: 'tool',
@@ -110,6 +111,41 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
     partType: 'tool_result',
     duration: fields.duration ?? 0,
   });
+}
+
+/** What an agent reads before the result of a call that a person changed; its own arguments are beside it. Empty: none did. */
+function changeNote(builder: DecisionBuilder, { place, changedBy, arguments: changed }: OpenCall): string {
+  if (changedBy === undefined) return '';
+  const asking = builder.entryAt(place.index);
+  const asked = asking?.type === 'message' && asking.tool_calls?.[place.position]?.function.arguments;
+  return `${changedArguments(changedBy, canonicalArguments(asked || ''), changed)}\n`;
+}
+
+/** Characters of a changed argument in the sentence. */
+const LONGEST_SHOWN = 2_000;
+
+/** Which arguments a person changed, in canonical form. */
+function changedArguments(by: string, asked: string, changed: string): string {
+  const [before, after] = [fieldsOf(asked), fieldsOf(changed)];
+  const names = [...new Set([...before.keys(), ...after.keys()])].filter(
+    (name) => before.get(name) !== after.get(name),
+  );
+  const words = names.map((name) => `${name}: ${shown(after.get(name))}`);
+  return `[${by} changed the arguments of this call before it ran. ${words.join('; ')}]`;
+}
+
+function fieldsOf(text: string): ReadonlyMap<string, string> {
+  const read = readArguments(text);
+  return new Map(
+    Object.entries(read.ok ? read.value : {}).map(([name, value]) => [name, JSON.stringify(value)]),
+  );
+}
+
+function shown(value: string | undefined): string {
+  if (value === undefined) return 'left out';
+  return value.length <= LONGEST_SHOWN
+    ? value
+    : `${value.slice(0, LONGEST_SHOWN)}… (${value.length} characters)`;
 }
 
 /**

@@ -45,7 +45,7 @@ export function risksOf(
 
 type Judged = Pick<OpenCall, 'name' | 'arguments' | 'upTo'>;
 
-function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
+export function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
   const card = builder.roster.agents.get(agent);
   const setting = settingAt(builder.state, call.upTo);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];

@@ -62,8 +62,13 @@ function isOfApproval(entry: Entry): entry is ApprovalEntry {
 function approvalPart(entry: ApprovalEntry): string {
   const about = `${placeOf(entry)} (${timeAndIndex(entry)})`;
   if (entry.type === 'approval-answered') {
-    const answer = visible(answeredBy(entry.answer, entry.author.name));
-    return joined(`${about}: ${answer}`, entry.reason && `Reason:\n\n${quoted(escapeHidden(entry.reason))}`);
+    const { arguments: changed } = entry;
+    const answer = visible(answeredBy(entry.answer, entry.author.name, changed !== undefined));
+    return joined(
+      `${about}: ${answer}`,
+      changed && fenced(changed),
+      entry.reason && `Reason:\n\n${quoted(escapeHidden(entry.reason))}`,
+    );
   }
   if (entry.mayHaveRun) return `${about}: It may have run already, so its outcome is needed`;
   return `${about}: An approval is needed${entry.tool === undefined ? '' : ` for ${visible(entry.tool)}`}`;

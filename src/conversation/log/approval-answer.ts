@@ -7,7 +7,9 @@ const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
   result: ['Result given', 'gave the result of this call'],
 };
 
-export function answeredBy(answer: string, by: string): string {
+/** `isChanged`: with other arguments. */
+export function answeredBy(answer: string, by: string, isChanged = false): string {
+  if (isChanged) return `Approved with changed arguments by ${by}`;
   if (answer === 'expired') return 'Expired: it was not answered in time';
   const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
   return `${words?.[0] ?? answer} by ${by}`;

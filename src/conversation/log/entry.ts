@@ -394,6 +394,8 @@ const fields = {
     /** The person's answer, or `expired`. */
     answer: z.string(),
     reason: z.string().optional(),
+    /** The person changed them: the approved call runs with these, in canonical form (HIDDEN-4). */
+    arguments: z.string().optional(),
   },
   summary: {
     ...commonFields,

@@ -422,10 +422,12 @@ function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>
   }));
 }
 
-function applyApprovalAnswered(next: Next, { call: place }: EntryOf<'approval-answered'>): void {
+function applyApprovalAnswered(next: Next, entry: EntryOf<'approval-answered'>): void {
+  const { call: place, arguments: changed, author } = entry;
   if (!place) return;
   changeCall(next, place, (call) => ({
     ...call,
+    ...(changed !== undefined && { arguments: changed, changedBy: author.name }),
     approval: call.approval && { ...call.approval, status: 'given' },
   }));
 }

@@ -37,6 +37,8 @@ export interface OpenCall {
   readonly name: string;
   /** In the form that is shown, judged, approved and run (HIDDEN-4). */
   readonly arguments: string;
+  /** The name of the person who changed them. */
+  readonly changedBy?: string;
   /** Of the turn when its model call was requested: determines the setting of the call (`settingAt`). */
   readonly upTo: number;
   /** A `tool-started` entry is durable (L9). */

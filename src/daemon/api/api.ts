@@ -380,7 +380,9 @@ export class Api {
     if (conversation === null || !(await this.workers.isThere(conversation)))
       throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
-    const command = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
+    const changed = request.arguments && JSON.stringify(request.arguments);
+    const given = { answer, reason, result: text, arguments: changed };
+    const command = { type: 'answer', approvalId, ...given, by, isStranger } as const;
     const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };

@@ -310,6 +310,7 @@ const answer = tool({
     answer: verdict.answer,
     reason: verdict.reason.describe('The reason that the agent receives'),
     result: verdict.result.describe('With `result`: text or JSON'),
+    arguments: verdict.arguments.describe('With `approve`: the call runs with these arguments instead'),
   }),
   async call(given, asked) {
     const data = await act(asked)('answer', given);

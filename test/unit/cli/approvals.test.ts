@@ -4,6 +4,7 @@ import { fakeDaemon, parley } from './support.ts';
 
 it.each<[string[], object]>([
   [['approve', 'a1'], { answer: 'approve' }],
+  [['approve', 'a1', '--arguments', '{"n":1}'], { answer: 'approve', arguments: { n: 1 } }],
   [['deny', 'a1', '--reason', 'no'], { answer: 'deny', reason: 'no' }],
   [['resolve', 'a1', '--rerun'], { answer: 'rerun' }],
   [['resolve', 'a1', '--failed'], { answer: 'failed' }],
@@ -20,6 +21,17 @@ it.each([[[]], [['--rerun', '--failed']], [['--result', 'no json']]])(
   async (options) => {
     const daemon = fakeDaemon({ answer: { accepted: true } });
     expect((await parley(['resolve', 'a1', ...options], { daemon })).code).not.toBe(0);
+    expect(daemon.requests).toEqual([]);
+  },
+);
+
+it.each(['{', '[1]', '"x"'])(
+  '`parley approve --arguments` refuses %s before it sends a request',
+  async (text) => {
+    const daemon = fakeDaemon({ answer: { accepted: true } });
+    const ran = await parley(['approve', 'a1', '--arguments', text], { daemon });
+    expect(ran.code).not.toBe(0);
+    expect(ran.err).toMatch(/--arguments is no JSON object: .*\n.*quote it/);
     expect(daemon.requests).toEqual([]);
   },
 );

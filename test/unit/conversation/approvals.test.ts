@@ -67,6 +67,66 @@ describe('a call that needs an approval', () => {
     expect(team.outcomes('pm')).toEqual(['waiting', 'completed']);
   });
 
+  it('a person changes the arguments of a call: it runs with those, and the agent reads who changed which', () => {
+    const team = new ToolTeam().posted('go');
+    team.act('pm', 'working', ['gated', { path: 'a', mode: 1, all: true }]);
+    team.answerApproval('gated', 'approve', { arguments: '{ "path": "b\u202e", "mode": 1 }' });
+    expect(team.last('approval-answered')).toMatchObject({ arguments: '{"path":"b\\u202e","mode":1}' });
+    expect(team.tool('gated').arguments).toBe('{"path":"b\\u202e","mode":1}');
+    team.crash();
+    expect(team.last('approval-requested')).toMatchObject({
+      mayHaveRun: true,
+      arguments: '{"path":"b\\u202e","mode":1}',
+    });
+    team.answerApproval('gated', 'rerun');
+    team.done('gated', 'it is written');
+    expect(team.shown()).toEqual([
+      `[${PERSON.name} changed the arguments of this call before it ran. path: "b\u202e"; all: left out]\nit is written`,
+    ]);
+    const asking = typed(team.entries, 'message').find(({ tool_calls: calls }) => calls);
+    expect(asking?.tool_calls?.[0]?.function.arguments).toContain('"path":"a"'); // the provider gets its own text back
+  });
+
+  it('of a long changed argument the agent reads the beginning and the length', () => {
+    const team = ToolTeam.calling('gated');
+    team.answerApproval('gated', 'approve', { arguments: JSON.stringify({ text: 'x'.repeat(5_000) }) });
+    team.done('gated', 'done');
+    expect(team.shown()[0]).toMatch(
+      /^\[\w+ changed the arguments.* text: "x{1999}… \(5002 characters\)\]\ndone$/,
+    );
+  });
+
+  it('arguments that are the same change nothing', () => {
+    const team = ToolTeam.calling('gated');
+    team.answerApproval('gated', 'approve', { arguments: team.last('approval-requested').arguments ?? '' });
+    expect(team.last('approval-answered')?.arguments).toBeUndefined();
+    team.done('gated', 'done');
+    expect(team.shown()).toEqual(['done']);
+  });
+
+  it('changed arguments are judged as those of any call: what is refused leaves the call pending', () => {
+    const team = ToolTeam.calling('gated');
+    const judge = team.judge.judge.bind(team.judge);
+    team.judge.judge = (call) =>
+      call.arguments.includes('bad')
+        ? { kind: 'refuse', code: 'FORBIDDEN', message: 'not there' }
+        : judge(call);
+    const refused = team.answerApproval('gated', 'approve', { arguments: '{"path":"bad"}' });
+    expectRefused(refused, 'FORBIDDEN');
+    expect(refused.reply).toMatchObject({ refusal: { message: 'with these arguments: not there' } });
+    expect(team.pending()).toEqual(['gated']);
+  });
+
+  it('a denial has no arguments, and neither has a call that another program makes', () => {
+    const team = ToolTeam.calling('gated');
+    expectRefused(team.answerApproval('gated', 'deny', { arguments: '{}' }), 'ANSWER_DOES_NOT_FIT');
+    const other = new ToolTeam();
+    other.judge.judge = () => ({ kind: 'ask', risk: 'risky', why: 'it edits' });
+    other.post('go');
+    other.act('pm', null, ['permit_edit', { path: 'a' }]);
+    expectRefused(other.answerApproval('permit_edit', 'approve', { arguments: '{}' }), 'ANSWER_DOES_NOT_FIT');
+  });
+
   it('a denied call does not run, and the model reads the reason', () => {
     const team = ToolTeam.calling('gated');
     team.answerApproval('gated', 'deny', { reason: 'not on a Friday' });

@@ -20,11 +20,26 @@ const delegate = (to: string): Called => ['delegate', { to, request: 'please' }]
 
 type Word = 'approve' | 'deny' | 'rerun' | 'failed' | 'result';
 
-function answer(team: Team, id: string, word: Word = 'approve', isStranger = false, reason?: string) {
+function answer(
+  team: Team,
+  id: string,
+  word: Word = 'approve',
+  isStranger = false,
+  reason?: string,
+  changed?: string,
+) {
   const [pending] = pendingApprovals(team.conversation.state);
   const approvalId = pending?.approvalId ?? expect.unreachable('no call waits');
   const by = { kind: 'person', id, name: id } as const;
-  const { reply } = team.do({ type: 'answer', approvalId, answer: word, by, isStranger, reason });
+  const { reply } = team.do({
+    type: 'answer',
+    approvalId,
+    answer: word,
+    by,
+    isStranger,
+    reason,
+    arguments: changed,
+  });
   return reply.kind === 'refused' ? reply.refusal.message : reply.kind;
 }
 
@@ -37,6 +52,22 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'alice')).toMatch(OWN);
     expect(answer(team, 'alice/Bob')).toMatch(OWN);
     expect(answer(team, 'bob/alice')).toBe('done');
+  });
+
+  it('who changed the arguments of a call cannot release the next one, which answers those words too', () => {
+    const team = strict().posted('go', { by: 'alice' });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'bob', 'approve', false, undefined, '{"path":"b"}')).toBe('done');
+    const [call] = team.turn('pm')?.openCalls ?? [];
+    const done = {
+      agent: 'pm',
+      turnId: team.turn('pm')?.turnId ?? '',
+      call: call?.place ?? { index: 0, position: 0 },
+    };
+    team.do({ type: 'tool-finished', ...done, result: 'written', duration: 1 });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'bob')).toMatch(/^bob may not approve a call that answers a request of bob$/);
+    expect(answer(team, 'carol')).toBe('done');
   });
 
   it('the publisher releases the call where the configuration allows it', () => {

@@ -90,7 +90,7 @@ export class ToolTeam extends Team {
   answerApproval(
     name: string,
     answer: AnswerWord,
-    more: { readonly reason?: string; readonly result?: string } = {},
+    more: { readonly reason?: string; readonly result?: string; readonly arguments?: string } = {},
   ): Decision {
     return this.answerApprovalId(this.approvalOf(name), answer, more);
   }
@@ -98,7 +98,7 @@ export class ToolTeam extends Team {
   answerApprovalId(
     approvalId: string,
     answer: AnswerWord,
-    more: { readonly reason?: string; readonly result?: string } = {},
+    more: { readonly reason?: string; readonly result?: string; readonly arguments?: string } = {},
   ): Decision {
     return this.do({ type: 'answer', approvalId, answer, by: PERSON, ...more });
   }

@@ -77,6 +77,19 @@ describe('an answer to an approval', () => {
     expect(await answeredBy()).toEqual(['bob']);
   });
 
+  it('an approver changes the arguments, and the call runs with them in canonical form', async () => {
+    open();
+    const approval = { approvalId: await ask('demo', '{"command":"rm"}'), answer: 'approve' };
+    expect(await world.request('answer', { ...approval, arguments: 'ls' })).toMatchObject({
+      refusal: { code: 'BAD_REQUEST' },
+    });
+    expect(await world.request('answer', { ...approval, arguments: { command: 'ls\u202e' } })).toMatchObject({
+      ok: true,
+    });
+    const answered = (await world.entries()).find(({ type }) => type === 'approval-answered');
+    expect(answered).toMatchObject({ arguments: '{"command":"ls\\u202e"}' });
+  });
+
   it('an answer by a named person of an approver records that person', async () => {
     open({ approvers: ['office'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve', author: { name: 'Alice' } };

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
-import { parseJson } from '../../../kernel/index.ts';
+import { parseJson, readArguments } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { asking, withDaemon } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
@@ -19,12 +19,14 @@ type Answer = {
   answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
   reason?: string;
   result?: unknown;
+  arguments?: Readonly<Record<string, unknown>>;
 };
 
 interface AnswererOptions extends ActorOptions {
   readonly operator?: boolean;
   readonly reason?: string;
   readonly result?: string;
+  readonly arguments?: string;
   readonly rerun?: boolean;
   readonly failed?: boolean;
 }
@@ -50,7 +52,9 @@ export function addApprovals(program: Command, act: Act): void {
         act((context, id: string, given: AnswererOptions) => give(context, id, given, answerOf(given))),
       );
   };
-  answering('approve', 'let a call run', () => ({ answer: 'approve' }));
+  answering('approve', 'let a call run', approval, [
+    ['--arguments <json>', 'it runs with these arguments instead'],
+  ]);
   answering('deny', 'refuse a call', ({ reason }) => ({ answer: 'deny', ...(reason && { reason }) }), [
     ['--reason <text>', 'the reason, for the model'],
   ]);
@@ -72,6 +76,15 @@ const list: Parameters<typeof asking<[conversation: string | undefined]>>[0] = a
   if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
 };
+
+function approval({ arguments: text }: AnswererOptions): Answer {
+  if (text === undefined) return { answer: 'approve' };
+  const read = readArguments(text);
+  if (read.ok) return { answer: 'approve', arguments: read.value };
+  throw new ParleyError('USAGE', `--arguments is no JSON object: ${read.why}`, {
+    hint: 'quote it: --arguments \'{"command":"ls"}\'',
+  });
+}
 
 function resolution({ result, rerun, failed }: AnswererOptions): Answer {
   const chosen = [result !== undefined, rerun === true, failed === true].filter(Boolean).length;

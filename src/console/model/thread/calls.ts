@@ -47,6 +47,8 @@ export interface Approval {
   readonly answer: string | null;
   readonly by: string | null;
   readonly reason: string | null;
+  /** Who approved it changed its arguments. */
+  readonly isChanged?: boolean;
 }
 
 export interface Question {

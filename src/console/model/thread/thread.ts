@@ -246,9 +246,14 @@ export class Thread {
 
   #answer({ call: place, answer, author, ...given }: EntryOf<'approval-answered'>): void {
     const reason = given.reason ?? null;
+    const { arguments: changed } = given;
     this.#change(place, (call) => ({
       ...call,
-      approval: call.approval && { ...call.approval, answer, by: author.name, reason },
+      arguments: changed ?? call.arguments,
+      approval: call.approval && {
+        ...call.approval,
+        ...{ answer, by: author.name, reason, isChanged: changed !== undefined },
+      },
     }));
   }
 

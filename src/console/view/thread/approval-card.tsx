@@ -13,6 +13,7 @@ import {
   policyRule,
 } from '../../model/thread/calls.ts';
 import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
+import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayApprove } from '../../state/session.ts';
@@ -55,7 +56,7 @@ function Answers(props: ApprovalProps) {
       {answering.edited === '' ? (
         <Choices {...{ answering, call }} mayHaveRun={approval.mayHaveRun} />
       ) : (
-        <EditArguments {...{ answering, call }} />
+        <EditArguments {...{ answering, agent }} />
       )}
       {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
     </>
@@ -123,7 +124,7 @@ function Choices({ answering, call, mayHaveRun }: AnsweringProps & { readonly ma
             {label}
           </Button>
         ))}
-        {!mayHaveRun && (
+        {!mayHaveRun && !call.tool.startsWith('permit_') && (
           <button
             type="button"
             ref={edit}
@@ -261,8 +262,12 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
   return ` with exactly this ${fixed.join(' and ')}${free}`;
 }
 
+interface EditProps extends Omit<AnsweringProps, 'call'> {
+  readonly agent: string;
+}
+
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering: { field, edited, setEdited, say }, call }: AnsweringProps) {
+function EditArguments({ answering: { field, edited, setEdited, say }, agent }: EditProps) {
   const given = parsed(edited);
   const isValid = Object.prototype.toString.call(given) === '[object Object]';
   const texts = isValid ? plainTexts(given as object) : null;
@@ -288,15 +293,16 @@ function EditArguments({ answering: { field, edited, setEdited, say }, call }: A
       )}
       <p class="muted">
         {isValid
-          ? 'This call is denied, and the agent is asked for a new one with these arguments. The new call is judged again.'
+          ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
           : 'This is not a JSON object.'}
       </p>
       <div class="buttons">
         <Button
           disabled={!isValid}
-          onClick={() => void say({ answer: 'deny', reason: requestOf(call.tool, edited) })}
+          class="primary"
+          onClick={() => void say({ answer: 'approve', arguments: given as Record<string, unknown> })}
         >
-          Request this call
+          Run with these arguments
         </Button>
         <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
       </div>
@@ -321,9 +327,4 @@ function parsed(text: string): unknown {
   } catch {
     return null;
   }
-}
-
-/** An approval is bound to the arguments, so the agent makes a new call, which is judged again. */
-function requestOf(tool: string, edited: string): string {
-  return `call ${tool} again with these arguments instead: ${JSON.stringify(JSON.parse(edited))}`;
 }

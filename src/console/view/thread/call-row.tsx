@@ -68,7 +68,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       )}
       {call.approval?.answer && (
         <p class="muted answered">
-          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? ''))}
+          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval.isChanged))}
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
         </p>
       )}
