@@ -1,4 +1,11 @@
-import { type Entry, type MessageEntry, placeOfCallId, wireCallId } from '../conversation/index.ts';
+import {
+  type CallersCall,
+  type Entry,
+  type MessageEntry,
+  OpenCalls,
+  placeOfCallId,
+  wireCallId,
+} from '../conversation/index.ts';
 import { digest } from './conversation-id.ts';
 
 /**
@@ -22,3 +29,19 @@ export function callWithId(
   if (!place || asked?.type !== 'message' || !asked.callerCalls?.includes(place.position)) return null;
   return callerCallId(asked, place.position) === id ? { asked, position: place.position } : null;
 }
+
+/** The open calls that this author answers, in a log or its end. */
+export function openCallsOf(author: string, entries: readonly Entry[]): readonly CallersCall[] {
+  const calls = new OpenCalls();
+  const brought = new Map<string, string>();
+  for (const entry of entries) {
+    calls.observe(entry);
+    if (entry.type !== 'turn-started') continue;
+    const by = entry.trigger.map((index) => entries.find((one) => one.index === index)).at(-1);
+    if (by && !entry.resumed) brought.set(entry.turnId, by.author.id);
+  }
+  return calls.ofCallers((turnId) => brought.get(turnId) === author);
+}
+
+/** The result of a call after which its caller went on with another message. */
+export const NOT_ANSWERED = "the person's program did not run this: the person went on with another message";

@@ -241,13 +241,12 @@ describe('the package `@ag-ui/client`', () => {
   it('the AG-UI client keeps its own thread id, and is informed of inputs that are not used', async () => {
     const app = application('lead', 'support/case 17');
     app.own.addMessage(user('u1', 'Hello'));
-    const tool = { name: 'show_map', description: 'Shows a map', parameters: {} };
-    await app.own.runAgent({ tools: [tool], context: [{ description: 'page', value: 'cart' }] });
+    await app.own.runAgent({ forwardedProps: { theme: 'dark' } });
     const events = app.seen();
     expect(events[1]).toMatchObject({
       type: 'CUSTOM',
       name: 'parley.unused',
-      value: { fields: ['tools', 'context'] },
+      value: { fields: ['forwardedProps'] },
     });
     expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', threadId: 'support/case 17' });
     expect(app.words()).toEqual([['assistant', 'Noted by the lead.']]);

@@ -2,17 +2,28 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
+  type Part,
   Progress,
+  quotedLines,
   wireCallId,
 } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { isRecord, ParleyError } from '../../kernel/index.ts';
+import { NOT_ANSWERED, openCallsOf } from '../caller-calls.ts';
 import { digest } from '../conversation-id.ts';
 import { refusedField } from '../fields.ts';
-import type { postOf } from '../files.ts';
+import { postOf, type SentPart } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { type Act, ask, orElse, type Posted, readLog, readTail, stoppedOf } from '../progress/ask.ts';
-import { addressedBy, type Resume, type RunInput, replyOf, verdictOf } from './input.ts';
+import {
+  addressedBy,
+  type Resume,
+  type RunInput,
+  replyOf,
+  type SentPost,
+  type SentResult,
+  verdictOf,
+} from './input.ts';
 
 /**
  * Starts a run: sends its answers and posts, and determines where following starts.
@@ -21,6 +32,7 @@ import { addressedBy, type Resume, type RunInput, replyOf, verdictOf } from './i
  * BEGIN-2 It subscribes before it posts (`arrivals.ts`).
  * BEGIN-3 If there are several posts and answers, each post is checked before any is made: a refused run changes nothing.
  * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
+ * BEGIN-6 A message of the user ends the calls that its author left open. Context is posted only when it changes.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
@@ -47,41 +59,56 @@ interface Answer {
   /** The post that caused the question. */
   readonly post: MessageEntry | null;
   readonly known: number | null;
-  readonly verb: 'post' | 'answer';
+  readonly verb: 'post' | 'answer' | 'results';
   readonly body: Body;
 }
 
-export async function begin(
-  daemon: GatewayPort,
-  { conversation, resume, sessionId, known }: RunInput,
-  posts: readonly ({ readonly id: string } & ReturnType<typeof postOf>)[],
-  agent: string | null,
-  act: Act,
-): Promise<Begun> {
-  const before = resume.length + posts.length > 0 ? null : await lengthOf(daemon, conversation);
+export interface Beginner {
+  /** Null: any. */
+  readonly agent: string | null;
+  /** The author id of the caller. */
+  readonly author: string;
+  readonly act: Act;
+  /** Stores the files of a message. */
+  readonly keep: (parts: readonly SentPart[]) => Promise<readonly Part[]>;
+}
+
+export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner): Promise<Begun> {
+  const { conversation, resume, known } = input;
+  const { agent, act } = by;
+  const length = await lengthOf(daemon, conversation);
+  const tail = await readTail(daemon, conversation, length);
+  const given = input.results.filter(({ call }) => callersCallIn(tail, call));
+  const posts = given.length > 0 ? input.posts : [...input.posts, ...input.again];
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
   const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
-    if (before !== null) {
-      const start = { progress: null, before, from: before };
-      return { arrivals, ...start, unused: lost(before === 0), unknownMentions: [] };
+    if (resume.length + given.length + posts.length === 0) {
+      const start = { progress: null, before: length, from: length };
+      return { arrivals, ...start, unused: lost(length === 0), unknownMentions: [] };
     }
-    const addressed = resume.map(addressedBy);
+    const addressed = [...resume.map(addressedBy), ...given.map(({ call }) => ({ ...call, root: null }))];
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
-    const log = resume.length > 0 ? await readLog(daemon, conversation, from) : [];
+    const log = addressed.length > 0 ? await readLog(daemon, conversation, from) : [];
     const answers = resume.map((one) => answerOf(conversation, log, one));
-    const newPosts = posts.map((post) => ({
-      ...{ conversation, ...post, ...(agent && { to: [agent] }) },
-      ...(sessionId !== undefined && { sessionId }),
-    }));
+    for (const one of given) answers.push(await resultAnswer(log, one, by));
+    const newPosts: Body[] = [];
+    for (const post of posts)
+      newPosts.push(await bodyOf(post, input, { ...by, tail, isFirst: newPosts.length === 0 }));
     if (answers.length + newPosts.length > 1) {
       const replies = answers.filter(({ known, verb }) => known === null && verb === 'post');
       for (const body of [...replies.map(({ body }) => body), ...newPosts]) await check(act, body);
     }
     const answered = { indexes: [] as number[], approvals: [] as string[] };
     for (const one of answers) await answer(one, act, answered);
+    const sent = answers.flatMap(({ verb, known: at, body }) =>
+      verb === 'results' && at === null ? [body] : [],
+    );
+    if (sent.length > 0) answered.indexes.push((await act('results', { conversation, results: sent })).index);
     const posted: Posted[] = [];
     for (const body of newPosts) posted.push(await act('post', body));
+    const isNews = posted.some(({ duplicate }) => !duplicate);
+    const notBefore = isNews ? await leaveOpen(input, tail, by) : undefined;
     const first = Math.min(...posted.map(({ index }) => index));
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
     // A repeated post may be addressed to other agents: then all agents are followed.
@@ -93,13 +120,15 @@ export async function begin(
       stopped: await stoppedOf(daemon, conversation, routed),
       agent: isForAgent ? agent : null,
       posts: all,
+      notBefore,
       before: earlier,
       turns: answers.flatMap(({ post, asked }) =>
         post ? [] : [{ turnId: asked.turnId, agent: asked.author.id }],
       ),
-      ...(resume.length > 0 && { answers: { indexes, approvals: answered.approvals } }),
+      ...(answers.length > 0 && { answers: { indexes, approvals: answered.approvals } }),
     });
-    const end = log.length > 0 ? from + log.length : first;
+    const ends = answers.flatMap(({ known }) => known ?? []);
+    const end = log.length > 0 ? Math.min(from + log.length, ...ends) : first;
     const ignored = new Set(posted.flatMap((one) => one.ignored ?? []));
     return {
       ...{ arrivals, progress, before: Math.min(first, end), from: Math.min(from, first) },
@@ -107,6 +136,91 @@ export async function begin(
       unknownMentions: [...new Set(posted.flatMap((one) => one.unknownMentions ?? []))],
     };
   });
+}
+
+/** The answer with a call of the application's tools. */
+function callersCallIn(log: readonly Entry[], { index, position }: SentResult['call']) {
+  const asked = log.find((entry) => entry.index === index);
+  return asked?.type === 'message' && asked.callerCalls?.includes(position) ? asked : null;
+}
+
+async function resultAnswer(
+  log: readonly Entry[],
+  { call, parts, isError }: SentResult,
+  { keep }: Beginner,
+): Promise<Answer> {
+  const asked = callersCallIn(log, call);
+  const key = wireCallId(call);
+  if (!asked) throw refusedField('messages', `there is no call ${key} of a tool of the application`);
+  const known = log.find((entry) => isAnswer(entry, key, null))?.index ?? null;
+  const body = { call: key, ...(known === null && postOf(await keep(parts))), ...(isError && { isError }) };
+  return { asked: { ...asked, turnId: asked.turnId ?? '' }, post: null, known, verb: 'results', body };
+}
+
+/** What a post keeps of its run: the digest of the context, and the length of its text if the context follows it. */
+const KEPT = 'ag-ui';
+
+function keptOf(entry: Entry | undefined): { readonly context?: unknown; readonly length?: unknown } | null {
+  const kept = entry?.type === 'message' ? entry.meta?.[KEPT] : undefined;
+  return isRecord(kept) ? kept : null;
+}
+
+/** The text of a message of the user, without the context after it. */
+export function ownContent(entry: MessageEntry): MessageEntry {
+  const length = keptOf(entry)?.length;
+  if (typeof length !== 'number') return entry;
+  const { parts, ...rest } = entry;
+  return {
+    ...rest,
+    content: (entry.content ?? '').slice(0, length),
+    ...(parts && { parts: parts.slice(0, -1) }),
+  };
+}
+
+/** A repeated message has the context and the tools of the first one. */
+async function bodyOf(
+  { id, parts }: SentPost,
+  { conversation, sessionId, context, tools }: RunInput,
+  { agent, keep, tail, isFirst }: Beginner & { readonly tail: readonly Entry[]; readonly isFirst: boolean },
+): Promise<Body> {
+  const kept = await keep(parts);
+  const own = postOf(kept);
+  const common = {
+    conversation,
+    id,
+    ...(agent && { to: [agent] }),
+    ...(sessionId !== undefined && { sessionId }),
+  };
+  const first = tail.find((entry) => entry.id === id);
+  if (first?.type === 'message' && ownContent(first).content === own.content) {
+    const { content, tools: brought } = first;
+    return { ...common, ...own, content, ...(brought && { tools: brought }) };
+  }
+  const digested = context === '' ? undefined : digest(context);
+  const before = tail.findLast((entry) => keptOf(entry)?.context !== undefined);
+  const isNew = isFirst && digested !== undefined && keptOf(before)?.context !== digested;
+  const text = ['', 'Context of the application:', ...quotedLines(context)].join('\n');
+  return {
+    ...common,
+    ...(isNew ? postOf([...kept, { type: 'text', text }]) : own),
+    ...(tools.length > 0 && { tools }),
+    ...(digested !== undefined && {
+      meta: { [KEPT]: { context: digested, ...(isNew && { length: own.content.length }) } },
+    }),
+  };
+}
+
+/** BEGIN-6. The index of the first such result. */
+async function leaveOpen(
+  { conversation, results }: RunInput,
+  tail: readonly Entry[],
+  { author, act }: Beginner,
+): Promise<number | undefined> {
+  const sent = new Set(results.map(({ call }) => wireCallId(call)));
+  const left = openCallsOf(author, tail).filter(({ place }) => !sent.has(wireCallId(place)));
+  if (left.length === 0) return undefined;
+  const given = left.map(({ place }) => ({ call: wireCallId(place), content: NOT_ANSWERED, isError: true }));
+  return (await act('results', { conversation, results: given })).index;
 }
 
 /** The posts that caused the questions, each once. */
@@ -153,6 +267,8 @@ async function answer(
   answered: { readonly indexes: number[]; readonly approvals: string[] },
 ): Promise<void> {
   if (known !== null) answered.indexes.push(known);
+  else if (verb === 'results')
+    return; // all of them together
   else if (verb === 'post') answered.indexes.push((await act('post', body)).index);
   else {
     await act('answer', body);

@@ -28,7 +28,7 @@ import { type AddressOf, fileLines } from '../files.ts';
 import type { GatewayPort } from '../port.ts';
 import { publicErrorOf } from '../problem.ts';
 import { ask, orElse, readTail } from '../progress/ask.ts';
-import type { Begun } from './begin.ts';
+import { type Begun, ownContent } from './begin.ts';
 import { interruptOf, type RunInput } from './input.ts';
 
 /**
@@ -72,7 +72,7 @@ async function* runEvents(
 ): AsyncGenerator<AGUIEvent> {
   const { threadId, conversation, runId, parentRunId } = input;
   const unused = [...input.unused, ...begun.unused];
-  const events = new RunEvents(threadId, runId, address);
+  const events = new RunEvents(input, address);
   yield {
     type: EventType.RUN_STARTED,
     threadId,
@@ -104,7 +104,7 @@ async function* runEvents(
 }
 
 function warning(unused: readonly string[]): AGUIEvent {
-  const message = `not used here: ${unused.join(', ')} (agents have their own tools and instructions)`;
+  const message = `not used here: ${unused.join(', ')} (agents have their own instructions)`;
   return { type: EventType.CUSTOM, name: 'parley.unused', value: { fields: [...unused], message } };
 }
 
@@ -134,15 +134,18 @@ async function* follow(
 }
 
 function* snapshot(
-  { known, posts }: RunInput,
+  { known, posts, again, results, resultIds }: RunInput,
   before: readonly Entry[],
   address: AddressOf,
 ): Generator<AGUIEvent> {
-  const logged = messagesOf(before, address);
+  const logged = messagesOf(before, address).map((message) =>
+    message.role === 'tool' ? { ...message, id: resultIds.get(message.toolCallId) ?? message.id } : message,
+  );
   const has = new Set(logged.map(({ id }) => id));
-  const posted = posts.filter(({ id }) => !has.has(id));
-  const messages = [
+  const posted = [...posts, ...again].filter(({ id }) => !has.has(id));
+  const messages: Message[] = [
     ...logged,
+    ...results.flatMap(({ given }) => (has.has(given.id) ? [] : [given])),
     ...posted.map(({ id, given: content }) => ({ id, content, role: 'user' as const })),
   ];
   const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);
@@ -185,6 +188,8 @@ class RunEvents {
   readonly #threadId: string;
   readonly #runId: string;
   readonly #address: AddressOf;
+  /** Calls whose results are the application's own messages. */
+  readonly #has: RunInput['resultIds'];
   /** Ids of open messages and open reasoning. */
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
@@ -192,16 +197,18 @@ class RunEvents {
   /** The finish reason of the newest answer, if it is unusual. */
   #finishReason: string | null = null;
 
-  constructor(threadId: string, runId: string, address: AddressOf) {
+  constructor({ threadId, runId, resultIds }: RunInput, address: AddressOf) {
     this.#threadId = threadId;
     this.#runId = runId;
+    this.#has = resultIds;
     this.#address = address;
   }
 
   *of(step: Step): Generator<AGUIEvent> {
     if (step.kind === 'words') yield* this.#words(step);
     else if (step.kind === 'said') yield* this.#said(step);
-    else if (step.kind === 'result') yield* result(step.entry, this.#address);
+    else if (step.kind === 'result' && !this.#has.has(keyOf(step.entry)))
+      yield* result(step.entry, this.#address);
     else if (step.kind === 'over') yield* this.#over(step.ending);
   }
 
@@ -353,14 +360,17 @@ function messagesOf(entries: readonly Entry[], address: AddressOf): Message[] {
   return messages;
 }
 
-function messageOf(entry: MessageEntry, name: string, called: Set<string>, address: AddressOf): Message[] {
+function messageOf(given: MessageEntry, name: string, called: Set<string>, address: AddressOf): Message[] {
+  const entry = ownContent(given);
   const content = contentOf(entry, address);
   if (entry.role === 'user') return [{ id: entry.id, role: 'user', content, name: entry.author.name }];
   if (entry.role === 'assistant') return answerOf(entry, name, called, address);
-  const toolCallId = entry.call && wireCallId(entry.call);
-  const isPaired = entry.role === 'tool' && toolCallId !== undefined && called.has(toolCallId);
+  const toolCallId = keyOf(entry);
+  const isPaired = entry.role === 'tool' && called.has(toolCallId);
   return isPaired ? [{ id: entry.id, role: 'tool', toolCallId, content }] : [];
 }
+
+const keyOf = ({ call }: MessageEntry): string => (call ? wireCallId(call) : '');
 
 /** AG-UI-RUN-4 */
 function contentOf({ content, parts }: MessageEntry, address: AddressOf): string | ContentPart[] {

@@ -1,8 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Interrupt, UserMessage } from '@ag-ui/core';
+import type { Interrupt, ToolMessage, UserMessage } from '@ag-ui/core';
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
-import { dataUrl, type RootedCall, UNKNOWN_TYPE, wireCallId } from '../../conversation/index.ts';
+import {
+  type CallPlace,
+  type ClientTool,
+  clientToolsSchema,
+  dataUrl,
+  placeOfCallId,
+  type RootedCall,
+  UNKNOWN_TYPE,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { shown, valueAt } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
@@ -13,8 +22,9 @@ import { type SentPart, sentFile } from '../files.ts';
  *
  * INPUT-1 The log has the history. User messages after the last other message are posted, with their ids. If there are none,
  *    the last user message is posted again: it is in the log already, and its effects are replayed.
- * INPUT-2 Tools, context and state of the application are not used: agents have their own. Of `forwardedProps` only `sessionId`
- *    is. An application that sends more is notified.
+ * INPUT-2 The state of the application is not used. Of `forwardedProps` only `sessionId` is. An application that sends more is notified.
+ * INPUT-4 Tools of the application are those of the posts. Results after the last answer belong to calls of these tools if the log
+ *    says so (`begin.ts`). Context is quoted after the text of a post.
  * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  */
 
@@ -38,6 +48,16 @@ export const runInputSchema = z.looseObject({
     )
     .nullish(),
   protocolVersion: z.unknown().optional(),
+  tools: z
+    .array(
+      z.looseObject({
+        name: z.string(),
+        description: z.string().nullish(),
+        parameters: z.record(z.string(), z.unknown()).nullish(),
+      }),
+    )
+    .nullish(),
+  context: z.array(z.looseObject({ description: z.string(), value: z.string() })).nullish(),
   state: z.unknown().optional(),
   forwardedProps: z.unknown().optional(),
 });
@@ -55,6 +75,16 @@ export interface RunInput {
   readonly runId: string;
   readonly parentRunId: string | undefined;
   readonly posts: readonly SentPost[];
+  /** INPUT-1: posted if there is nothing else. */
+  readonly again: readonly SentPost[];
+  /** The tools of the posts. */
+  readonly tools: readonly ClientTool[];
+  /** Empty: none. */
+  readonly context: string;
+  /** Results after the last answer. */
+  readonly results: readonly SentResult[];
+  /** The application's message with the result of each call, by the id of the call. */
+  readonly resultIds: ReadonlyMap<string, string>;
   readonly resume: readonly Resume[];
   /** The session of the posts; checked as that of any post. */
   readonly sessionId: unknown;
@@ -71,6 +101,14 @@ export interface SentPost {
   readonly given: UserMessage['content'];
 }
 
+export interface SentResult {
+  readonly call: CallPlace;
+  /** As the application sent it. */
+  readonly given: ToolMessage;
+  readonly parts: readonly SentPart[];
+  readonly isError: boolean;
+}
+
 export interface Resume {
   readonly interruptId: string;
   readonly status: 'resolved' | 'cancelled';
@@ -83,25 +121,54 @@ export function readRunInput(body: unknown): RunInput {
   const isConversational = ({ role }: { role: string }) =>
     role !== 'system' && role !== 'developer' && role !== 'activity';
   const conversational = messages.filter(isConversational);
-  const unposted = conversational.slice(conversational.findLastIndex(({ role }) => role !== 'user') + 1);
-  const again = resume?.length ? [] : conversational.filter(({ role }) => role === 'user').slice(-1);
-  const posts = (unposted.length > 0 ? unposted : again).map((message) => ({
-    id: message.id,
-    parts: partsOf(message.content, `message ${message.id}`),
-    given: message.content as UserMessage['content'], // checked by `partsOf`
-  }));
+  const posts = conversational
+    .slice(conversational.findLastIndex(({ role }) => role !== 'user') + 1)
+    .map(postOf);
+  const last = conversational.filter(({ role }) => role === 'user').slice(-1);
   checkIds(posts);
+  const results = messages.filter(({ role }) => role === 'tool');
+  const newest = messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1);
   return {
     threadId,
     conversation: conversationOf(threadId),
     runId,
     parentRunId: parentRunId ?? undefined,
     posts,
+    again: posts.length > 0 || resume?.length ? [] : last.map(postOf),
+    tools: toolsOf(given),
+    context: (given.context ?? []).map(({ description, value }) => `${description}: ${value}`).join('\n'),
+    results: newest.flatMap((message) => resultOf(message)),
+    resultIds: new Map(results.map((message) => [String(message.toolCallId), message.id])),
     resume: resume ?? [],
     sessionId: valueAt(forwardedProps, ['sessionId']) ?? undefined,
     known: conversational.map((message) => message.id),
     unused: unusedOf(given),
   };
+}
+
+type GivenMessage = Given['messages'][number];
+
+function postOf({ id: name, content }: GivenMessage): SentPost {
+  const given = content as UserMessage['content']; // checked by `partsOf`
+  return { id: name, parts: partsOf(content, `message ${name}`), given };
+}
+
+function resultOf(given: GivenMessage): SentResult[] {
+  const { id: name, role, toolCallId, content, error } = given;
+  const call = placeOfCallId(String(toolCallId));
+  if (role !== 'tool' || !call) return []; // a call of another agent, in an older part of the thread
+  const isError = typeof error === 'string' && error !== '';
+  const parts = partsOf(isError && isEmpty(content) ? error : (content ?? ''), `message ${name}`);
+  return [{ call, given: given as ToolMessage, parts, isError }];
+}
+
+function toolsOf({ tools }: Given): readonly ClientTool[] {
+  const given = (tools ?? []).map(({ name, description, parameters }) => ({
+    name,
+    ...(description && { description }),
+    ...(parameters && !isEmpty(parameters) && { parameters }),
+  }));
+  return parsedBody(z.object({ tools: clientToolsSchema }), { tools: given }).tools;
 }
 
 /** The same id names the same message. */

@@ -2,8 +2,8 @@ import type { OwnPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
-import { addressOf, baseOf, keepParts, postOf } from '../files.ts';
-import { type Identity, requireRole } from '../guard/access.ts';
+import { addressOf, baseOf, keepParts, type SentPart } from '../files.ts';
+import { authorOf, type Identity, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { actingFor, ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
@@ -34,10 +34,9 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   const { agents } = await ask(daemon, 'agents', {});
   if (slug !== ANY_AGENT && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const act = actingFor(daemon, identity, ANONYMOUS);
-  const posts = [];
-  for (const { id, parts } of input.posts)
-    posts.push({ id, ...postOf(await keepParts(parts, { routes, context, anonymous: ANONYMOUS })) });
-  const begun = await begin(daemon, input, posts, slug === ANY_AGENT ? null : slug, act);
+  const keep = (parts: readonly SentPart[]) => keepParts(parts, { routes, context, anonymous: ANONYMOUS });
+  const author = authorOf(identity, ANONYMOUS);
+  const begun = await begin(daemon, input, { agent: slug === ANY_AGENT ? null : slug, author, act, keep });
   const { closing, heartbeatMs } = routes;
   const onFault = (error: unknown) => routes.onFault(error, context.req.path);
   const onGone = () => begun.arrivals.close();
@@ -50,10 +49,11 @@ async function run(context: Request, slug: string, routes: RouteContext): Promis
   return context.newResponse(response.body, response);
 }
 
-function requireRoles(identity: Identity, { posts, resume }: RunInput): void {
+function requireRoles(identity: Identity, { posts, again, results, resume }: RunInput): void {
   const isApproval = resume.map((one) => addressedBy(one).approvalId !== null);
   if (isApproval.includes(true)) requireRole(identity, 'approve');
-  if (posts.length > 0 || isApproval.includes(false)) requireRole(identity, 'post');
+  const isPost = posts.length + again.length + results.length > 0;
+  if (isPost || isApproval.includes(false)) requireRole(identity, 'post');
 }
 
 function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { refusalOfOtherPublisher } from '../../conversation/index.ts';
+import { type OwnPublisher, refusalOfOtherPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
@@ -30,6 +30,12 @@ export interface Identity extends Omit<Token, 'secret'> {
   readonly isSession?: true;
   /** The trace context of the request. */
   readonly traceparent?: string;
+}
+
+/** The author id of the caller's posts. `anonymous`: the publisher of one without any. */
+export function authorOf({ publisher, name }: Identity, anonymous: OwnPublisher): string {
+  const own = publisher ?? anonymous;
+  return name === undefined ? own : `${own}/${name}`;
 }
 
 /** The permissions of each role; every role may read. */

@@ -1,12 +1,6 @@
-import {
-  contentOf,
-  type Entry,
-  type MessageEntry,
-  OpenCalls,
-  quotedLines,
-} from '../../conversation/index.ts';
+import { contentOf, type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
-import { callerCallId, callWithId } from '../caller-calls.ts';
+import { callerCallId, callWithId, openCallsOf } from '../caller-calls.ts';
 import { digest } from '../conversation-id.ts';
 import { refusedField } from '../fields.ts';
 import { type SentPart, withoutAddresses } from '../files.ts';
@@ -149,20 +143,10 @@ export async function pick(daemon: GatewayPort, request: Asked): Promise<Picked>
 }
 
 function unansweredIn(tail: readonly Entry[], { author, results }: ChatRequest): AnsweredCall[] {
-  const calls = new OpenCalls();
-  const brought = new Map<string, string>();
-  for (const entry of tail) {
-    calls.observe(entry);
-    if (entry.type !== 'turn-started') continue;
-    const by = entry.trigger.map((index) => tail.find((one) => one.index === index)).at(-1);
-    if (by && !entry.resumed) brought.set(entry.turnId, by.author.id);
-  }
-  return calls
-    .ofCallers((turnId) => brought.get(turnId) === author)
-    .map(({ asked, place: { position } }) => {
-      const id = callerCallId(asked, position);
-      return { asked, position, parts: results.find((result) => result.id === id)?.parts };
-    });
+  return openCallsOf(author, tail).map(({ asked, place: { position } }) => {
+    const id = callerCallId(asked, position);
+    return { asked, position, parts: results.find((result) => result.id === id)?.parts };
+  });
 }
 
 type PostOf = Pick<Picked, 'id' | 'parts' | 'meta'>;

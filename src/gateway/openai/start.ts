@@ -1,9 +1,11 @@
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
+import { NOT_ANSWERED } from '../caller-calls.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { digest } from '../conversation-id.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, type Door, fileLines, keepParts, postOf } from '../files.ts';
+import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
@@ -39,16 +41,14 @@ export interface Started {
 /** Who asks, and what the body is. */
 export async function readSent(context: Request, routes: RouteContext): Promise<[unknown, Sender]> {
   const { req } = context;
-  const { publisher, name, caller } = context.var.identity;
-  const own = publisher ?? ANONYMOUS;
   const sender = {
     headers: {
       conversation: req.header('x-parley-conversation'),
       idempotencyKey: req.header('idempotency-key'),
       retryCount: req.header('x-stainless-retry-count'),
     },
-    publisher: name === undefined ? own : `${own}/${name}`,
-    secret: caller,
+    publisher: authorOf(context.var.identity, ANONYMOUS),
+    secret: context.var.identity.caller,
   };
   return [await jsonBody(context, { ...routes, maxBodyBytes: routes.maxHistoryBytes }), sender];
 }
@@ -154,8 +154,6 @@ async function resultsOf(calls: readonly AnsweredCall[], door: Door): Promise<ob
   }
   return results;
 }
-
-const NOT_ANSWERED = "the person's program did not run this: the person went on with another message";
 
 /** Null: any agent. */
 export const agentOf = (model: string): string | null => (model === ANYBODY ? null : model);

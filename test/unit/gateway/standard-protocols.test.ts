@@ -182,8 +182,7 @@ describe('the routes of AG-UI and A2A', () => {
 
   const tool = { name: 'show_map', description: 'Shows a map', parameters: {} };
   it.each<[string, object, string | null]>([
-    ['tools', { tools: [tool] }, 'tools'],
-    ['context', { context: [{ description: 'page', value: 'cart' }] }, 'context'],
+    ['tools and context', { tools: [tool], context: [{ description: 'page', value: 'cart' }] }, null],
     ['state of its own', { state: { phase: 'chat', cart: [1] } }, 'state.cart'],
     ['forwarded properties', { forwardedProps: { temperature: 0 } }, 'forwardedProps'],
     [
