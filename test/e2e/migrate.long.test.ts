@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { SettledRecord } from '../../src/bus/settled.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { blobOf, entryWith, putBlob, textOf } from '../contract/blobs.contract.ts';
 import { batch, entry, row } from '../contract/samples.ts';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
@@ -159,10 +160,11 @@ describe('migrating all conversations', () => {
     );
     await expect(project.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
     const again = await toStreams('--json');
-    expect(again.json()).toMatchObject([{ conversations: 42, entries: 40 * 40 + 4 }]);
+    expect(again.json()).toMatchObject([{ conversations: 42, entries: 40 * 42 + 4 }]);
     expect(await filesOf(project.data)).toEqual(before);
     const streams = await openTestStore(nats.url);
     await expectFurnished(streams, 'streams');
+    await expectFiles(streams);
     await streams.close();
   });
 
@@ -177,8 +179,10 @@ describe('migrating all conversations', () => {
     expect((await at(back, 'fsck')).stderr).toContain('not all of them are there yet');
     expect((await at(back, 'export', 'c1')).stderr).toContain('not all of them');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
+    expect((await at(back, 'fsck')).stdout).not.toContain(' file: ');
     const files = await openFileStore(back);
     await expectFurnished(files, 'files');
+    await expectFiles(files);
     await files.close();
   });
 
@@ -240,9 +244,28 @@ async function furnishMany(store: ConversationStore): Promise<void> {
   for (let at = 0; at < 40; at++) {
     const { log } = await store.open(`c${at}`);
     await log.append(0, batch(0, 40, 'x'.repeat(2_000)));
+    for (const [after, text] of [OWN_FILE(at), SHARED_FILE].entries())
+      await log.append(40 + after, [entryWith(40 + after, (await putBlob(store, text)).part)]);
     await log.close();
   }
   await furnish(store);
+}
+
+/** Files that `furnishMany` has put into conversations: one of its own in each, and one that all name. */
+const OWN_FILE = (at: number) => `${at} `.repeat(2_000);
+const SHARED_FILE = 'in each conversation';
+
+/** Every file is whole, and belongs to each conversation that names it. */
+async function expectFiles(store: ConversationStore): Promise<void> {
+  for (let at = 0; at < 40; at++)
+    for (const text of [OWN_FILE(at), SHARED_FILE]) {
+      const { sha256 } = blobOf(text).facts;
+      expect(await store.blobs.isIn(`c${at}`, sha256)).toBe(true);
+      expect(await textOf(store, sha256)).toBe(text);
+    }
+  for (let at = 0; at < 39; at++) await store.delete(`c${at}`);
+  expect(await textOf(store, blobOf(SHARED_FILE).facts.sha256)).toBe(SHARED_FILE);
+  expect(await store.delete('c39')).toMatchObject({ files: 2 });
 }
 
 async function furnish(store: ConversationStore): Promise<void> {
