@@ -46,7 +46,7 @@ describe('export and import of a conversation with files', () => {
     const printed = await project.parley('export', 'work', '--format', 'jsonl');
     expect(await readFile(at('work.jsonl'), 'utf8')).toBe(printed.stdout);
     expect(again.stderr).toBe('');
-    expect(printed.stderr).toBe('2 files of its messages are only named here; --out FILE writes them too\n');
+    expect(printed.stderr).toBe('not included: 2 files of its messages; give --out FILE\n');
   });
 
   it('an import on another machine has the same files, and its export is the same', async () => {

@@ -94,8 +94,8 @@ export function addExport(program: Command, act: Act): void {
           return;
         }
         const onNamed = (files: number) => {
-          const named = `${plural(files, 'file')} of its messages are only named here`;
-          if (files > 0) context.note(`${named}; --out FILE writes them too`);
+          if (files > 0)
+            context.note(`not included: ${plural(files, 'file')} of its messages; give --out FILE`);
         };
         const text = await exportConversation(dataDirectoryOf(context), conversation, format, onNamed);
         // On a terminal, control characters of a message would act; in JSON an escape is the same text.
