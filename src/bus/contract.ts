@@ -263,6 +263,8 @@ export const CONTRACT = {
           arguments: z.unknown(),
           risk: z.string(),
           mayHaveRun: z.boolean(),
+          /** The later calls that `always` allows with it; absent: none. */
+          covers: z.string().optional(),
         }),
       ),
       /** How many more there are: the list did not fit. */
@@ -281,6 +283,8 @@ export const CONTRACT = {
       approvalId: z.string(),
       answer: z.enum(['approve', 'deny', 'rerun', 'result', 'failed']),
       reason: z.string().optional(),
+      /** With `approve`, from an operator: also later calls that the request `covers`, in this conversation, until the agent is stopped. */
+      always: z.boolean().optional(),
       /** With `result`: the result of the call; text, or JSON that is kept as text. */
       result: z.unknown().optional(),
       /** With `approve`: the call runs with these arguments instead. */

@@ -144,12 +144,33 @@ describe('an editor', () => {
         rawInput: { content: 'x' },
         content: [difference, { type: 'content' }],
       },
-      options: [{ kind: 'allow_once' }, { kind: 'reject_once' }],
+      options: [
+        { kind: 'allow_once' },
+        { kind: 'reject_once' },
+        {
+          kind: 'allow_always',
+          name: expect.stringContaining('fs_write with path "@project/x" in this conv'),
+        },
+      ],
     });
     expect(saidIn(editor.updates(id))).toContain('Done by dev.');
     expect(saidIn(editor.updates(id))).toMatch(/\*\*lead:\*\* Noted by the lead\.$/);
     const [answer] = ofType(await entriesOf(project.client, id), 'approval-answered');
     expect(answer).toMatchObject({ answer: 'approve', author: { id: 'ed' } });
+  });
+
+  it('a call that is allowed for the conversation is not requested again', async () => {
+    const editor = await edit(project);
+    editor.decide = () => 'always';
+    const id = await editor.begin();
+    expect(await editor.prompt(id, 'write')).toBe('end_turn');
+    expect(await editor.prompt(id, 'write')).toBe('end_turn');
+    expect(editor.permissions).toHaveLength(1);
+    const answers = ofType(await entriesOf(project.client, id), 'approval-answered');
+    expect(answers).toMatchObject([
+      { always: true },
+      { grant: answers[0]?.index, author: { id: 'operator/ed' } },
+    ]);
   });
 
   it('a rejected call fails, and the turn continues', async () => {

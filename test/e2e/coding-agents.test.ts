@@ -127,6 +127,27 @@ describe('a coding agent in the team', () => {
     expect(await edits('c3.txt')).toBe(1);
   });
 
+  it('an operator allows a command for the conversation: it is asked once, and each call is in the log', async () => {
+    await post('c9', 'run date && run date', 'dev');
+    await followUntil(client, 'c9', isAsking);
+    const { stdout } = await project.parley('approvals', 'c9');
+    expect(stdout).toContain('with --always also calls of permit_execute with command "date"');
+    const id = await approvalOf('c9');
+    expect((await project.parley('approve', id, '--always', '--operator')).stdout).toBe(`${id}: approve\n`);
+    await followUntil(client, 'c9', over(1));
+    await killDaemon();
+    await post('c9', 'run date', 'dev');
+    const entries = await followUntil(client, 'c9', over(2));
+    const [first, ...later] = ofType(entries, 'approval-answered');
+    expect(first).toMatchObject({ answer: 'approve', always: true });
+    expect(later).toMatchObject([{ grant: first?.index }, { grant: first?.index }]);
+    expect(entries.at(-2)).toMatchObject({ content: 'I ran it.' });
+    expect((await project.parley('show', 'c9')).stdout).toContain(`approve (always, entry ${first?.index})`);
+    await post('c9', 'run uptime', 'dev');
+    await followUntil(client, 'c9', (log) => ofType(log, 'approval-requested').length === 4);
+    expect(checkLog(await project.logFile('c9'))).toEqual([]);
+  });
+
   it('`explain --prompt` prints the blocks that the program got, byte for byte, also of what arrived during a turn', async () => {
     await post('c8', 'edit c8.txt hello', 'dev');
     await followUntil(client, 'c8', isAsking);

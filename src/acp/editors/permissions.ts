@@ -1,6 +1,7 @@
 import { methods, type PermissionOption, type RequestPermissionRequest } from '@agentclientprotocol/sdk';
+import type { RequestOf } from '../../client/index.ts';
 import type { OpenCall } from '../../conversation/index.ts';
-import { visibleCall } from '../../kernel/index.ts';
+import { escapeHidden, visibleCall } from '../../kernel/index.ts';
 import { textBlock } from './content.ts';
 import type { SessionContext } from './context.ts';
 import { toolCallOf } from './updates.ts';
@@ -22,6 +23,20 @@ const RESOLVE: readonly PermissionOption[] = [
   { optionId: 'rerun', name: 'Run it again', kind: 'allow_once' },
   { optionId: 'failed', name: 'It did not run', kind: 'reject_once' },
 ];
+
+/** Its name says all that it allows. */
+const alwaysOf = (covers: string | undefined): PermissionOption[] =>
+  covers === undefined
+    ? []
+    : [
+        {
+          optionId: 'always',
+          name: `Allow, also later ${escapeHidden(covers)} in this conversation`,
+          kind: 'allow_always',
+        },
+      ];
+
+type Chosen = 'approve' | 'always' | 'deny' | 'rerun' | 'failed';
 
 interface Requested {
   readonly answeredElsewhere: AbortController;
@@ -69,12 +84,13 @@ export class Permissions {
   }
 
   async #ask(approvalId: string, call: OpenCall, requested: Requested): Promise<void> {
-    const { client, actor } = this.#session;
+    const { client } = this.#session;
     const { signal } = requested.answeredElsewhere;
     let cause: unknown = null;
     try {
       const answer = await this.#answerTo(call, signal);
-      if (answer !== null) return void (await client.request('answer', { approvalId, answer, ...actor }));
+      if (answer !== null)
+        return void (await client.request('answer', { approvalId, ...this.#given(answer) }));
     } catch (error) {
       if (signal.aborted) return;
       cause = error;
@@ -83,12 +99,19 @@ export class Permissions {
     this.#onUndecided(call, cause);
   }
 
+  /** GRANTS-1: as the operator, with the person's name. */
+  #given(answer: Chosen): Omit<RequestOf<'answer'>, 'approvalId'> {
+    const { actor } = this.#session;
+    if (answer !== 'always') return { answer, ...actor };
+    return { answer: 'approve', always: true, author: { name: actor.author?.name ?? actor.publisher } };
+  }
+
   /** Null: the client does not decide. */
   async #answerTo(call: OpenCall, cancellationSignal: AbortSignal) {
     const { editor, id: sessionId, cwd } = this.#session;
     const { place, tool, question, arguments: given, approval } = call;
     const { content = [], ...shown } = toolCallOf(place, tool, given, cwd);
-    const options = approval?.mayHaveRun ? RESOLVE : ALLOW;
+    const options = approval?.mayHaveRun ? RESOLVE : [...ALLOW, ...alwaysOf(approval?.covers)];
     const request: RequestPermissionRequest = {
       sessionId,
       options: [...options],
@@ -102,9 +125,7 @@ export class Permissions {
     const settings = { cancellationSignal, stopWaitingOnCancel: true };
     const { outcome } = await editor.request(methods.client.session.requestPermission, request, settings);
     const chosen = outcome.outcome === 'selected' ? outcome.optionId : null;
-    return options.some(({ optionId }) => optionId === chosen)
-      ? (chosen as 'approve' | 'deny' | 'rerun' | 'failed')
-      : null;
+    return options.some(({ optionId }) => optionId === chosen) ? (chosen as Chosen) : null;
   }
 }
 

@@ -149,7 +149,7 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
   'approval-requested': (entry) =>
     `approval ${entry.approvalId} is needed (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`,
   'approval-answered': (entry) =>
-    `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${entry.arguments === undefined ? '' : `, with the arguments ${visibleText(entry.arguments)}`}${because(entry.reason)}`,
+    `approval ${entry.approvalId}: ${entry.answer}${lasting(entry)}${answeredBy(entry)}${entry.arguments === undefined ? '' : `, with the arguments ${visibleText(entry.arguments)}`}${because(entry.reason)}`,
   'run-started': ({ runId, workflowId }) => `run ${runId} of ${workflowId} started`,
   'node-entered': ({ runId, node, agent }) =>
     `run ${runId} entered ${node}${agent ? `; ${agent} begins with the next message` : ''}`,
@@ -206,7 +206,7 @@ const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : li
 
 type Waiting = Pick<
   PendingApproval,
-  'approvalId' | 'conversation' | 'agent' | 'tool' | 'arguments' | 'mayHaveRun'
+  'approvalId' | 'conversation' | 'agent' | 'tool' | 'arguments' | 'mayHaveRun' | 'covers'
 >;
 
 /** One call that waits: what is to be run, for whom, and how to answer. `command`: as a person types it. */
@@ -219,13 +219,19 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
   return [
     `${[approvalId, conversation, agent].map(visibleText).join('  ')} wants to call ${what}`,
     `  ${answers}`,
+    ...(approval.covers ? [`  with --always also ${visibleText(approval.covers)}`] : []),
   ];
+}
+
+function lasting({ always, grant }: EntryOf<'approval-answered'>): string {
+  return always ? ', always' : grant === undefined ? '' : ` (always, entry ${grant})`;
 }
 
 /** As the log asks for it: whole, whatever a list has room for. */
 export function requestedApproval(entry: EntryOf<'approval-requested'>, conversation: string): Waiting {
-  const { approvalId, agent = entry.author.id, tool = 'a tool', arguments: given = '{}', mayHaveRun } = entry;
-  return { approvalId, conversation, agent, tool, arguments: given, mayHaveRun };
+  const { approvalId, agent = entry.author.id, tool = 'a tool', arguments: given = '{}' } = entry;
+  const { mayHaveRun, covers } = entry;
+  return { approvalId, conversation, agent, tool, arguments: given, mayHaveRun, ...(covers && { covers }) };
 }
 
 function textOf(given: unknown): string {

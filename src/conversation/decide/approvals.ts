@@ -1,10 +1,9 @@
 import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
-import { type CallPlace, type Entry, type EntryOf, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { turnInputOf } from '../progress/turn-watch.ts';
-import { publisherOf, refusalOfApproval, refusalOfOwnApproval } from '../state/people.ts';
+import { SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { PERMIT } from '../tools/permit.ts';
+import { forbiddenTo } from './approvers.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
@@ -62,7 +61,12 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
       `answer ${allowed.join(', ')}`,
     );
   }
-  const forbidden = forbiddenTo(builder, pending, command);
+  const isCovering = command.answer === 'approve' && command.arguments === undefined;
+  if (command.always && (!isCovering || pending.call.approval?.covers === undefined)) {
+    const why = 'always fits an unchanged approval whose request says what it covers';
+    return refused('ANSWER_DOES_NOT_FIT', why, 'answer without it');
+  }
+  const forbidden = forbiddenTo(builder, pending.call.place, command);
   if (forbidden) return { kind: 'refused', refusal: forbidden };
   const changed = command.arguments === undefined ? undefined : canonicalArguments(command.arguments);
   const wrong = changed === undefined ? null : faultOfChange(builder, pending, command.answer, changed);
@@ -75,6 +79,7 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
     answer: command.answer,
     reason: command.reason,
     arguments: changed === pending.call.arguments ? undefined : changed,
+    ...(command.always && { always: true }),
   });
   const content = resultOf(command);
   if (content !== null) addResult(builder, pending.turn, pending.call, { content });
@@ -102,18 +107,6 @@ function faultOfChange(
   if (judgement.kind !== 'refuse') return null;
   const hint = 'the call still waits: correct the arguments, or deny it';
   return refusal(judgement.code, `with these arguments: ${judgement.message}`, hint);
-}
-
-/** PERSON-4 */
-function forbiddenTo(
-  { context }: DecisionBuilder,
-  { call }: PendingApproval,
-  { by, answer, isStranger = false }: AnswerCommand,
-): Refusal | null {
-  const isOwn = requestersOf(context.entries, call.place).has(publisherOf(by.id));
-  if (isStranger) return isOwn && answer === 'deny' ? null : refusalOfApproval(by.id);
-  const isRelease = answer === 'approve' || answer === 'rerun';
-  return isOwn && isRelease && !context.ownRequests ? refusalOfOwnApproval(by.id) : null;
 }
 
 /** The approval expired: the call does not run. If it may have run before, its outcome is unknown, not failed (L12). */
@@ -183,45 +176,4 @@ function notPending(builder: DecisionBuilder, approvalId: string): Reply {
 
 function refused(code: string, message: string, hint: string): Reply {
   return { kind: 'refused', refusal: refusal(code, message, hint) };
-}
-
-/**
- * The publishers whose words a call answers: messages that its turn had accepted when the model wrote the call, and what
- * they gave as the result of an earlier call. So too in the turns before it over delegations, handoffs, agents' answers
- * and nodes of a run.
- */
-function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): ReadonlySet<string> {
-  const taken = new Map<string, number[]>();
-  const take = (turnId: string, ...indexes: readonly number[]) =>
-    taken.set(turnId, [...(taken.get(turnId) ?? []), ...indexes]);
-  for (const entry of entries.slice(0, end)) {
-    const found = turnInputOf(entry);
-    if (found) take(found.turnId, ...found.messages);
-    const turnId = hasWords(entry) && entry.call ? entries[entry.call.index]?.turnId : undefined;
-    if (turnId !== undefined) take(turnId, entry.index);
-  }
-  const requesters = new Set<string>();
-  const turns = new Set<string>();
-  const follow = (turnId: string | undefined) => void (turnId !== undefined && turns.add(turnId));
-  follow(entries[end]?.turnId);
-  for (const turnId of turns) {
-    for (const index of taken.get(turnId) ?? []) {
-      const entry = entries[index];
-      if (entry?.author.kind === 'person') requesters.add(publisherOf(entry.author.id));
-      else follow(entry?.turnId ?? nodeBefore(entries, index));
-    }
-  }
-  return requesters;
-}
-
-/** An answer to an approval whose words the model reads as the result of the call. */
-function hasWords(entry: Entry): entry is EntryOf<'approval-answered'> {
-  if (entry.type !== 'approval-answered' || entry.author.kind !== 'person') return false;
-  if (entry.answer === 'deny' || entry.answer === 'failed') return hasVisible(entry.reason ?? '');
-  return entry.answer === 'result' || entry.arguments !== undefined;
-}
-
-/** The turn that completed the node before: its result is the entry directly before `node-entered`. */
-function nodeBefore(entries: readonly Entry[], index: number): string | undefined {
-  return entries[index]?.type === 'node-entered' ? entries[index - 1]?.turnId : undefined;
 }

@@ -232,6 +232,8 @@ export type Command =
       readonly result?: string;
       /** Other arguments for the call that is approved, as JSON text. */
       readonly arguments?: string | undefined;
+      /** GRANTS-1 */
+      readonly always?: boolean | undefined;
       readonly by: Author;
       /** The publisher is not an approver. */
       readonly isStranger?: boolean;

@@ -5,6 +5,7 @@ import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
+import { grantFor } from './approvers.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse, runStarted, startTool } from './records.ts';
 
@@ -67,21 +68,25 @@ function interrupted(message: string): string {
   return `${message}; it had been started before, and whether that took effect is unknown`;
 }
 
-type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts'>;
+type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts' | 'covers'>;
 
+/** True: an earlier approval covers the call, so it may start. */
 function requestApproval(
   builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   question: Question,
   mayHaveRun = false,
-): void {
+): boolean {
   const { why, accepts } = question;
+  const covers = mayHaveRun ? undefined : question.covers;
+  const grant = covers === undefined ? null : grantFor(builder, turn.agent, call.place, covers);
+  const approvalId = newApprovalId(builder, call);
   builder.add({
     type: 'approval-requested',
     author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
-    approvalId: newApprovalId(builder, call),
+    approvalId,
     call: call.place,
     agent: turn.agent,
     tool: call.name,
@@ -91,7 +96,13 @@ function requestApproval(
     why,
     mayHaveRun,
     ...(accepts === undefined ? {} : { accepts }),
+    ...(covers === undefined ? {} : { covers }),
+    ...(grant && { grant: grant.index }),
   });
+  if (grant === null) return false;
+  const given = { approvalId, call: call.place, answer: 'approve', grant: grant.index };
+  builder.add({ type: 'approval-answered', author: grant.author, ...given });
+  return true;
 }
 
 /** Only readers of the log can know the id: it depends on a new id. */
@@ -124,8 +135,8 @@ export function startTools(builder: DecisionBuilder, slug: string): void {
   if (!turn) return;
   for (const { call, judgement } of startableCalls(builder, turn)) {
     if (judgement.kind === 'run') startTool(builder, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'ask') requestApproval(builder, turn, call, judgement);
-    else refuse(builder, turn, call, judgement.code, judgement.message);
+    else if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
+    else if (requestApproval(builder, turn, call, judgement)) startTools(builder, slug);
   }
 }
 

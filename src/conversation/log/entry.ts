@@ -385,6 +385,10 @@ const fields = {
     mayHaveRun: z.boolean(),
     /** Digest of the tool definition that an approval accepts, if its server changed the tool. */
     accepts: z.string().optional(),
+    /** The later calls that an operator may allow with it (`always`); absent: none. */
+    covers: z.string().optional(),
+    /** The earlier answer with `always` that answers it in the same append: no person is asked. */
+    grant: z.int().nonnegative().optional(),
   },
   'approval-answered': {
     ...commonFields,
@@ -393,6 +397,10 @@ const fields = {
     call: callPlaceSchema.optional(),
     /** The person's answer, or `expired`. */
     answer: z.string(),
+    /** It also allows later calls of this agent in this conversation: those that the request `covers` (GRANTS-1). */
+    always: z.literal(true).optional(),
+    /** The earlier answer with `always` that gave this one. */
+    grant: z.int().nonnegative().optional(),
     reason: z.string().optional(),
     /** The person changed them: the approved call runs with these, in canonical form (HIDDEN-4). */
     arguments: z.string().optional(),

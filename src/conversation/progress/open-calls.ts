@@ -11,7 +11,12 @@ export interface OpenCall {
   /** JSON text from the model; for an approval with invisible characters escaped. */
   readonly arguments: string;
   /** Null: it is a question. */
-  readonly approval: { readonly id: string; readonly mayHaveRun: boolean } | null;
+  readonly approval: {
+    readonly id: string;
+    readonly mayHaveRun: boolean;
+    /** With `always`: what else it allows. */
+    readonly covers?: string | undefined;
+  } | null;
   /** The question; for an approval the whole call. */
   readonly question: string;
 }
@@ -53,6 +58,8 @@ export class OpenCalls {
       case 'message':
         return this.#message(entry);
       case 'approval-requested':
+        if (entry.grant === undefined) this.#add(entry.call, entry);
+        break;
       case 'delegation-requested':
         this.#add(entry.call, entry);
         break;
@@ -149,12 +156,12 @@ function openCallOf({ place, turnId, by }: Open): OpenCall {
       ...{ approval: null, question: questionText(given) },
     };
   }
-  const { approvalId, mayHaveRun, why = 'it was interrupted' } = by;
+  const { approvalId, mayHaveRun, covers, why = 'it was interrupted' } = by;
   const { agent = by.author.id, tool = 'a tool', arguments: given = '{}' } = by;
   const call = visibleCall(tool, given);
   return {
     ...{ place, turnId, agent, tool, arguments: visibleArguments(given) },
-    approval: { id: approvalId, mayHaveRun },
+    approval: { id: approvalId, mayHaveRun, covers },
     question: mayHaveRun
       ? `${agent} called ${call}, which may already have run: ${inOneLine(why)}`
       : `${agent} wants to call ${call}`,

@@ -414,11 +414,11 @@ function applyToolStarted(next: Next, { call: place, risk }: EntryOf<'tool-start
 }
 
 function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>): void {
-  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts } = entry;
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts, covers } = entry;
   changeCall(next, entry.call, (call) => ({
     ...call,
     started: false,
-    approval: { id, status: 'pending', mayHaveRun, requestedAt, accepts },
+    approval: { id, status: 'pending', mayHaveRun, requestedAt, accepts, covers },
   }));
 }
 

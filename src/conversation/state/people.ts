@@ -60,6 +60,12 @@ export function refusalOfOwnApproval(id: string): Refusal {
   );
 }
 
+/** GRANTS-1 */
+export function refusalOfGrant(id: string): Refusal {
+  const hint = 'approve this call alone, or give a rule in tools.policy of parley.yaml';
+  return refusal('FORBIDDEN', `only an operator may allow later calls, and ${id} is none here`, hint);
+}
+
 /** PERSON-1, PERSON-4. `id`: the person's id in the log, `alice` or `alice/Bob`. */
 export function refusalOfApproval(id: string): Refusal {
   const publisher = publisherOf(id);

@@ -64,6 +64,7 @@ interface Approval {
   readonly requestedAt: string;
   /** Digest of the tool definition that the approval accepts. */
   readonly accepts?: string | undefined;
+  readonly covers?: string | undefined;
 }
 
 /** A turn that has not ended, waiting ones included (V11). */

@@ -17,6 +17,8 @@ export type Judgement =
       readonly why: string;
       /** Digest of the tool definition that an approval accepts, if its server changed the tool. */
       readonly accepts?: string;
+      /** The calls that a person may allow with this one, in words: those with the same words. Absent: none. */
+      readonly covers?: string;
     }
   /** The result is an error for the model: unknown tool, not this agent's, wrong arguments, forbidden. */
   | { readonly kind: 'refuse'; readonly code: string; readonly message: string };

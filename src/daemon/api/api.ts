@@ -22,6 +22,7 @@ import {
   isApprover,
   placeOfCallId,
   refusalOfApproval,
+  refusalOfGrant,
   toolError,
 } from '../../conversation/index.ts';
 import {
@@ -369,20 +370,24 @@ export class Api {
     return { accepted: true, index: reply.kind === 'answered' ? reply.index : 0 };
   }
 
-  async #answer(request: RequestOf<'answer'>, { sender, isBound }: Caller): Promise<AnswerOf<'answer'>> {
+  async #answer(
+    request: RequestOf<'answer'>,
+    { sender, isBound, mayOperate }: Caller,
+  ): Promise<AnswerOf<'answer'>> {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
-    const { approvalId, answer, reason, result, author } = request;
+    const { approvalId, answer, reason, result, author, always } = request;
     const by = operatorOf({ publisher: who, author }, this.daemon.team.rules.roster, isBound);
     const isStranger = !isApprover(sender, request.publisher, this.daemon.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
+    if (always && !mayOperate) throw asError(refusalOfGrant(by.id));
     const conversation = conversationOfApproval(approvalId);
     if (conversation === null || !(await this.workers.isThere(conversation)))
       throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const changed = request.arguments && JSON.stringify(request.arguments);
-    const given = { answer, reason, result: text, arguments: changed };
-    const command = { type: 'answer', approvalId, ...given, by, isStranger } as const;
+    const given = { approvalId, answer, reason, result: text, arguments: changed, always };
+    const command = { type: 'answer', ...given, by, isStranger } as const;
     const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };

@@ -51,7 +51,17 @@ function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room:
 function listed({ conversation, pending }: ApprovalIn) {
   const { approvalId, turn, call, mayHaveRun } = pending;
   const { name: tool, arguments: text } = call;
-  return { approvalId, conversation, agent: turn.agent, tool, arguments: text, risk: 'risky', mayHaveRun };
+  const covers = call.approval?.covers;
+  const asked = {
+    approvalId,
+    conversation,
+    agent: turn.agent,
+    tool,
+    arguments: text,
+    risk: 'risky',
+    mayHaveRun,
+  };
+  return { ...asked, ...(covers !== undefined && { covers }) };
 }
 
 /** Nothing is changed, and a failure is what the person reads instead of the difference. */

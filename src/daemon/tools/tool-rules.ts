@@ -13,6 +13,7 @@ import {
   isConversationTool,
   type Judgement,
   listsTool,
+  PERMIT,
   type ToolCallRequest,
   type ToolRules,
 } from '../../conversation/index.ts';
@@ -83,7 +84,10 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
       return { kind: 'run', risk: riskOf(config, definition) };
     case 'asks':
       if (located?.place.isLinked) return refuse('PATH_REFUSED', linked(located.place));
-      return { kind: 'ask', risk: 'risky', ...reasonToAsk(definition, located?.place) };
+      return {
+        ...{ kind: 'ask', risk: 'risky', ...reasonToAsk(definition, located?.place) },
+        ...coveredWith(definition, parsed.value),
+      };
     case 'forbidden':
       return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
   }
@@ -104,6 +108,20 @@ function reasonToAsk(
   if (subject?.kind === 'path' && !subject.writes)
     return { why: `${name} would read ${shown}, which may hold secrets` };
   return { why: `${name} would change ${shown}, a protected path` };
+}
+
+/** GRANTS-1: calls with the same command or path; of a tool with neither, all of its calls. */
+function coveredWith(
+  { name, subject, unaccepted }: ToolDefinition,
+  given: Readonly<Record<string, unknown>>,
+): { covers?: string } {
+  if (unaccepted || name === PERMIT.other) return {};
+  const about = subject?.argument ?? (name === PERMIT.edit ? 'path' : null);
+  if (about === null) return { covers: `all calls of ${name}` };
+  const value = given[about];
+  return typeof value === 'string'
+    ? { covers: `calls of ${name} with ${about} ${JSON.stringify(value)}` }
+    : {};
 }
 
 /** A person approves only a path named in the call: a link could be changed before the call runs. */

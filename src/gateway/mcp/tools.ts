@@ -311,6 +311,7 @@ const answer = tool({
     reason: verdict.reason.describe('The reason that the agent receives'),
     result: verdict.result.describe('With `result`: text or JSON'),
     arguments: verdict.arguments.describe('With `approve`: the call runs with these arguments instead'),
+    always: verdict.always.describe('With `approve`, for operators: also later calls that it `covers`'),
   }),
   async call(given, asked) {
     const data = await act(asked)('answer', given);

@@ -322,5 +322,7 @@ function metaOf(entry: Entry, { author, caller }: ChatRequest): ChatMeta | null 
 }
 
 function noticesIn(tail: readonly Entry[]): string[] {
-  return tail.flatMap((entry) => (entry.type === 'approval-requested' ? [approvalNotice(entry)] : []));
+  return tail.flatMap((entry) =>
+    entry.type === 'approval-requested' && entry.grant === undefined ? [approvalNotice(entry)] : [],
+  );
 }

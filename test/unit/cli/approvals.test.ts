@@ -5,6 +5,7 @@ import { fakeDaemon, parley } from './support.ts';
 it.each<[string[], object]>([
   [['approve', 'a1'], { answer: 'approve' }],
   [['approve', 'a1', '--arguments', '{"n":1}'], { answer: 'approve', arguments: { n: 1 } }],
+  [['approve', 'a1', '--always'], { answer: 'approve', always: true }],
   [['deny', 'a1', '--reason', 'no'], { answer: 'deny', reason: 'no' }],
   [['resolve', 'a1', '--rerun'], { answer: 'rerun' }],
   [['resolve', 'a1', '--failed'], { answer: 'failed' }],

@@ -27,7 +27,8 @@ class Judge implements ToolRules {
     if (text.includes('wrong')) return refused('INVALID_ARGUMENTS', `${name}: wrong arguments`);
     if (name.startsWith('safe')) return { kind: 'run', risk: 'safe' };
     if (name.startsWith('risky')) return { kind: 'run', risk: 'risky' };
-    if (name.startsWith('gated')) return { kind: 'ask', risk: 'risky', why: `${name} changes things` };
+    if (name.startsWith('gated'))
+      return { kind: 'ask', risk: 'risky', why: `${name} changes things`, covers: `calls of ${name}` };
     if (name.startsWith('forbidden')) return refused('FORBIDDEN', `${name} is forbidden`);
     return refused('TOOL_NOT_AVAILABLE', `you have no tool ${name}`);
   }
@@ -90,7 +91,12 @@ export class ToolTeam extends Team {
   answerApproval(
     name: string,
     answer: AnswerWord,
-    more: { readonly reason?: string; readonly result?: string; readonly arguments?: string } = {},
+    more: {
+      readonly reason?: string;
+      readonly result?: string;
+      readonly arguments?: string;
+      readonly always?: boolean;
+    } = {},
   ): Decision {
     return this.answerApprovalId(this.approvalOf(name), answer, more);
   }
@@ -98,7 +104,12 @@ export class ToolTeam extends Team {
   answerApprovalId(
     approvalId: string,
     answer: AnswerWord,
-    more: { readonly reason?: string; readonly result?: string; readonly arguments?: string } = {},
+    more: {
+      readonly reason?: string;
+      readonly result?: string;
+      readonly arguments?: string;
+      readonly always?: boolean;
+    } = {},
   ): Decision {
     return this.do({ type: 'answer', approvalId, answer, by: PERSON, ...more });
   }

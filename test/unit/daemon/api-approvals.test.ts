@@ -6,7 +6,7 @@ import { completed, createToolbox, failed } from '../../../src/tools/toolbox.ts'
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const ASK: ToolRules = {
-  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things' }),
+  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things', covers: 'all calls of shell' }),
   fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
 };
 
@@ -44,6 +44,21 @@ describe('an answer to an approval', () => {
     expect(await answeredBy()).toEqual([]);
     expect(await world.request('answer', { ...approval, publisher: 'alice' })).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['alice']);
+  });
+
+  it('GRANTS-1: an approver that is no operator allows this call and no later ones', async () => {
+    open({ approvers: ['alice'], believesNames: false });
+    const always = { approvalId: await ask('demo'), answer: 'approve', always: true };
+    expect(await world.request('approvals', {})).toMatchObject({
+      body: { approvals: [{ covers: 'all calls of shell' }] },
+    });
+    const refused = await world.request('answer', always, 'alice');
+    expect(refused).toMatchObject(FORBIDDEN);
+    expect(JSON.stringify(refused)).toContain('only an operator may allow later calls');
+    expect(await answeredBy()).toEqual([]);
+    expect(await world.request('answer', always)).toMatchObject({ ok: true });
+    const answers = (await world.entries()).filter((entry: Entry) => entry.type === 'approval-answered');
+    expect(answers).toMatchObject([{ always: true, author: { id: 'operator' } }]);
   });
 
   it('the operator may answer an approval without a name on the plain subject', async () => {

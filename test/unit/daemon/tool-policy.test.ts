@@ -14,7 +14,7 @@ import {
 import { requestSources } from '../../../src/daemon/team/team.ts';
 import { availabilityOf, riskOf, rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
-import { createToolbox } from '../../../src/tools/index.ts';
+import { createBuiltInTools, createToolbox } from '../../../src/tools/index.ts';
 import { runs } from '../../support/runs.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
@@ -416,5 +416,43 @@ describe('a rule that forbids', () => {
   it('a forbid rule matches a value that is nested too deeply to be read', () => {
     const depth = 100_000;
     expect(ruled('^5$', JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`))).toBe('forbidden');
+  });
+});
+
+describe('GRANTS-1: what an approval covers beyond its call', () => {
+  const tools = ['permit_edit', 'permit_execute', 'permit_other', 'fs_write', 'shell', 'mcp__x__y'];
+  const builtIn = createBuiltInTools({ project: '/tmp' }).definitions();
+  const own = new Map([...builtIn].filter(([name]) => tools.includes(name)));
+  const other = { name: 'mcp__x__y', risk: 'risky', description: '', parameters: {} } as const;
+  const offered = (more: object = {}): Toolbox => ({
+    ...toolbox,
+    definitions: () => new Map([...own, [other.name, { ...other, ...more }]]),
+  });
+  const judge = (name: string, given: object, box = offered()) =>
+    toolRules(configured({}), box).judge({
+      ...{ agent: 'dev', name, arguments: JSON.stringify(given), available: tools },
+    });
+
+  it.each([
+    ['permit_edit', { path: '/p/a.ts', title: 'Edit' }, 'calls of permit_edit with path "/p/a.ts"'],
+    [
+      'permit_execute',
+      { command: 'npm test', title: 't' },
+      'calls of permit_execute with command "npm test"',
+    ],
+    ['fs_write', { path: 'a', content: 'x' }, 'calls of fs_write with path "a"'],
+    ['shell', { command: 'ls' }, 'calls of shell with command "ls"'],
+    ['mcp__x__y', { a: 1 }, 'all calls of mcp__x__y'],
+    ['permit_other', { kind: 'fetch', title: 't' }, undefined],
+  ])('%s', (name, given, covers) => {
+    const judgement = judge(name, given);
+    expect(judgement).toMatchObject({ kind: 'ask' });
+    expect(judgement.kind === 'ask' && judgement.covers).toBe(covers);
+  });
+
+  it('a tool that its server changed is asked about each time', () => {
+    const judgement = judge('mcp__x__y', {}, offered({ unaccepted: { is: 'new', digest: 'd' } }));
+    expect(judgement).toMatchObject({ kind: 'ask', accepts: 'd' });
+    expect(judgement).not.toHaveProperty('covers');
   });
 });

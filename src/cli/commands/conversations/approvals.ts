@@ -20,6 +20,7 @@ type Answer = {
   reason?: string;
   result?: unknown;
   arguments?: Readonly<Record<string, unknown>>;
+  always?: true;
 };
 
 interface AnswererOptions extends ActorOptions {
@@ -29,6 +30,7 @@ interface AnswererOptions extends ActorOptions {
   readonly arguments?: string;
   readonly rerun?: boolean;
   readonly failed?: boolean;
+  readonly always?: true;
 }
 
 export function addApprovals(program: Command, act: Act): void {
@@ -54,6 +56,10 @@ export function addApprovals(program: Command, act: Act): void {
   };
   answering('approve', 'let a call run', approval, [
     ['--arguments <json>', 'it runs with these arguments instead'],
+    [
+      '--always',
+      'also later calls that it covers, in this conversation, until the agent is stopped (operators)',
+    ],
   ]);
   answering('deny', 'refuse a call', ({ reason }) => ({ answer: 'deny', ...(reason && { reason }) }), [
     ['--reason <text>', 'the reason, for the model'],
@@ -77,10 +83,11 @@ const list: Parameters<typeof asking<[conversation: string | undefined]>>[0] = a
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
 };
 
-function approval({ arguments: text }: AnswererOptions): Answer {
-  if (text === undefined) return { answer: 'approve' };
+function approval({ arguments: text, always }: AnswererOptions): Answer {
+  const approved = { answer: 'approve', ...(always && { always }) } as const;
+  if (text === undefined) return approved;
   const read = readArguments(text);
-  if (read.ok) return { answer: 'approve', arguments: read.value };
+  if (read.ok) return { ...approved, arguments: read.value };
   throw new ParleyError('USAGE', `--arguments is no JSON object: ${read.why}`, {
     hint: 'quote it: --arguments \'{"command":"ls"}\'',
   });
