@@ -46,6 +46,7 @@ describe('the client of the MCP SDK', () => {
       when: { last: '/slow/' },
       reply: { text: 'One word after another, and many more of them', delayMs: 400 },
     },
+    { when: { last: '/how many/' }, reply: { text: `{"n":7,"why":"${'long '.repeat(2_000)}"}` } },
     FAILS,
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted\n[0] by the lead.' } },
@@ -96,6 +97,23 @@ describe('the client of the MCP SDK', () => {
       expect(description).toMatch(/\w/);
     }
     expect((await use(client, 'agents', {})).text).toContain('lead (Lead, idle): leads');
+  });
+
+  it('an answer to a post with a schema is a value of the structured content, which the client checks', async () => {
+    const client = await join();
+    const { tools } = await client.listTools(); // the SDK checks every result against the schemas of this list
+    expect(tools.find(({ name }) => name === 'post')?.outputSchema).toMatchObject({
+      properties: { value: {} },
+    });
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const asked = { conversation: 'typed', schema, to: ['dev'], waitSeconds: 40 };
+    const right = await use(client, 'post', { ...asked, content: 'how many' });
+    expect(right.data).toMatchObject({ status: 'done', value: { n: 7, why: 'long '.repeat(2_000) } });
+    const wrong = await use(client, 'post', { ...asked, content: 'say anything' });
+    expect(wrong.text).toContain('(no answer matched the schema)');
+    expect(wrong.data).not.toHaveProperty('value');
+    const refused = await use(client, 'post', { ...asked, to: ['nobody'] });
+    expect(refused).toMatchObject({ isError: true, data: { code: 'UNKNOWN_AGENT' } });
   });
 
   it('the MCP client posts, waits for the answer with its tool calls, and reads it again', async () => {

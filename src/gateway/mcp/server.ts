@@ -32,9 +32,10 @@ const INSTRUCTIONS =
 export function createMcpServer(routes: RouteContext, identity: Identity): McpServer {
   const server = new McpServer({ name: 'parley', version: routes.version }, { instructions: INSTRUCTIONS });
   for (const one of TOOLS) {
-    const { name, description, input: inputSchema, role } = one;
+    const { name, description, input: inputSchema, output: outputSchema, role } = one;
     const annotations = { readOnlyHint: role === 'read', destructiveHint: false, openWorldHint: false };
-    server.registerTool(name, { description, inputSchema, annotations }, (input, extra) => {
+    const about = { description, inputSchema, ...(outputSchema && { outputSchema }), annotations };
+    server.registerTool(name, about, (input, extra) => {
       const progressToken = extra._meta?.progressToken;
       let progress = 0;
       const onBeat = () => {

@@ -23,6 +23,8 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
   readonly role: Role;
   readonly description: string;
   readonly input: Input;
+  /** Every key is optional, as in a refusal: clients check those, too. */
+  readonly output?: z.ZodObject;
   call(input: z.infer<Input>, asked: Asked): Promise<Told>;
 }
 
@@ -180,6 +182,17 @@ const ANONYMOUS: OwnPublisher = 'mcp';
 
 const act = ({ daemon, identity }: Asked) => actingFor(daemon, identity, ANONYMOUS);
 
+const told = z.looseObject({
+  conversation: z.string().optional(),
+  index: z.int().optional().describe('Of the message in its conversation'),
+  agents: z.array(z.string()).optional().describe('Those that answer'),
+  status: z.enum(['done', 'waits-for-a-person', 'running']).optional(),
+  value: z.unknown().optional().describe('With `schema` and `waitSeconds`: the answer, checked against it'),
+  entries: z.array(z.looseObject({})).optional().describe('What followed in the log'),
+  next: z.int().optional().describe('To `read` from'),
+  ...{ code: z.string().optional(), message: z.string().optional(), hint: z.string().optional() },
+});
+
 const MOST_FILES = 16;
 const sentFile = z.strictObject({
   name: z.string().max(255).optional(),
@@ -215,13 +228,14 @@ const post = tool({
     replyTo: z.string().optional().describe('The id of the message that this one answers'),
     delivery: CONTRACT.post.request.shape.delivery,
     schema: CONTRACT.post.request.shape.schema.describe(
-      'A JSON Schema that the answer must match: the entry of the answer then has the `value`',
+      'A JSON Schema that the answer must match: the result then has the `value`',
     ),
     sessionId: CONTRACT.post.request.shape.sessionId.describe(
       'The session of the agents that it wakes, if the publisher may set it',
     ),
     waitSeconds,
   }),
+  output: told,
   async call({ waitSeconds: seconds, name, files, ...given }, asked) {
     const { daemon, newId, patiently } = asked;
     const parts: unknown[] = [];
@@ -251,13 +265,20 @@ const post = tool({
     const { entries, status, paused } = progress;
     const approvals = status === 'done' ? [] : await approvalsOf(daemon, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
-    const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, status, approvals });
+    const values = entries.flatMap((entry) =>
+      entry.type === 'message' && 'value' in entry ? [{ value: entry.value }] : [],
+    );
+    const typed = given.schema && values.at(-1);
+    const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, status, approvals, ...typed });
+    const untyped = given.schema && !typed && status === 'done' ? [NO_VALUE] : [];
     const last =
       status === 'running' ? ['(not done yet: read with waitSeconds)'] : approvals.map(approvalText);
     const waiting = paused.length > 0 ? [`(${stopped.refusal.message})`] : [];
-    return { ...page, text: [where, page.text, ...last, ...waiting].join('\n') };
+    return { ...page, text: [where, page.text, ...untyped, ...last, ...waiting].join('\n') };
   },
 });
+
+const NO_VALUE = '(no answer matched the schema)';
 
 async function partOf(
   { name, data, sha256 }: z.infer<typeof sentFile>,
