@@ -22,6 +22,7 @@ import { addWhatIf } from './commands/conversations/what-if.ts';
 import { addDead } from './commands/daemon/dead.ts';
 import { addDoctor } from './commands/daemon/doctor.ts';
 import { addJoin } from './commands/daemon/join.ts';
+import { addMcp } from './commands/daemon/mcp.ts';
 import { addAgents, addReload, addStatus, addToken } from './commands/daemon/status.ts';
 import { addUp } from './commands/daemon/up.ts';
 import { addCompletion } from './commands/offline/completion.ts';
@@ -115,7 +116,7 @@ const COMMANDS = {
   Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail, addFile, addAcp],
   Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
-  'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addDoctor],
+  'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addMcp, addDoctor],
   'Without a daemon': [addBackup, addFsck, addExport, addImport, addMigrate, addNatsConfig],
   'Set up': [addInit, addCompletion],
 };

@@ -26,6 +26,7 @@ export { checkJetStream, recordedScript } from './compose/compose.ts';
 export { type DeepProbed, deepProbe, type Habit } from './compose/deep-probe.ts';
 export { type Faults, faultsFrom } from './compose/faults.ts';
 export type { Activity, Given, Simulation } from './compose/given.ts';
+export { mcpLogin, mcpLogout } from './compose/logins.ts';
 export { type Probed, probe } from './compose/probe.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';

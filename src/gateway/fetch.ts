@@ -2,8 +2,8 @@ import { lookup } from 'node:dns';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { messageOf, ParleyError } from '../kernel/index.ts';
+import { reachOf } from '../kernel/public-address.ts';
 
 /**
  * Fetches the file behind a URL that a client sends in place of bytes.
@@ -16,8 +16,6 @@ import { messageOf, ParleyError } from '../kernel/index.ts';
 
 const MOST_REDIRECTS = 3;
 const MOST_MS = 20_000;
-/** 2000::/3. `ipaddr.js` also takes the old IPv4-compatible addresses for public ones. */
-const GLOBAL_IPV6 = /^[23][0-9a-f]{3}:/;
 
 export interface FetchOptions {
   /** Names, or `*.` and a name for all hosts below it. */
@@ -117,11 +115,7 @@ function publicLookup(
   };
 }
 
-export function isPublicAddress(text: string): boolean {
-  const address = ipaddr.parse(text);
-  if (address.range() !== 'unicast') return false;
-  return address.kind() === 'ipv4' || GLOBAL_IPV6.test(address.toString());
-}
+export const isPublicAddress = (address: string) => reachOf(address) === 'public';
 
 /** FETCH-3 */
 async function read(response: IncomingMessage, maxBytes: number): Promise<Uint8Array> {

@@ -5,7 +5,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A module imports only the modules that are listed for it. Type imports count.
  * I2 Other modules and adapters are imported through their `index.ts`. Exceptions: the file of a port, the contract of
- *    the verbs, the follower (for the gateway), the validator of JSON Schemas, and single pure files for the console, to keep its bundle small.
+ *    the verbs, the follower (for the gateway), the validator of JSON Schemas, the ranges of addresses, and single pure files for the console, to keep its bundle small.
  * I3 The files of a module do not import its adapters; in the daemon only `compose/` imports adapters.
  * I4 A package is imported in one folder, except those that two adapters need.
  * I5 No cycles, type imports included.
@@ -35,6 +35,9 @@ const FOLLOWER = String.raw`bus/follower\.ts$`;
 
 /** I2: loading Ajv takes a tenth of a second, which commands do not need. */
 const JSON_SCHEMA = String.raw`kernel/json-schema\.ts$`;
+
+/** I2: most commands need no `ipaddr.js`. */
+const PUBLIC_ADDRESS = String.raw`kernel/public-address\.ts$`;
 
 /** I7 */
 const CONTRACT = String.raw`bus/contract\.ts$`;
@@ -149,7 +152,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'highlight.js': ['console'],
   hono: ['gateway'],
   'image-size': ['daemon/files'],
-  'ipaddr.js': ['gateway'],
+  'ipaddr.js': ['kernel'],
   lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
@@ -242,6 +245,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
         `^src/${FOLLOWER}`,
         `^src/${DIALECTS}`,
         `^src/${JSON_SCHEMA}`,
+        `^src/${PUBLIC_ADDRESS}`,
         FOR_BROWSERS,
         `^${ADAPTERS}index\\.ts$`,
       ],

@@ -43,6 +43,8 @@ export interface McpHttpServerOptions {
   readonly forgetsEvents?: boolean;
   /** What the tool `shot` returns. */
   readonly picture?: Buffer;
+  /** Answers a request in its place: true. */
+  readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
 export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Promise<McpHttpServer> {
@@ -64,6 +66,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   });
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (options.before?.(request, response)) return;
     const id = request.headers['mcp-session-id'];
     const known = typeof id === 'string' ? sessions.get(id) : undefined;
     if (typeof id === 'string' && known === undefined) {

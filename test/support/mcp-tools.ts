@@ -6,6 +6,7 @@ import type { ToolOutcome } from '../../src/agents/tool-port.ts';
 import { passedOn } from '../../src/config/index.ts';
 import {
   createMcpTools,
+  type LoginStore,
   type McpServerSettings,
   type McpTimes,
   type McpToolbox,
@@ -28,6 +29,7 @@ export interface McpStage {
 export async function setMcpStage(
   servers: (directory: string) => Readonly<Record<string, McpServerSettings>>,
   times: Partial<McpTimes> = { restartMs: 10, restartMaxMs: 100 },
+  logins?: LoginStore,
 ): Promise<McpStage> {
   const directory = await mkdtemp(join(tmpdir(), 'parley-mcp-'));
   const said: string[] = [];
@@ -39,6 +41,7 @@ export async function setMcpStage(
     environment: passedOn(process.env),
     log,
     times,
+    logins,
   });
   return {
     directory,

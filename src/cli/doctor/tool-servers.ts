@@ -60,9 +60,11 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
     case 'failed':
       return fail(
         `${what} failed: ${seen.error ?? 'without an error message'}`,
-        server.transport === 'command'
-          ? `run it in the folder of tools.project to see its output, or correct ${key}; the daemon retries automatically`
-          : `check that it runs and accepts these headers, or correct ${key}; the daemon retries automatically`,
+        seen.error?.includes('needs login')
+          ? `run \`parley mcp login ${name}\`, or configure a token in its headers; the daemon uses a new login at once`
+          : server.transport === 'command'
+            ? `run it in the folder of tools.project to see its output, or correct ${key}; the daemon retries automatically`
+            : `check that it runs and accepts these headers, or correct ${key}; the daemon retries automatically`,
       );
   }
 }

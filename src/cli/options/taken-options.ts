@@ -42,6 +42,7 @@ const TAKEN_BY: readonly (readonly [commands: string, Taken])[] = [
   ],
   ['explain doctor migrate backup', NO_CONTEXT],
   ['fsck export import', FILES],
+  ['mcp', { options: /^data$/, hint: 'logins are in the data directory of the daemon: give it with --data' }],
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
   ['up', UP],
 ];

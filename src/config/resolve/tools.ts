@@ -25,7 +25,7 @@ export const BUILT_IN_TOOLS: readonly string[] = [
 ];
 
 export async function resolveTools(
-  { mcpServers, project: own, ...rest }: ConfigFile['tools'],
+  { mcpServers, project: own, loginKey, ...rest }: ConfigFile['tools'],
   { directory, workingDirectory }: { readonly directory: string; readonly workingDirectory: string },
   env: Environment,
   locate: (path: KeyPath) => string,
@@ -47,6 +47,7 @@ export async function resolveTools(
   ]);
   return {
     ...rest,
+    ...(loginKey && { loginKey: new Secret(loginKey) }),
     project,
     environment: passedOn(env),
     mcpServers: Object.fromEntries(servers),
@@ -108,7 +109,11 @@ export function checkRules(
 function mcpServer(server: McpServerFile, allUnhidden: boolean): McpServerConfig {
   const { command, args = [], url = '', trustReadOnlyHint, unhidden = false } = server;
   const trust = trustReadOnlyHint === undefined ? {} : { trustReadOnlyHint };
-  if (command === undefined) return { transport: 'http', url, headers: secrets(server.headers), ...trust };
+  if (command === undefined) {
+    const { clientSecret, ...rest } = server.oauth ?? {};
+    const oauth = { ...rest, ...(clientSecret && { clientSecret: new Secret(clientSecret) }) };
+    return { transport: 'http', url, headers: secrets(server.headers), oauth, ...trust };
+  }
   return {
     transport: 'command',
     command,

@@ -127,13 +127,22 @@ export type McpServerConfig = {
       readonly transport: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, Secret>>;
+      readonly oauth?: OAuthConfig;
     }
 );
+
+interface OAuthConfig {
+  readonly clientId?: string;
+  readonly clientSecret?: Secret;
+  readonly scope?: string;
+  readonly authorizationServer?: string;
+}
 
 export interface ToolsConfig
   extends Readonly<Pick<ConfigFile['tools'], 'risk' | 'policy' | 'unhidden' | 'protected'>> {
   /** Absolute path of a folder that exists. */
   readonly project: string;
+  readonly loginKey?: Secret;
   /** The part of the daemon's environment that commands and MCP servers get. Contains no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;

@@ -27,6 +27,29 @@ const mcpServer = z
       .optional()
       .describe('A server that speaks MCP over streamable HTTP'),
     headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
+    oauth: z
+      .strictObject({
+        clientId: z
+          .string()
+          .min(1)
+          .optional()
+          .describe(
+            'The id of a client that is registered there; default: Parley registers one at each login',
+          ),
+        clientSecret: z.string().min(1).optional().describe('Its secret, with clientId'),
+        scope: z
+          .string()
+          .min(1)
+          .optional()
+          .describe('Scopes to ask for; default: those that the server names'),
+        authorizationServer: z
+          .url({ protocol: /^https?$/, error: 'a URL that begins with https://' })
+          .optional()
+          .describe('The only authorization server to accept; it may have a private address'),
+      })
+      .refine(({ clientId, clientSecret }) => clientId || !clientSecret, 'clientSecret only with clientId')
+      .optional()
+      .describe('For `parley mcp login`'),
     unhidden: z
       .boolean()
       .optional()
@@ -45,7 +68,8 @@ const mcpServer = z
     (server) => server.command !== undefined || server.unhidden === undefined,
     'unhidden only with command',
   )
-  .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
+  .refine((server) => server.command === undefined || !server.headers, 'headers only with url')
+  .refine((server) => server.command === undefined || !server.oauth, 'oauth only with url');
 export type McpServerFile = z.infer<typeof mcpServer>;
 
 /** Rules and risks do not apply to tools about the conversation, so these are refused there. */
@@ -113,6 +137,11 @@ export const tools = z.strictObject({
     .describe(
       'true: where the system cannot hide the data directory from programs, shell and MCP servers run all the same, and can read it and operate the daemon. false: they do not run there',
     ),
+  loginKey: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/i, 'a key of 64 hexadecimal digits, as of `openssl rand -hex 32`')
+    .optional()
+    .describe('Encrypts what `parley mcp login` keeps; default: the file `key` beside it'),
   protected: z
     .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
     .default([])

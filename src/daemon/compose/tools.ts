@@ -29,6 +29,7 @@ import {
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import { acceptedToolsPath } from './archives.ts';
 import type { Given } from './given.ts';
+import { loginStore } from './logins.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */
 
@@ -182,7 +183,7 @@ export class TeamTools {
     const { mcpServers, project, environment } = config.tools;
     const settings = mcpServers[name];
     const unhidden = settings?.transport === 'command' && settings.unhidden;
-    const made = settingDigest([settings, project, environment]);
+    const made = settingDigest([settings, project, environment, config.tools.loginKey]);
     return this.#reuse(name, made, async () => {
       const { createMcpTools } = await import('../../tools/mcp/index.ts');
       this.#accepted ??= openAcceptedTools(config.daemon.data, this.#log);
@@ -196,6 +197,7 @@ export class TeamTools {
         enclose,
         accepted,
         secrets,
+        logins: await loginStore(config),
         log: this.#log,
       });
       tools.start();

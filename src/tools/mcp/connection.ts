@@ -227,8 +227,16 @@ export type McpServerSettings = {
       readonly transport: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, SecretValue>>;
+      readonly oauth?: OAuthSettings;
     }
 );
+
+interface OAuthSettings {
+  readonly clientId?: string;
+  readonly clientSecret?: SecretValue;
+  readonly scope?: string;
+  readonly authorizationServer?: string;
+}
 
 export type McpLog = Pick<Log, 'info' | 'warn'>;
 

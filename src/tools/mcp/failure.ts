@@ -75,18 +75,19 @@ const LONGEST = 600;
 /** Formats an error: with its cause, without secrets, with limited length. */
 export type Reason = (error: unknown) => string;
 
-export function reasonFor(hide: HideValues): Reason {
+/** `login`: what to do about a server that wants a login; absent: its headers are configured. */
+export function reasonFor(hide: HideValues, login?: string): Reason {
   return (error) => {
-    const text = hide(withCause(error));
+    const text = hide(withCause(error, login));
     return text.length <= LONGEST ? text : `${cut(text, LONGEST)}…`;
   };
 }
 
-function withCause(error: unknown): string {
-  const message = answeredWith(error) ?? wantsPage(error) ?? messageOf(error);
+function withCause(error: unknown, login: string | undefined): string {
+  const message = answeredWith(error, login) ?? wantsPage(error) ?? messageOf(error);
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined) return message;
-  const because = withCause(cause);
+  const because = withCause(cause, login);
   return message.includes(because) ? message : `${message}: ${because}`;
 }
 
@@ -98,7 +99,7 @@ const ADVICE: Readonly<Record<number, string>> = {
 };
 
 /** An HTTP status that is an error. The SDK's text has the body of the answer, but no status. */
-function answeredWith(error: unknown): string | null {
+function answeredWith(error: unknown, login: string | undefined): string | null {
   if (!(error instanceof StreamableHTTPError) || error.code === undefined || error.code < 400) return null;
   const [, body = ''] =
     /^Streamable HTTP error: (?:Error POSTing to endpoint: )?(.*)$/s.exec(error.message) ?? [];
@@ -111,7 +112,8 @@ function answeredWith(error: unknown): string | null {
       LONGEST / 2,
     ),
   );
-  const advice = ADVICE[error.code];
+  const isLogin = error.code === 401 || (error.code === 403 && body.includes('insufficient_scope'));
+  const advice = isLogin && login !== undefined ? login : ADVICE[error.code];
   return `it answered ${error.code}${text === '' ? '' : `: ${text}`}${advice === undefined ? '' : ` (${advice})`}`;
 }
 

@@ -4,6 +4,7 @@ import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { monotonicClock, sleep } from '../../kernel/index.ts';
 import { LONGEST_MESSAGE, MessageTooLarge, STREAM_ENDED } from './failure.ts';
+import type { Authorization } from './oauth/authorization.ts';
 
 /**
  * Streamable HTTP: the SDK's transport, with the guarantees that it lacks.
@@ -20,6 +21,8 @@ import { LONGEST_MESSAGE, MessageTooLarge, STREAM_ENDED } from './failure.ts';
 export interface HttpSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Null or absent: the token of a login is not sent. */
+  readonly authorization?: Authorization | null;
   readonly answerGraceMs: number;
   readonly endMs: number;
 }
@@ -134,7 +137,8 @@ export class HttpTransport implements Transport {
     const sending = init?.method === 'POST' ? this.#sending.getStore() : null;
     const headers = new Headers(init?.headers);
     if (sending?.traceparent) headers.set('traceparent', sending.traceparent);
-    const response = await fetch(url, { ...init, headers });
+    const send = () => fetch(url, { ...init, headers });
+    const response = await (this.#settings.authorization?.send(headers, send) ?? send());
     if (response.body === null) return response;
     const { status, statusText, ok } = response;
     const isEvents = ok && response.headers.get('content-type')?.includes('text/event-stream') === true;

@@ -1,6 +1,6 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
-import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
+import { type Clock, type HideValues, linkedAbort, sleep } from '../../kernel/index.ts';
 import { CheckBudget } from '../../kernel/json-schema.ts';
 import { completed, failed } from '../toolbox.ts';
 import { toolFault } from './arguments.ts';
@@ -29,6 +29,10 @@ export interface ServerOptions {
   readonly times: McpTimes;
   readonly reason: Reason;
   readonly log: McpLog;
+  /** Resolves when a start that failed may succeed, such as after a login; absent: only time tells. */
+  readonly changed?: (signal: AbortSignal) => Promise<void>;
+  /** Hides secrets in results; absent: nothing. */
+  readonly hide?: HideValues;
   /** The monotonic clock. */
   readonly elapsed: Clock;
   /** From 0 (inclusive) to 1 (exclusive). */
@@ -144,7 +148,8 @@ export class McpServer {
       const { idempotencyKey, traceparent } = call;
       const options = { signal: own.signal, idempotencyKey, traceparent };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
-      const { text, files } = renderResult(result);
+      const { text: shown, files } = renderResult(result);
+      const text = this.#options.hide?.(shown) ?? shown;
       if (!result.isError) return completed(text, files);
       return failed('TOOL_FAILED', text || 'the tool failed and did not say why', files);
     } catch (error) {
@@ -180,8 +185,18 @@ export class McpServer {
       this.#logEnd(end, waitMs);
       const isFirst = failures === 1 && end.readyMs !== null;
       this.#become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // TOOLS-MCP-SERVER-3
-      await sleep(waitMs, signal);
+      await this.#pause(waitMs);
     }
+  }
+
+  async #pause(waitMs: number): Promise<void> {
+    const own = linkedAbort(this.#stop.signal);
+    await Promise.race([
+      sleep(waitMs, own.signal),
+      ...(this.#options.changed ? [this.#options.changed(own.signal)] : []),
+    ]);
+    own.abort();
+    own.unlink();
   }
 
   async #runLife(): Promise<LifeEnd> {

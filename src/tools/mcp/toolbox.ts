@@ -24,6 +24,8 @@ import {
 } from './connection.ts';
 import { reasonFor, unavailable } from './failure.ts';
 import { HttpTransport } from './http-transport.ts';
+import { Authorization } from './oauth/authorization.ts';
+import { type LoginStore, needsLogin } from './oauth/logins.ts';
 import { McpServer, type ServerStatus } from './server.ts';
 
 /**
@@ -209,6 +211,8 @@ interface McpToolsOptions {
   readonly secrets?: readonly string[];
   /** Absent: all tools are accepted. */
   readonly accepted?: AcceptedTools;
+  /** Absent: there are none, and servers are used without a login. */
+  readonly logins?: LoginStore | undefined;
   readonly times?: Partial<McpTimes>;
 }
 
@@ -218,13 +222,19 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
   const servers = (onChange: () => void) =>
     Object.entries(options.servers).map(([name, settings]) => {
       const own = Object.values(settings.transport === 'http' ? settings.headers : settings.env);
-      const hide = hideValues([...own.map((value) => value.reveal()), ...(options.secrets ?? [])]);
+      const known = hideValues([...own.map((value) => value.reveal()), ...(options.secrets ?? [])]);
+      const authorization = authorizationOf(name, settings, options.logins);
+      const hide = authorization ? (text: string) => known(authorization.hide(text)) : known;
       return new McpServer({
         name,
+        ...(authorization && {
+          changed: (signal) => authorization.changed(signal),
+          hide: authorization.hide,
+        }),
         trustsReadOnlyHint: settings.trustReadOnlyHint === true,
-        link: () => ({ ...linkTo(settings, options, times), hide }),
+        link: () => ({ ...linkTo(settings, options, times, authorization), hide }),
         times,
-        reason: reasonFor(hide),
+        reason: reasonFor(hide, authorization ? needsLogin(name) : undefined),
         log: options.log,
         elapsed: monotonicClock,
         random: Math.random,
@@ -235,12 +245,26 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
   return new ServerTools(servers, acceptance);
 }
 
-function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: McpTimes): Omit<Link, 'hide'> {
+/** Null: the server has a program, or its token is configured. */
+function authorizationOf(name: string, settings: McpServerSettings, logins: LoginStore | undefined) {
+  if (settings.transport !== 'http' || !logins) return null;
+  const isConfigured = Object.keys(settings.headers).some(
+    (header) => header.toLowerCase() === 'authorization',
+  );
+  return isConfigured ? null : new Authorization(name, settings, logins);
+}
+
+function linkTo(
+  settings: McpServerSettings,
+  options: McpToolsOptions,
+  times: McpTimes,
+  authorization: Authorization | null,
+): Omit<Link, 'hide'> {
   const { endMs, answerGraceMs } = times;
   if (settings.transport === 'http') {
     const headers = revealed(settings.headers);
     return {
-      transport: new HttpTransport({ url: settings.url, headers, endMs, answerGraceMs }),
+      transport: new HttpTransport({ url: settings.url, headers, authorization, endMs, answerGraceMs }),
       probe: true,
     };
   }

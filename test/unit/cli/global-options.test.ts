@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   dismiss: ['c', 'scout'],
   reload: [],
   join: ['dev', '--command', 'x'],
+  mcp: ['login', 'web'],
   'what-if': ['c', '--list'],
   phase: ['c', 'plan'],
   mode: ['c', 'agent'],

@@ -1,0 +1,413 @@
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ParleyError } from '../../src/kernel/index.ts';
+import { LoginStore, logIn, logOut } from '../../src/tools/mcp/index.ts';
+import { type ProtectedMcp, startProtectedMcp } from '../support/mcp-oauth.ts';
+import { type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
+
+/** Logins at MCP servers that require one. */
+
+const TIMES = { restartMs: 10, restartMaxMs: 30_000, answerGraceMs: 50, endMs: 1000 };
+
+describe('a login at an MCP server', () => {
+  let server: ProtectedMcp;
+  let folder: string;
+  let store: LoginStore;
+  let stage: McpStage | null;
+
+  beforeEach(async () => {
+    server = await startProtectedMcp();
+    folder = await mkdtemp(join(tmpdir(), 'parley-logins-'));
+    store = new LoginStore(join(folder, 'mcp-logins'), undefined);
+    stage = null;
+  });
+  afterEach(async () => {
+    await stage?.strike();
+    await server.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const settings = (oauth: object = {}) => ({
+    ...{ transport: 'http' as const, url: server.mcp.url, headers: {}, oauth },
+  });
+  const login = (oauth: object = {}, onUrl: (url: string) => void = (url) => void server.browse(url)) =>
+    logIn({
+      ...{ name: 'web', settings: settings(oauth), store, port: 0, onUrl, waitMs: 5_000 },
+      signal: new AbortController().signal,
+    });
+  const open = async () => {
+    stage = await setMcpStage(() => ({ web: settings() }), TIMES, store);
+    await stage.tools.settled();
+    return stage;
+  };
+  const refusal = (work: Promise<unknown>) =>
+    work.then(
+      () => expect.fail('it was not refused'),
+      (error: unknown) => {
+        expect(error).toBeInstanceOf(ParleyError);
+        return error as ParleyError;
+      },
+    );
+  const stored = async () => (await store.read('web', server.mcp.url))!;
+
+  it('the client registers, uses PKCE and names the resource; the tools are then callable', async () => {
+    expect(await login()).toBe(server.issuer);
+    const { register, authorize, token } = server.last;
+    expect(register).toMatchObject({
+      client_name: 'Parley',
+      redirect_uris: [expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/callback$/)],
+    });
+    expect(authorize?.get('code_challenge_method')).toBe('S256');
+    expect([authorize?.get('resource'), token?.get('resource')]).toEqual([server.mcp.url, server.mcp.url]);
+    expect(authorize?.get('scope')).toBe('tools');
+    expect(await (await open()).run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
+  });
+
+  it('a registered client is used as configured, without a registration', async () => {
+    await login({ clientId: 'mine', scope: 'all', authorizationServer: server.issuer });
+    expect(server.asked).not.toContain('POST /register');
+    expect([server.last.authorize?.get('client_id'), server.last.authorize?.get('scope')]).toEqual([
+      'mine',
+      'all',
+    ]);
+  });
+
+  it('a server without a login needs one, says how, and is used as soon as there is one', async () => {
+    const { tools } = await open();
+    const [status] = tools.status();
+    expect(status).toMatchObject({ state: 'failed' });
+    expect(status?.error).toContain('needs login: run `parley mcp login web`');
+    await login();
+    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
+  });
+
+  it('a refused token is renewed once, and the call runs', async () => {
+    await login();
+    const { run } = await open();
+    server.expire();
+    const results = await Promise.all([run('mcp__web__echo'), run('mcp__web__echo'), run('mcp__web__echo')]);
+    for (const result of results) expect(result).toEqual({ kind: 'completed', content: 'echo' });
+    expect(server.asked.filter((one) => one === 'POST /token refresh_token')).toHaveLength(1);
+    expect(server.last.token?.get('resource')).toBe(server.mcp.url);
+  });
+
+  it('a token is renewed before it expires', async () => {
+    server.token.expires_in = 1;
+    await login();
+    const first = (await stored()).tokens.access_token;
+    delete server.token.expires_in;
+    await open();
+    expect((await stored()).tokens.access_token).not.toBe(first);
+  });
+
+  it('a call whose login was revoked did nothing and says what to do; the refresh token is sent once', async () => {
+    await login();
+    const { run, tools } = await open();
+    server.revoke();
+    expect(await run('mcp__web__echo')).toMatchObject({
+      ...{ kind: 'failed', code: 'MCP_SERVER_UNAVAILABLE' },
+      message: expect.stringMatching(/needs login: run `parley mcp login web`.*Nothing was done/),
+    });
+    await vi.waitFor(() => expect(tools.status()[0]?.error).toContain('needs login'), 10_000);
+    expect(server.asked.filter((one) => one === 'POST /token refresh_token')).toHaveLength(1);
+    await login();
+    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
+  });
+
+  it('an authorization server that is down is no reason for a login', async () => {
+    await login();
+    server.expire();
+    server.onToken = (response) => response.writeHead(503).end('down');
+    const { tools } = await open();
+    expect(tools.status()[0]).toMatchObject({ state: 'failed', error: expect.stringContaining('503') });
+    expect(tools.status()[0]?.error).not.toContain('needs login');
+  });
+
+  it('after a logout the login is revoked, and nothing is sent', async () => {
+    await login();
+    const { tokens } = await stored();
+    expect(await logOut('web', settings(), store)).toBe(true);
+    expect(server.asked).toContain('POST /revoke');
+    expect(await logOut('web', settings(), store)).toBe(false);
+    const { tools } = await open();
+    expect(tools.status()[0]?.error).toContain('needs login');
+    expect(server.mcp.headers.some(({ authorization }) => authorization?.includes(tokens.access_token))).toBe(
+      false,
+    );
+  });
+
+  describe('on the disk', () => {
+    it('tokens are encrypted, in files that only their owner can read', async () => {
+      await login();
+      const { tokens } = await stored();
+      const names = await readdir(join(folder, 'mcp-logins'));
+      expect(names.sort()).toEqual(['key', 'web.login']);
+      for (const name of names) {
+        const path = join(folder, 'mcp-logins', name);
+        expect((await stat(path)).mode & 0o777).toBe(0o600);
+        const text = await readFile(path, 'latin1');
+        for (const secret of [tokens.access_token, tokens.refresh_token!]) {
+          expect(text).not.toContain(secret);
+          expect(text).not.toContain(Buffer.from(secret).toString('base64').slice(0, 20));
+        }
+      }
+    });
+
+    it('a login that was changed, moved to another server or encrypted with another key is refused', async () => {
+      await login();
+      const path = store.pathOf('web');
+      const text = await readFile(path, 'utf8');
+      await writeFile(store.pathOf('other'), text);
+      expect((await refusal(store.read('other', server.mcp.url))).code).toBe('MCP_LOGIN_UNREADABLE');
+      const otherKey = new LoginStore(join(folder, 'mcp-logins'), '0'.repeat(64));
+      expect((await refusal(otherKey.read('web', server.mcp.url))).message).toContain('another key');
+      const sealed = JSON.parse(text);
+      for (const field of ['nonce', 'tag', 'data']) {
+        const bytes = Buffer.from(sealed[field], 'base64');
+        bytes[0]! ^= 1;
+        await writeFile(path, JSON.stringify({ ...sealed, [field]: bytes.toString('base64') }));
+        expect((await refusal(store.read('web', server.mcp.url))).code).toBe('MCP_LOGIN_UNREADABLE');
+      }
+      for (const bad of ['', 'null', '{}', '[1]', sealed.data]) {
+        await writeFile(path, bad);
+        expect((await refusal(store.read('web', server.mcp.url))).message).toContain('parley mcp login web');
+      }
+    });
+
+    it('a shorter authentication tag is refused', async () => {
+      await login();
+      const sealed = JSON.parse(await readFile(store.pathOf('web'), 'utf8'));
+      const tag = Buffer.from(sealed.tag, 'base64').subarray(0, 4).toString('base64');
+      await writeFile(store.pathOf('web'), JSON.stringify({ ...sealed, tag }));
+      expect((await refusal(store.read('web', server.mcp.url))).code).toBe('MCP_LOGIN_UNREADABLE');
+    });
+
+    it('a link in place of a login is not followed', async () => {
+      await login();
+      await rm(store.pathOf('web'));
+      await symlink('/etc/hostname', store.pathOf('web'));
+      expect((await refusal(store.read('web', server.mcp.url))).message).toContain('it is a link');
+    });
+
+    it('a key that is no key is named', async () => {
+      await login();
+      await writeFile(join(folder, 'mcp-logins', 'key'), 'short');
+      expect((await refusal(store.read('web', server.mcp.url))).message).toContain('is no key');
+    });
+
+    it('stores that start at once make one key', async () => {
+      await login();
+      const all = await Promise.all(
+        Array.from({ length: 5 }, async (_, at) => {
+          const fresh = new LoginStore(join(folder, 'fresh'), undefined);
+          await fresh.write(`s${at}`, await stored());
+        }),
+      );
+      expect(all).toHaveLength(5);
+      for (const at of all.keys())
+        expect(
+          await new LoginStore(join(folder, 'fresh'), undefined).read(`s${at}`, server.mcp.url),
+        ).not.toBeNull();
+      expect((await readdir(join(folder, 'fresh'))).filter((name) => name.startsWith('key'))).toEqual([
+        'key',
+      ]);
+    });
+
+    it('a server whose url was changed gets no token', async () => {
+      await login();
+      expect(await store.read('web', 'http://127.0.0.1:1/mcp')).toBeNull();
+    });
+  });
+
+  it('a token is hidden in errors and results', async () => {
+    await login();
+    const { run, tools, said } = await open();
+    const { access_token: token } = (await stored()).tokens;
+    server.revoke();
+    const outcome = await run('mcp__web__echo'); // the server repeats the token
+    expect(JSON.stringify(outcome)).toContain('[secret]');
+    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('failed'), 10_000);
+    expect(JSON.stringify([outcome, tools.status(), said])).not.toContain(token);
+  });
+
+  describe('is refused', () => {
+    const attacks: [string, (server: ProtectedMcp) => void, RegExp][] = [
+      [
+        'an authorization endpoint of javascript:',
+        (s) => Object.assign(s.metadata, { authorization_endpoint: 'javascript:alert(1)' }),
+        /javascript:|URL/,
+      ],
+      [
+        'an authorization endpoint of another kind',
+        (s) => Object.assign(s.metadata, { authorization_endpoint: 'file:///etc/passwd' }),
+        /neither https nor/,
+      ],
+      [
+        'an authorization endpoint without TLS',
+        (s) => Object.assign(s.metadata, { authorization_endpoint: 'http://93.184.216.34/authorize' }),
+        /neither https nor/,
+      ],
+      [
+        'an authorization endpoint at a private address',
+        (s) => Object.assign(s.metadata, { authorization_endpoint: 'https://10.0.0.1/authorize' }),
+        /no public address/,
+      ],
+      [
+        'a token endpoint at a link-local address',
+        (s) => Object.assign(s.metadata, { token_endpoint: 'https://169.254.169.254/token' }),
+        /no public address/,
+      ],
+      [
+        'a registration endpoint at a mapped address',
+        (s) => Object.assign(s.metadata, { registration_endpoint: 'https://[::ffff:10.0.0.1]/r' }),
+        /no public address/,
+      ],
+      [
+        'a URL with a password',
+        (s) => Object.assign(s.metadata, { token_endpoint: 'https://a:b@93.184.216.34/token' }),
+        /has a password/,
+      ],
+      [
+        'an authorization server at a private address',
+        (s) => Object.assign(s.resource, { authorization_servers: ['https://192.168.0.1'] }),
+        /no public address/,
+      ],
+      [
+        'an authorization server without TLS',
+        (s) => Object.assign(s.resource, { authorization_servers: ['http://example.org'] }),
+        /neither https nor/,
+      ],
+      [
+        'metadata with the name of another issuer',
+        (s) => Object.assign(s.metadata, { issuer: 'https://honest.example' }),
+        /names another issuer/,
+      ],
+      [
+        'metadata without PKCE',
+        (s) => Object.assign(s.metadata, { code_challenge_methods_supported: undefined }),
+        /PKCE/,
+      ],
+      [
+        'metadata with plain PKCE',
+        (s) => Object.assign(s.metadata, { code_challenge_methods_supported: ['plain'] }),
+        /PKCE/,
+      ],
+      [
+        'a server that registers no clients',
+        (s) => Object.assign(s.metadata, { registration_endpoint: undefined }),
+        /registers no clients/,
+      ],
+      [
+        'a resource of another server',
+        (s) => Object.assign(s.resource, { resource: 'https://other.example/mcp' }),
+        /does not match/,
+      ],
+      [
+        'a redirect of another issuer',
+        (s) => Object.assign(s.redirect, { iss: 'https://honest.example' }),
+        /not from the authorization server/,
+      ],
+      [
+        'a redirect without the issuer that was announced',
+        (s) => Object.assign(s.metadata, { authorization_response_iss_parameter_supported: true }),
+        /not from the authorization server/,
+      ],
+      ['a redirect without a code', (s) => Object.assign(s.redirect, { code: undefined }), /no code/],
+      [
+        'an error',
+        (s) =>
+          Object.assign(s.redirect, {
+            code: undefined,
+            error: 'access_denied',
+            error_description: 'not \u001b[31myou',
+          }),
+        /access_denied/,
+      ],
+      [
+        'a code that the server does not take',
+        (s) => Object.assign(s.redirect, { code: 'stolen' }),
+        /failed/,
+      ],
+      [
+        'a token endpoint that answers too much',
+        (s) => {
+          s.onToken = (response) => void response.end('x'.repeat(2_000_000));
+        },
+        /1 MiB/,
+      ],
+      [
+        'a token endpoint that redirects elsewhere',
+        (s) => {
+          s.onToken = (response) =>
+            void response.writeHead(307, { location: 'https://10.0.0.1/steal' }).end();
+        },
+        /HTTP 307/,
+      ],
+    ];
+
+    it.each(attacks)('%s', async (_, attack, message) => {
+      attack(server);
+      const error = await refusal(login());
+      expect(error.message).toMatch(message);
+      expect(error.message).not.toContain('\u001b');
+      expect(await store.read('web', server.mcp.url)).toBeNull();
+    });
+
+    it('an authorization server other than the configured one', async () => {
+      const error = await refusal(login({ authorizationServer: 'https://login.example.org' }));
+      expect(error.message).toContain('and not https://login.example.org');
+      expect(server.asked).not.toContain('POST /register');
+    });
+
+    it('a redirect with the state of another login, which is ignored until the right one arrives', async () => {
+      const pages: { status: number; text: string }[] = [];
+      await login({}, async (url) => {
+        const to = new URL(url).searchParams.get('redirect_uri')!;
+        for (const query of [
+          '',
+          '?code=stolen',
+          '?code=stolen&state=<script>alert(1)</script>',
+          '?state=a&state=b',
+        ]) {
+          const page = await fetch(`${to}${query}`);
+          pages.push({ status: page.status, text: await page.text() });
+        }
+        pages.push(await server.browse(url));
+      });
+      expect(pages.map(({ status }) => status)).toEqual([400, 400, 400, 400, 200]);
+      expect(JSON.stringify(pages)).not.toContain('script');
+    });
+
+    it('nobody who logs in', async () => {
+      const error = await refusal(
+        logIn({
+          ...{ name: 'web', settings: settings(), store, port: 0, onUrl: () => undefined, waitMs: 10 },
+          signal: new AbortController().signal,
+        }),
+      );
+      expect(error.message).toContain('nobody has logged in');
+    });
+
+    it('a port that is taken', async () => {
+      const port = server.mcp.port;
+      const given = { name: 'web', settings: settings(), store, port, onUrl: () => undefined };
+      const error = await refusal(logIn({ ...given, signal: new AbortController().signal }));
+      expect(error).toMatchObject({ code: 'MCP_LOGIN_FAILED', hint: expect.stringContaining('--port') });
+    });
+  });
+
+  it('a configured token is sent as it is, and no login beside it', async () => {
+    await login();
+    const headers = secrets({ Authorization: 'Bearer wrong-key' });
+    stage = await setMcpStage(
+      () => ({ web: { transport: 'http', url: server.mcp.url, headers } }),
+      TIMES,
+      store,
+    );
+    await stage.tools.settled();
+    expect(stage.tools.status()[0]?.error).toContain('check its headers');
+    expect(server.mcp.headers.at(-1)?.authorization).toBe('Bearer wrong-key');
+  });
+});
