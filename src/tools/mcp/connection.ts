@@ -1,6 +1,12 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { type Tool, ToolListChangedNotificationSchema, ToolSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  type ElicitRequest,
+  ElicitRequestSchema,
+  type Tool,
+  ToolListChangedNotificationSchema,
+  ToolSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import {
   cut,
@@ -21,12 +27,18 @@ import { type ToolResult, toolResult } from './render-result.ts';
  * MCP-CONNECTION-1 Requests bypass the SDK's `listTools` and `callTool`: those refuse a whole list for one invalid tool, and
  *    discard the result of a tool that has run if it does not match the tool's output schema.
  * MCP-CONNECTION-2 When the connection ends for any reason, `onClosed` is called and every pending call rejects.
+ * MCP-CONNECTION-3 A question of the server (elicitation) is declined: a running call cannot wait for a person. The results of
+ *    the calls that run then contain it, so that the agent can ask.
  */
 
 /** Limit for servers that return cursors endlessly. */
 export const MOST_PAGES = 100;
 
 const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+
+/** Limits for what a server asks during one call. */
+const MOST_QUESTIONS = 5;
+const LONGEST_QUESTION = 600;
 
 /** The transport of a connection. */
 export interface Link {
@@ -50,6 +62,8 @@ export interface CallOptions {
   readonly idempotencyKey: string;
   /** The span of the call (W3C Trace Context). */
   readonly traceparent: string | undefined;
+  /** Gets the questions that were declined (MCP-CONNECTION-3). */
+  readonly declined: string[];
 }
 
 export class Connection {
@@ -57,13 +71,23 @@ export class Connection {
   readonly #link: Link;
   readonly #times: McpTimes;
   #probing: Promise<void> | null = null;
+  /** Questions that were declined, of each running call. */
+  readonly #declined = new Set<string[]>();
   #tooLarge: MessageTooLarge | null = null;
   #hasEnded = false;
 
   private constructor(link: Link, times: McpTimes, events: ConnectionEvents) {
     this.#link = link;
     this.#times = times;
-    this.#client = new Client({ name: 'parley', version: VERSION }, { capabilities: {} });
+    this.#client = new Client(
+      { name: 'parley', version: VERSION },
+      { capabilities: { elicitation: { form: {} } } },
+    );
+    this.#client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+      for (const questions of this.#declined)
+        if (questions.length < MOST_QUESTIONS) questions.push(questionIn(params));
+      return { action: 'decline' };
+    });
     this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onToolsChanged());
     this.#client.onclose = () => {
       this.#hasEnded = true;
@@ -152,13 +176,14 @@ export class Connection {
   }
 
   /** `signal` must be the call's own: the SDK never removes its listener. */
-  callTool(
+  async callTool(
     name: string,
     given: Readonly<Record<string, unknown>>,
-    { idempotencyKey, traceparent, signal }: CallOptions,
+    { idempotencyKey, traceparent, signal, declined }: CallOptions,
   ): Promise<ToolResult> {
+    this.#declined.add(declined);
     const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
-    return this.#client.request(
+    const sent = this.#client.request(
       { method: 'tools/call', params: { name, arguments: { ...given }, _meta } },
       toolResult,
       {
@@ -169,6 +194,11 @@ export class Connection {
         onprogress: () => undefined,
       },
     );
+    try {
+      return await sent;
+    } finally {
+      this.#declined.delete(declined);
+    }
   }
 
   /** Why this side closed the connection; null: it did not. */
@@ -200,6 +230,13 @@ export class Connection {
         this.#probing = null;
       });
   }
+}
+
+/** With the names of the fields that it has. */
+function questionIn(params: ElicitRequest['params']): string {
+  const fields = 'requestedSchema' in params ? Object.keys(params.requestedSchema.properties) : [];
+  const about = fields.length === 0 ? '' : ` (${fields.join(', ')})`;
+  return inOneLine(cut(`${params.message}${about}`, LONGEST_QUESTION));
 }
 
 function nameOf(tool: unknown): string {

@@ -144,18 +144,23 @@ export class McpServer {
     const state = this.#state;
     if (state.kind !== 'ready') return unavailable(this.name, state.kind === 'failed' ? state.error : null);
     const own = linkedAbort(signal);
+    const declined: string[] = [];
+    const noted = (text: string) => {
+      const whole = [text, ...declined.map(declinedNote)].filter(Boolean).join('\n');
+      return this.#options.hide?.(whole) ?? whole;
+    };
     try {
       const { idempotencyKey, traceparent } = call;
-      const options = { signal: own.signal, idempotencyKey, traceparent };
+      const options = { signal: own.signal, idempotencyKey, traceparent, declined };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
-      const { text: shown, files } = renderResult(result);
-      const text = this.#options.hide?.(shown) ?? shown;
-      if (!result.isError) return completed(text, files);
-      return failed('TOOL_FAILED', text || 'the tool failed and did not say why', files);
+      const { text, files } = renderResult(result);
+      if (!result.isError) return completed(noted(text), files);
+      return failed('TOOL_FAILED', noted(text || 'the tool failed and did not say why'), files);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       const cause = state.connection.fault ?? error;
-      return callFailure(this.name, cause, this.#options.reason(cause));
+      const { code, message } = callFailure(this.name, cause, this.#options.reason(cause));
+      return failed(code, noted(message));
     } finally {
       own.unlink();
     }
@@ -286,6 +291,9 @@ export class McpServer {
     for (const done of [...this.#waiting]) done();
   }
 }
+
+const declinedNote = (question: string) =>
+  `[during this call the server asked: ${question}. It was declined: a call cannot wait for a person. Ask one, then call again with the answer in the arguments if the tool takes it.]`;
 
 /** A flag for one waiter: several `set` calls count as one. */
 class Latch {

@@ -235,7 +235,7 @@ class Person implements OAuthClientProvider {
     await this.#guard.check(at);
     const metadata = found.authorizationServerMetadata;
     if (metadata) {
-      if (!isSameUrl(metadata.issuer, at.href))
+      if (!isIssuer(metadata.issuer, at, found.resourceMetadata === undefined))
         throw refused(
           `the metadata of ${shown(at)} names another issuer`,
           'its operator must correct `issuer`; it may be an attempt to get a code of another server',
@@ -258,6 +258,13 @@ class Person implements OAuthClientProvider {
 function isSameText(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** `isOld`: the MCP server names no authorization server, so its own origin is asked (revision 2025-03-26). */
+function isIssuer(issuer: string, at: URL, isOld: boolean): boolean {
+  return (
+    isSameUrl(issuer, at.href) || (isOld && URL.canParse(issuer) && new URL(issuer).origin === at.origin)
+  );
 }
 
 /** With or without `/` at the end. */

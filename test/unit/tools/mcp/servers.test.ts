@@ -273,6 +273,41 @@ describe('a call of an MCP tool', () => {
     });
   });
 
+  it('a question of the server is declined, and the result of the call contains it (MCP-CONNECTION-3)', async () => {
+    const files = serverWith(toolOf('book'));
+    const asking = async () => {
+      const properties = { day: { type: 'string' as const } };
+      return files.newest.elicitInput({
+        message: 'Which\nday?',
+        requestedSchema: { type: 'object', properties },
+      });
+    };
+    const { tools } = await ready({ files });
+    files.answer = async () => ({ content: [{ type: 'text', text: (await asking()).action }] });
+    const done = await tools.run(callOf('mcp__files__book'), openSignal());
+    expect(done).toMatchObject({
+      kind: 'completed',
+      content: expect.stringMatching(
+        /^decline\n\[during this call the server asked: Which\\nday\? \(day\)\. It was declined/,
+      ),
+    });
+    files.answer = async () => {
+      for (let at = 0; at < 9; at += 1) await asking();
+      throw new Error('no day');
+    };
+    const refused = await tools.run(callOf('mcp__files__book'), openSignal());
+    expect(refused).toMatchObject({
+      kind: 'failed',
+      message: expect.stringContaining('no day\n[during this call'),
+    });
+    expect(JSON.stringify(refused).split('Which').length - 1).toBe(5);
+    files.answer = () => ({ content: [{ type: 'text', text: 'quiet' }] });
+    expect(await tools.run(callOf('mcp__files__book'), openSignal())).toEqual({
+      kind: 'completed',
+      content: 'quiet',
+    });
+  });
+
   it('a call ends with its signal, and the server is notified', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
