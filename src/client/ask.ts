@@ -4,6 +4,7 @@ import {
   type ClientTool,
   createTurnWatch,
   type Entry,
+  type EntryOf,
   type FilePart,
   failureOf,
   faultBySchema,
@@ -34,6 +35,7 @@ import type { AnswerOf, Endpoint, PostAnswer, PostMessage, PostOptions, RequestO
  * CLIENT-ASK-1 A call is run when the log has no later entry, so that none is run whose result is there. The same `id` again, after
  *    the program ended, runs the calls that are open and no other.
  * CLIENT-ASK-2 A result is sent until a daemon has it. An input that does not match a zod schema, and an error of a tool, go to the model.
+ * CLIENT-ASK-4 It rejects if a turn fails, is stopped or limited, but for those of a delegation: the agent that asked reads of these.
  * CLIENT-ASK-3 It waits as long as an approval takes. A question to a person rejects: this program does not know the answer.
  */
 
@@ -158,7 +160,11 @@ class Exchange {
   readonly #options: ExchangeOptions;
   #said: MessageEntry | undefined;
   #valued: MessageEntry | undefined;
-  #failed: MessageEntry | undefined;
+  /** Delegations, and the turns that they started. */
+  readonly #delegated = new Set<number | string>();
+  #failure: ParleyError | null = null;
+  /** What the newest error or limit says, by turn. */
+  readonly #why = new Map<string, string>();
 
   constructor(client: Client, { conversation, publisher, author }: PostMessage, options: ExchangeOptions) {
     this.#client = client;
@@ -171,8 +177,14 @@ class Exchange {
     this.watch.observe(entry);
     const taken = turnInputOf(entry);
     if (taken?.messages.includes(this.#options.posted.index)) this.#own.add(taken.turnId);
-    if (entry.type === 'message' && entry.author.kind === 'agent' && entry.role === 'assistant') {
-      if (entry.partType === 'error') this.#failed = entry;
+    if (taken?.messages.some((index) => this.#delegated.has(index))) this.#delegated.add(taken.turnId);
+    if (entry.type === 'delegation-requested') this.#delegated.add(entry.index);
+    else if (entry.type === 'limit-reached') this.#why.set(entry.turnId ?? '', entry.content);
+    else if (entry.type === 'turn-ended' && !this.#delegated.has(entry.turnId)) this.#end(entry);
+    else if (entry.type === 'message' && entry.author.kind === 'agent' && entry.role === 'assistant') {
+      const { refusal } = failureOf(entry.content);
+      if (entry.partType === 'error')
+        this.#why.set(entry.turnId ?? '', `${refusal.code}: ${refusal.message}`);
       else if (!entry.tool_calls) this.#said = entry;
       if ('value' in entry && this.#own.has(entry.turnId ?? '')) this.#valued = entry;
     }
@@ -209,30 +221,24 @@ class Exchange {
   }
 
   answer(schema: Shape | undefined) {
-    const failure = this.#failure();
-    if (failure) throw failure;
+    if (this.#failure) throw this.#failure;
     if (!schema) return { content: this.#said?.content ?? '', value: undefined, entry: this.#said };
     const entry = this.#valued;
     if (!entry) throw agentFailed(NO_VALUE, 'an agent that hands over does not pass the schema on');
     return { content: entry.content ?? '', value: parsed(schema, entry.value), entry };
   }
 
-  #failure(): ParleyError | null {
-    const [first] = this.watch.unfinished.filter(({ outcome }) => outcome !== 'waiting');
-    if (!first) return null;
-    const { agent, outcome, limit } = first;
+  #end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
+    const why = this.#why.get(turnId);
+    if (outcome === 'failed') this.#failure ??= agentFailed(why ?? `the turn of ${agent} failed`);
     if (outcome === 'aborted')
-      return new ParleyError('AGENT_STOPPED', `the turn of ${agent} was stopped`, { hint: LOG_SAYS });
+      this.#failure ??= new ParleyError('AGENT_STOPPED', `the turn of ${agent} was stopped`, {
+        hint: LOG_SAYS,
+      });
     if (outcome === 'limited')
-      return new ParleyError(
-        'LIMIT_REACHED',
-        `the turn of ${agent} reached the limit ${limit ?? ''}`.trim(),
-        {
-          hint: '`parley resume` continues it, where the limit allows',
-        },
-      );
-    const failure = this.#failed && failureOf(this.#failed.content).refusal;
-    return agentFailed(failure ? `${failure.code}: ${failure.message}` : `the turn of ${agent} failed`);
+      this.#failure ??= new ParleyError('LIMIT_REACHED', why ?? `the turn of ${agent} reached a limit`, {
+        hint: '`parley resume` continues it, where the limit allows',
+      });
   }
 }
 

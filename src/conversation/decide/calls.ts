@@ -160,7 +160,7 @@ function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason:
   });
 }
 
-const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request }) => {
+const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request, schema }) => {
   const found = receiver(builder, turn, named);
   if ('fault' in found) {
     refuse(builder, turn, call, found.fault.code, found.fault.message);
@@ -172,6 +172,11 @@ const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request
     refuse(builder, turn, call, refusal.code, refusal.message);
     return;
   }
+  const fault = schema && builder.context.tools.schemaFault?.(schema);
+  if (fault) {
+    refuse(builder, turn, call, 'INVALID_ARGUMENTS', `delegate: schema: ${fault}`);
+    return;
+  }
   builder.add({
     type: 'delegation-requested',
     author: builder.agentAuthor(turn.agent),
@@ -179,6 +184,7 @@ const delegate: Handler<'delegate'> = (builder, turn, call, { to: named, request
     from: turn.agent,
     to,
     request,
+    ...(schema && { schema }),
     call: call.place,
     hops: turn.hops + 1,
   });

@@ -314,6 +314,8 @@ const fields = {
     from: z.string(),
     to: z.string(),
     request: z.string(),
+    /** The JSON Schema of the answer (`typed.ts`). */
+    schema: opaqueFields.optional(),
     call: callPlaceSchema,
     hops: z.int().nonnegative().optional(),
   },

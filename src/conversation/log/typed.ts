@@ -27,7 +27,7 @@ export function askedSchema(entries: readonly Entry[], trigger: readonly number[
 }
 
 export function schemaIn(entry: Entry | undefined): JsonRecord | undefined {
-  return entry?.type === 'message' ? entry.schema : undefined;
+  return entry?.type === 'message' || entry?.type === 'delegation-requested' ? entry.schema : undefined;
 }
 
 /** For the agent that answers. The schema is one line: JSON has no line breaks of its own. */

@@ -35,6 +35,10 @@ export const CONVERSATION_TOOLS = {
     schema: z.strictObject({
       to: slug,
       request: words.describe('the complete task, and what the answer should contain'),
+      schema: z
+        .record(z.string(), z.unknown())
+        .optional()
+        .describe('JSON Schema of the answer, if you need a value: the answer is then JSON that matches it'),
     }),
   },
   ask: {

@@ -247,7 +247,7 @@ export class AgentView {
         if (entry.to === this.knowledge.agent) return this.#attributed(entry, entry.summary);
         return this.#attributed(entry, `hands over to ${entry.to}: ${entry.summary}`);
       case 'delegation-requested':
-        return this.#attributed(entry, entry.request);
+        return this.#attributed(entry, entry.request) + this.#schemaAfter(entry);
       case 'phase-entered':
         return heading(`PHASE ${entry.from} → ${entry.to} (by ${entry.by})`, entry.reason);
       case 'mode-entered':

@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import type { FakeReply } from '../support/fake-provider.ts';
+import { shared } from '../support/lifetime.ts';
+import { entriesOf, ofType } from '../support/log.ts';
+import { openProject } from '../support/project.ts';
+
+/** Values that agents give each other: answers of a delegation with a schema. */
+describe('values between agents', () => {
+  let client: ParleyClient;
+  let replies: Record<string, FakeReply[]> = {};
+  const project = shared(async () => {
+    const opened = await openProject({
+      nats: {},
+      settings: { retry: { attempts: 1 } },
+      model: ({ json }) => {
+        const slug = /PERSONA OF (\w+)/.exec(JSON.stringify(json.messages))?.[1] ?? '';
+        return replies[slug]?.shift() ?? { text: `nothing more of ${slug}` };
+      },
+      agents: {
+        pm: '---\nname: Pam\ndescription: plans\ntools: [delegate]\n---\nPERSONA OF pm',
+        dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF dev',
+      },
+    });
+    await opened.up();
+    client = await opened.connect();
+    return opened;
+  });
+  beforeEach(() => {
+    replies = {};
+  });
+  const lawful = async (conversation: string) => {
+    const entries = await entriesOf(client, conversation);
+    expect(checkLaws(entries)).toEqual([]);
+    return entries;
+  };
+  const sentTo = (slug: string) =>
+    project.provider.requests
+      .map(({ json }) => JSON.stringify(json))
+      .filter((text) => text.includes(`PERSONA OF ${slug}`));
+
+  const SCHEMA = { type: 'object', properties: { pieces: { type: 'integer' } }, required: ['pieces'] };
+  const delegate = (more: object) => ({
+    toolCalls: [{ name: 'delegate', arguments: JSON.stringify({ to: 'dev', request: 'Count.', ...more }) }],
+  });
+
+  it('a delegation with a schema has a value as its answer, after one repair', async () => {
+    replies = {
+      pm: [delegate({ schema: SCHEMA }), { text: 'There are seven.' }],
+      dev: [{ text: '{"pieces":"many"}' }, { text: '{"pieces":7}' }],
+    };
+    await client.ask({ conversation: 'delegated', publisher: 'alice', content: 'How many?', to: ['pm'] });
+    const entries = await lawful('delegated');
+    expect(ofType(entries, 'delegation-requested')).toMatchObject([{ to: 'dev', schema: SCHEMA }]);
+    const answers = ofType(entries, 'message').filter(
+      ({ author, role }) => author.id === 'dev' && role === 'assistant',
+    );
+    expect(answers.map(({ value }) => value)).toEqual([undefined, { pieces: 7 }]);
+    const [first, second] = sentTo('dev');
+    expect(first).toContain('must be one JSON value that matches this JSON Schema');
+    expect(second).toContain('pieces must be integer');
+    expect(sentTo('pm').at(-1)).toContain(String.raw`{\"pieces\":7}`);
+    expect(sentTo('pm').at(-1)).not.toContain('must be one JSON value');
+  });
+
+  it('a delegation with a schema that is none is refused, and the agent reads why', async () => {
+    replies = { pm: [delegate({ schema: { type: 'number of pieces' } }), { text: 'Then not.' }] };
+    await client.ask({ conversation: 'invalid', publisher: 'alice', content: 'How many?', to: ['pm'] });
+    const entries = await lawful('invalid');
+    expect(ofType(entries, 'delegation-requested')).toEqual([]);
+    const [result] = ofType(entries, 'message').filter(({ role }) => role === 'tool');
+    expect(result?.content).toContain('INVALID_ARGUMENTS');
+    expect(result?.content).toContain('delegate: schema: the schema is invalid');
+  });
+
+  it('a delegation whose answer never matches fails, and the agent reads that', async () => {
+    replies = {
+      pm: [delegate({ schema: SCHEMA }), { text: 'It failed.' }],
+      dev: [{ text: 'many' }, { text: 'still many' }],
+    };
+    await client.ask({ conversation: 'failed', publisher: 'alice', content: 'How many?', to: ['pm'] });
+    const results = ofType(await lawful('failed'), 'message').filter(({ role }) => role === 'tool');
+    expect(results.map(({ content }) => content).join()).toContain('ANSWER_INVALID');
+  });
+});
