@@ -221,6 +221,11 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.mouse.move(0, 0);
     await page.getByRole('button', { name: 'Resume' }).click();
     await message(page, 'Noted: are you there?').waitFor();
+    await page.getByTitle('Phase and mode: who answers').click();
+    await page
+      .locator('.settings')
+      .getByText('Lena Lead answers a message that names no agent, because')
+      .waitFor();
     await page.getByRole('combobox', { name: 'Phase' }).selectOption('plan');
     await page.locator('.band-title', { hasText: /^phase plan$/ }).waitFor();
     await page.getByLabel('Mode').selectOption('chat');

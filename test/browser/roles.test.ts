@@ -40,7 +40,9 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       const count = (name: string) => page.getByRole('button', { name, exact: true }).count();
       expect(await count('Stop')).toBe(0);
       expect(await page.locator('.controls select').count()).toBe(0);
-      expect(await textOf(page.locator('.controls'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
+      await page.getByTitle('Phase and mode: who answers').click();
+      expect(await textOf(page.locator('.settings'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
+      await page.keyboard.press('Escape');
       expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
       expect(await page.getByText('Your token may not answer this.').count()).toBe(
         role === 'approve' ? 0 : 1,

@@ -1,4 +1,10 @@
-import { type Answerers, agentByState, FIRST_FLOOR, mentions } from '../../conversation/state/answering.ts';
+import {
+  type Answerers,
+  agentByState,
+  FIRST_FLOOR,
+  type Floor,
+  mentions,
+} from '../../conversation/state/answering.ts';
 import type { Thread } from './thread/thread.ts';
 
 /** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/routing.ts`), and the completion of `@slug`. */
@@ -37,6 +43,23 @@ export function recipientsOf(
     missed: hasTurn ? [] : running,
     unknown,
   };
+}
+
+/** Why this agent answers a message that names none, after "because". */
+export function whyItAnswers(
+  slug: string,
+  isAnswer: boolean,
+  floor: Floor,
+  agents: readonly Agent[],
+): string {
+  const { mode, phase, activeAgent, run } = floor;
+  const agent = agents.find((one) => one.slug === slug);
+  if (isAnswer) return 'its question is open';
+  if (mode === 'run' && run?.agent === slug) return `the run of ${run.workflowId} is at ${run.node}`;
+  if (mode === 'agent' && activeAgent === slug) return 'it has the floor';
+  if (agent?.phases.includes(phase)) return `it works in the phase ${phase}`;
+  if (agent?.modes.includes(mode)) return `it works in the mode ${mode}`;
+  return 'it is the default agent, and no other one works in this phase or mode';
 }
 
 export interface Mention {

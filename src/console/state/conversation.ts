@@ -116,6 +116,11 @@ export function nameOfAuthor({ id, name }: { readonly id: string; readonly name:
   return shownName(name, participants.value.get(id));
 }
 
+/** An agent has a turn that runs. */
+export function isAtWork(thread: Thread): boolean {
+  return [...thread.agents.values()].some(({ status }) => status === 'running');
+}
+
 /** False if an agent was resumed since: a message that names one resumes it alone. */
 export function isWhollyStopped(thread: Thread): boolean {
   return thread.isStopped && agents.value.every(({ slug }) => thread.stateOf(slug).isStopped);

@@ -355,7 +355,7 @@ export class Api {
     const found = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     if (!found) throw unknownApproval(approvalId);
     if (sender !== null && !isApprover(sender, undefined, this.daemon.team.approvers))
-      throw asError(refusalOfApproval(sender));
+      return { change: null, why: refusalOfApproval(sender).message };
     return changeOf(found, this.daemon.team.toolbox);
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { recipientsOf } from '../../../src/console/model/addressing.ts';
+import { recipientsOf, whyItAnswers } from '../../../src/console/model/addressing.ts';
 import { Thread } from '../../../src/console/model/thread/thread.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
+import { FIRST_FLOOR, type Floor } from '../../../src/conversation/state/answering.ts';
 
 const AGENTS = [
   { slug: 'dev', phases: ['execute'], modes: [] },
@@ -102,5 +103,26 @@ describe('the recipients of a message that is being written', () => {
     expect(to('stop', threadOf(started('slow')))).toMatchObject({ slugs: ['lead'], missed: ['slow'] });
     expect(to('stop', threadOf(started('slow'), started('lead')))).toMatchObject({ missed: [] });
     expect(to('@slow stop', threadOf(started('slow')))).toMatchObject({ slugs: ['slow'], missed: [] });
+  });
+});
+
+describe('why an agent answers a message that names none', () => {
+  const agent = (slug: string, phases: string[] = [], modes: ('chat' | 'agent' | 'run')[] = []) => ({
+    slug,
+    phases,
+    modes,
+  });
+  const agents = [agent('dev', ['execute'], ['chat']), agent('lead')];
+  const floor = (more: Partial<Floor> = {}): Floor => ({ ...FIRST_FLOOR, phase: 'plan', ...more });
+  const run = { runId: 'r', workflowId: 'ship', node: 'build', agent: 'dev' };
+  it.each<[string, boolean, Floor, string]>([
+    ['dev', true, floor(), 'its question is open'],
+    ['dev', false, floor({ mode: 'run', run }), 'the run of ship is at build'],
+    ['dev', false, floor({ activeAgent: 'dev' }), 'it has the floor'],
+    ['dev', false, floor({ phase: 'execute' }), 'it works in the phase execute'],
+    ['dev', false, floor({ mode: 'chat' }), 'it works in the mode chat'],
+    ['lead', false, floor(), 'it is the default agent, and no other one works in this phase or mode'],
+  ])('%s: %s %j', (slug, isAnswer, here, why) => {
+    expect(whyItAnswers(slug, isAnswer, here, agents)).toBe(why);
   });
 });

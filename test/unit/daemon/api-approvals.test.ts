@@ -187,9 +187,10 @@ describe('what a call that waits would change', () => {
     expect(await shown(change, text)).toEqual({ ok: true, body });
   });
 
-  it('a publisher that may not approve is refused, and so is an approval that does not wait', async () => {
-    expect(await shown(async () => completed('x'), '{}', 'mallory')).toMatchObject({
-      refusal: { code: 'FORBIDDEN', message: 'mallory may not answer approvals' },
+  it('a publisher that may not approve is shown nothing, and an approval that does not wait is refused', async () => {
+    expect(await shown(async () => completed('x'), '{}', 'mallory')).toEqual({
+      ok: true,
+      body: { change: null, why: 'mallory may not answer approvals' },
     });
     expect(await world.request('change', { approvalId: 'demo.1.none' })).toMatchObject({
       refusal: { code: 'NOT_FOUND' },

@@ -1,14 +1,25 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
+import { requests } from '../../api/requests.ts';
 import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
-import { nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
+import { isAtWork, nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
 import { choose, draftOf, filesFor } from '../../state/files.ts';
 import { route } from '../../state/route.ts';
-import { agents, defaultAgent, identity, mayApprove, mayPost, publisher } from '../../state/session.ts';
-import { NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import {
+  agents,
+  attempt,
+  defaultAgent,
+  identity,
+  isOperator,
+  mayApprove,
+  mayPost,
+  publisher,
+  sender,
+} from '../../state/session.ts';
+import { Button, NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
 import { ChosenFiles, FilePicker } from './chosen-files.tsx';
 
@@ -79,6 +90,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         <FilePicker label="Add files" multiple onChoose={(file) => choose(draft, file)}>
           <Icon name="clip" />
         </FilePicker>
+        {place !== '' && <StopButton id={place} />}
         <button type="submit" class="send" disabled={writing.isEmpty} aria-label="Send">
           <Icon name="send" />
         </button>
@@ -122,6 +134,30 @@ function useDrop(onDrop: (file: File) => void): boolean {
     return () => ended.abort();
   }, []);
   return isOver;
+}
+
+/** While something runs. Without a text it takes the place of Send (`composer.css`). */
+function StopButton({ id }: { readonly id: string }) {
+  const thread = useThread()?.thread;
+  const [isBusy, setBusy] = useState(false);
+  if (!isOperator.value || !thread || !isAtWork(thread)) return null;
+  const stop = async () => {
+    setBusy(true);
+    await attempt(() => requests.stop(id, sender()));
+    setBusy(false);
+    document.getElementById('composer')?.focus();
+  };
+  return (
+    <Button
+      class="stop"
+      aria-label="Stop"
+      title="Stop all agents"
+      disabled={isBusy}
+      onClick={() => void stop()}
+    >
+      <Icon name="stop" />
+    </Button>
+  );
 }
 
 function StopNotice() {

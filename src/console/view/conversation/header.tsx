@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
+import { recipientsOf, whyItAnswers } from '../../model/addressing.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
-import { isWhollyStopped, type Opened, useShown } from '../../state/conversation.ts';
+import { isAtWork, isWhollyStopped, nameOf, type Opened, useShown } from '../../state/conversation.ts';
 import { forgetRow, titleOf } from '../../state/conversations.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, linkTo, route } from '../../state/route.ts';
-import { attempt, isOperator, phases, sender, workflows } from '../../state/session.ts';
+import { agents, attempt, defaultAgent, isOperator, phases, sender, workflows } from '../../state/session.ts';
 import { Button, Confirm, Menu, Select } from '../parts/controls.tsx';
 import { BackLink, Icon, Tabs } from '../parts/parts.tsx';
 import { useIsBegun } from '../parts/unknown.tsx';
@@ -32,8 +33,7 @@ export function Header() {
       />
       {isBegun && (
         <div class="controls">
-          <PhaseChoice here={here} />
-          <ModeChoice here={here} />
+          <Settings here={here} />
           <StopButton here={here} />
           <ConversationMenu id={id} />
         </div>
@@ -45,6 +45,33 @@ export function Header() {
 /** The thread changes, not its object: each part reads `useShown`, so that it updates. */
 interface OfConversation {
   readonly here: Opened;
+}
+
+/** Phase and mode, and who answers next because of them. */
+function Settings({ here }: OfConversation) {
+  useShown();
+  const { floor } = here.thread;
+  const { slugs, isAnswer } = recipientsOf('', here.thread, agents.value, defaultAgent.value);
+  const [next = ''] = slugs;
+  const summary = (
+    <summary class="button quiet" title="Phase and mode: who answers">
+      {floor.phase} · {floor.mode}
+    </summary>
+  );
+  return (
+    <Menu class="menu floor" summary={summary}>
+      {() => (
+        <div class="settings">
+          <PhaseChoice here={here} />
+          <ModeChoice here={here} />
+          <p>
+            <bdi>{nameOf(next)}</bdi> answers a message that names no agent, because{' '}
+            {whyItAnswers(next, isAnswer, floor, agents.value)}.
+          </p>
+        </div>
+      )}
+    </Menu>
+  );
 }
 
 function PhaseChoice({ here: { id, thread } }: OfConversation) {
@@ -109,7 +136,7 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
 function StopButton({ here: { id, thread } }: OfConversation) {
   useShown();
   const isBusy = useSignal(false);
-  if (!isOperator.value) return null;
+  if (!isOperator.value || isAtWork(thread)) return null; // then the message field has it
   const isStopped = isWhollyStopped(thread);
   const act = async () => {
     isBusy.value = true;

@@ -7,26 +7,50 @@ import { absentAgents } from '../../state/system.ts';
 import { Button, Menu } from '../parts/controls.tsx';
 import { Avatar } from '../parts/parts.tsx';
 
+/** Of more agents, those that did nothing here are behind a number. */
+const MOST_SHOWN = 5;
+
 /** The participants and the state of each agent. */
 export function People() {
   const here = useShown();
   if (!here) return null;
   const isStopped = isWhollyStopped(here.thread);
   const people = [...participants.value.values()].filter((one) => !one.isAgent);
+  const { floor, authors, hires } = here.thread;
+  const isInvolved = ({ slug }: { readonly slug: string }) =>
+    authors.has(slug) ||
+    hires.has(slug) ||
+    floor.activeAgent === slug ||
+    here.thread.agents.has(slug) ||
+    (!isStopped && here.thread.stateOf(slug).isStopped);
+  const isLarge = team.value.length > MOST_SHOWN;
+  const shown = team.value.filter((agent) => !isLarge || isInvolved(agent));
+  const rest = team.value.filter((agent) => !shown.includes(agent));
+  const chip = ({ slug }: { readonly slug: string }) => (
+    <li key={slug}>
+      <AgentChip
+        slug={slug}
+        id={here.id}
+        state={here.thread.stateOf(slug)}
+        isOneOfAll={isStopped}
+        hasFloor={floor.activeAgent === slug}
+      />
+    </li>
+  );
   return (
     <ul class="people" aria-label="Participants">
       {isStopped && <li class="chip muted">All agents are stopped</li>}
-      {team.value.map(({ slug }) => (
-        <li key={slug}>
-          <AgentChip
-            slug={slug}
-            id={here.id}
-            state={here.thread.stateOf(slug)}
-            isOneOfAll={isStopped}
-            hasFloor={here.thread.floor.activeAgent === slug}
-          />
+      {shown.map(chip)}
+      {rest.length > 0 && (
+        <li>
+          <details class="rest">
+            <summary class="chip" aria-label={`${rest.length} other agents`}>
+              +{rest.length}
+            </summary>
+            <ul>{rest.map(chip)}</ul>
+          </details>
         </li>
-      ))}
+      )}
       {people.map(({ id }) => (
         <li key={id}>
           <span class="chip" title={id}>

@@ -117,8 +117,10 @@ function Choices({ answering, call, mayHaveRun }: AnsweringProps & { readonly ma
         {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
           <Button
             key={answer}
+            class={answer === 'approve' ? 'primary' : undefined}
             disabled={isBusy || (answer === 'result' && reason.trim() === '')}
             aria-keyshortcuts={key}
+            data-key={key}
             onClick={() => void withReason(answer)}
           >
             {label}
