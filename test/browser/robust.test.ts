@@ -78,7 +78,10 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByText(/Loading the older part of 10,0\d\d entries/).waitFor();
     expect(await page.locator('.controls').getByLabel('Phase').inputValue()).toBe('execute');
     await page.locator('.thread').hover();
+    const scrolled = () => page.evaluate<number>("document.querySelector('.thread').scrollTop");
+    const end = await scrolled();
     await page.mouse.wheel(0, -600);
+    await expect.poll(scrolled).toBeLessThan(end - 550); // a wheel is not awaited
     const read = message(page, /message 99\d\d/).first();
     await read.waitFor();
     const [text, at] = [await read.innerText(), await read.boundingBox()];
