@@ -4,7 +4,7 @@ import { HttpAgent, type Message } from '@ag-ui/client';
 import { type ContentPart, EventType } from '@ag-ui/core';
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type FilePart, filesOf } from '../../src/conversation/index.ts';
+import { checkLaws, type FilePart, filesOf } from '../../src/conversation/index.ts';
 import { message, text, wordsOf } from '../support/a2a-client.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { posting } from '../support/http.ts';
@@ -38,6 +38,11 @@ const sees: FakeHandler = ({ json }) => {
   const path = /attach (@blob\/\w+)/.exec(JSON.stringify(last))?.[1];
   if (path) return { toolCalls: [{ id: 'a', name: 'attach', arguments: JSON.stringify({ path }) }] };
   const urls = JSON.stringify(json.messages).match(/data:image\/png;base64,[A-Za-z0-9+/=]+/g) ?? [];
+  if (urls.some((url) => Buffer.from(url.slice(url.indexOf(',') + 1), 'base64').includes('broken')))
+    return {
+      status: 400,
+      body: { error: { message: 'Could not process image', type: 'invalid_request_error' } },
+    };
   const seen = urls.map((url) => HASH(Buffer.from(url.slice(url.indexOf(',') + 1), 'base64')).slice(0, 8));
   return { text: `I see ${seen.join(' and ') || 'nothing'}.` };
 };
@@ -167,6 +172,21 @@ describe('a file sent by a standard client', () => {
     await expect(begin(data('image/png', picture('large', 21_000_000)))).rejects.toMatchObject({
       status: 413,
     });
+  });
+
+  it('a picture that the provider cannot read is left out, and the conversation goes on with its line', async () => {
+    const first = await chat([user(said('Broken?'), image(picture('broken')))]);
+    expect(first.answer).toBe('I see nothing.');
+    const good = picture('good');
+    const next = await chat([
+      user(said('Broken?'), image(picture('broken'))),
+      { role: 'assistant', content: first.answer },
+      user(said('And this?'), image(good)),
+    ]);
+    expect(next).toEqual({ answer: eyes(good), conversation: first.conversation });
+    const entries = await entriesOf(await project.connect(), first.conversation);
+    expect(ofType(entries, 'summary')).toMatchObject([{ withoutFiles: [0] }]);
+    expect(checkLaws(entries)).toEqual([]);
   });
 
   it('another picture with the same words is another chat, and a retry of the OpenAI client posts nothing', async () => {

@@ -44,6 +44,8 @@ export interface Reducible {
   readonly window: Window;
   readonly form: WireForm;
   readonly limits: HistoryLimits;
+  /** Fewer than the form allows: none, after the provider refused them. */
+  readonly maxFiles?: number | undefined;
 }
 
 /** A reduction to make before the next call. */
@@ -83,11 +85,12 @@ export function nextReductionOf(reducible: Reducible): ReductionPlan | null {
 }
 
 /** Whether a limit is exceeded. Cheap for views far below all limits. */
-export function needsReduction({ view, assembled, window, limits, form }: Reducible): boolean {
+export function needsReduction(reducible: Reducible): boolean {
+  const { view, assembled, window, limits } = reducible;
   const messages = view.historyLength + view.tail.length;
   const { maxMessages, maxChars } = limits;
   if (assembled.tokens > windowLimit(availableTokens(window), 0).max) return true;
-  const { most, maxBytes } = fileLimits(form);
+  const { most, maxBytes } = filesAllowed(reducible);
   if (assembled.files.length > most || bytesOf(assembled.files) > maxBytes) return true;
   if (maxMessages !== null && messages > maxMessages) return true;
   if (maxChars === null) return false;
@@ -120,9 +123,18 @@ function bytesOf(files: readonly FilePart[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
 }
 
-function limitsOf({ window, limits, form }: Reducible, fixed: number): ViewLimits {
-  const available = availableTokens(window);
+function filesAllowed({
+  form,
+  maxFiles = Number.POSITIVE_INFINITY,
+}: Reducible): ReturnType<typeof fileLimits> {
   const { most, maxBytes } = fileLimits(form);
+  return { most: Math.min(most, maxFiles), maxBytes };
+}
+
+function limitsOf(reducible: Reducible, fixed: number): ViewLimits {
+  const { window, limits } = reducible;
+  const available = availableTokens(window);
+  const { most, maxBytes } = filesAllowed(reducible);
   return {
     tokens: windowLimit(available, fixed),
     windowTokens: available - fixed,

@@ -129,8 +129,8 @@ export class Requests {
     return { ...sealed(draft, contents), reduction };
   }
 
-  /** The same without its files. `tokenRatio`: overrides the ratio from the log, where a provider's refusal is more precise. */
-  draft(log: Conversation, agent: string, turnId: string, tokenRatio?: number): NextDraft | null {
+  /** The same without its files. `refused`: what a provider's refusal says more precisely than the log. */
+  draft(log: Conversation, agent: string, turnId: string, refused: Refused = {}): NextDraft | null {
     const turn = log.state.agents[agent]?.turn;
     if (turn?.turnId !== turnId) return null;
     const sources = this.#sourcesOf(log, turn);
@@ -140,7 +140,7 @@ export class Requests {
     const assembler = this.#assemblers.get(agent) ?? new RequestAssembler();
     this.#assemblers.set(agent, assembler);
     const agentView = log.view(agent, setup.viewPolicy);
-    const made = requestOf(log, this.#conversation, { sources, setup, agentView, assembler, tokenRatio });
+    const made = requestOf(log, this.#conversation, { sources, setup, agentView, assembler, ...refused });
     return { draft: made.draft, reduction: reductionFor(made.reducible) };
   }
 }
@@ -318,7 +318,7 @@ export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: 
 function requestOf(
   { entries, state }: { readonly entries: readonly Entry[]; readonly state: ConversationState },
   conversation: string,
-  { sources, setup, agentView, assembler, tokenRatio: given }: Making,
+  { sources, setup, agentView, assembler, tokenRatio: given, maxFiles }: Making,
 ) {
   const { slug } = setup.card;
   const { turn } = agentState(state, slug);
@@ -347,6 +347,7 @@ function requestOf(
     window,
     limits,
     form: window.form,
+    maxFiles,
   };
   return { draft, session, setting, reducible };
 }
@@ -357,7 +358,10 @@ interface Making {
   readonly agentView: AgentView;
   readonly assembler: RequestAssembler;
   readonly tokenRatio?: number | undefined;
+  readonly maxFiles?: number | undefined;
 }
+
+type Refused = Pick<Making, 'tokenRatio' | 'maxFiles'>;
 
 /** The request for a log without cached bytes. `state` must be the state of `entries`. */
 export function assembleOnce(

@@ -302,8 +302,7 @@ export class Effects {
       );
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && daemon.shutdown.aborted) return;
-      const isTooLong = command.type === 'model-failed' && wasTooLong(command, prepared);
-      const shorter = isTooLong ? prepared.tooLong() : null;
+      const shorter = command.type === 'model-failed' ? shorterAfter(command, prepared) : null;
       if (shorter) {
         this.#reserved.delete(request.turnId); // the refused call used nothing
         return await this.#reduce(effect, shorter);
@@ -393,13 +392,20 @@ function failedAttempt(command: Command, { asked, others }: ReadyCall): Command 
   return attempt && { type: 'attempt-failed', ...attempt, agent, turnId, duration, requestHash, upTo };
 }
 
+/** Words of providers for a file that is damaged, or of a kind that the model does not take. */
+const ABOUT_FILES = /image|picture|audio|pdf|document|media|\bfiles?\b/i;
+
 /**
- * The provider refused the request before it produced any output. Its words for “too long” are not always known: a request
- * near the window that is refused for an unknown reason may be too long.
+ * The reduction after the provider refused the request before it produced any output; null: another reason. Its words for “too
+ * long” are not always known: a request near the window that is refused for an unknown reason may be too long.
  */
-function wasTooLong(
-  { code, partial }: Extract<Command, { type: 'model-failed' }>,
-  { isNearWindow }: ReadyCall,
-): boolean {
-  return partial === '' && (code === 'CONTEXT_TOO_LONG' || (code === 'BAD_REQUEST' && isNearWindow));
+function shorterAfter(
+  { code, partial, message }: Extract<Command, { type: 'model-failed' }>,
+  call: ReadyCall,
+): ReducingCall | null {
+  if (partial !== '') return null;
+  if (code === 'CONTEXT_TOO_LONG') return call.tooLong();
+  if (code !== 'BAD_REQUEST') return null;
+  // A file that stayed would fail every later turn, too.
+  return (ABOUT_FILES.test(message) && call.withoutFiles()) || (call.isNearWindow ? call.tooLong() : null);
 }

@@ -61,6 +61,8 @@ export interface ReadyCall {
   readonly isNearWindow: boolean;
   /** The reduction after a provider refused the request as too long; null: that was tried already. */
   tooLong(): ReducingCall | null;
+  /** The reduction after a provider refused the files of the request; null: it has none. */
+  withoutFiles(): ReducingCall | null;
 }
 
 export interface ReducingCall {
@@ -252,17 +254,25 @@ function ready(
     deadline: deadlineOf(effect, context),
     isNearWindow: 2 * estimatedTokens >= contextTokens - maxOutputTokens,
     tooLong: () => (turn?.wasTooLong ? null : reduceFurther(preparing, estimatedTokens)),
+    withoutFiles: () => reducedBy(preparing, { maxFiles: 0 }),
   };
 }
 
 /** The estimate was too low: the refused request was larger than the window. */
 function reduceFurther(preparing: Preparing, estimatedTokens: number): ReducingCall | null {
-  const { effect, setup, context } = preparing;
-  const { contextTokens, maxOutputTokens } = setup.profile;
-  const tokenRatio = (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens);
-  const { requests, conversation } = context;
-  const again = requests.draft(conversation, effect.agent, effect.turnId, tokenRatio);
-  return again?.reduction ? reducing(preparing, again.reduction, tokenRatio) : null;
+  const { contextTokens, maxOutputTokens } = preparing.setup.profile;
+  return reducedBy(preparing, {
+    tokenRatio: (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens),
+  });
+}
+
+function reducedBy(
+  preparing: Preparing,
+  refused: { readonly tokenRatio?: number; readonly maxFiles?: number },
+): ReducingCall | null {
+  const { effect, context } = preparing;
+  const again = context.requests.draft(context.conversation, effect.agent, effect.turnId, refused);
+  return again?.reduction ? reducing(preparing, again.reduction, refused.tokenRatio) : null;
 }
 
 /**
