@@ -119,8 +119,8 @@ export class Knowledge {
     const { shownTo } = traitsOf(entry);
     if (shownTo !== 'all') return shownTo === 'addressee' && routedTo(entry).includes(this.agent);
     if (entry.type !== 'message') return true;
-    if (entry.role === 'tool' || entry.content === null) return false;
-    return entry.content !== '' || entry.parts !== undefined || entry.reported !== undefined;
+    if (entry.role === 'tool') return false;
+    return Boolean(entry.content) || entry.parts !== undefined || entry.reported !== undefined;
   }
 
   /** Excluded, or collapsed; a message with tool calls is never collapsed (V5). */

@@ -103,4 +103,16 @@ describe('an agent that reports what it did and says nothing', () => {
     );
     expect(checkLaws(world.entries)).toEqual([]);
   });
+
+  it('with a handoff, its successor is shown what it did', () => {
+    const world = new World().posted('@dev fix it');
+    const { turnId } = world.callOf('dev');
+    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+    const handoff = { name: 'handoff', arguments: JSON.stringify({ to: 'pm', summary: 'review it' }) };
+    const toolCalls = [{ id: 'x', type: 'function', function: handoff }] as const;
+    const answer = { content: null, toolCalls, reported: [call('Edit a.ts', '+ fixed')] };
+    world.do({ type: 'model-answered', ...report, answer });
+    expect(JSON.stringify(messagesOf(world.view('pm')))).toContain('+ fixed');
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
 });
