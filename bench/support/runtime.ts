@@ -105,6 +105,7 @@ export function createRuntime(
     health: new ModelHealth(monotonicClock),
     publishLive: () => undefined,
     retries: new Map(),
+    toolProgress: new Map(),
   };
 }
 

@@ -63,6 +63,8 @@ export interface ToolRun {
   readonly traceparent?: string;
   /** A person approved this call; absent: it needed no approval. */
   readonly isApproved?: boolean;
+  /** Called with what a tool that still runs reports about itself; a tool need not report. */
+  readonly onProgress?: (text: string) => void;
   /** Called with the real path of an opened file before it is read or written; absent: all are permitted. */
   readonly permits?: (place: ResolvedPath) => boolean;
 }

@@ -66,6 +66,9 @@ const activity = fields({
     .describe(
       'Of a running turn whose model call failed and is repeated: which attempt, and why the last one failed',
     ),
+  progress: fields({ tool: z.string(), text: z.string() })
+    .optional()
+    .describe('Of a running turn: what a tool that it called last reported about itself'),
 });
 
 const inList = {

@@ -17,6 +17,7 @@ import type { TraceExporter } from './observe/trace-exporter.ts';
 import { Definitions } from './team/definitions.ts';
 import { ModelHealth } from './team/health.ts';
 import { createTeam, type Team } from './team/team.ts';
+import type { ToolProgress } from './tools/run-tool.ts';
 import { WhatIfs } from './what-if/what-ifs.ts';
 /**
  * Makes what the parts of a daemon share, from the configuration and the acquired resources. Each part names what it needs of
@@ -83,6 +84,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     liveText: new LiveText(timers, newId),
     health: new ModelHealth(elapsed),
     retries: new Map<string, Retry & { readonly since: number }>(),
+    toolProgress: new Map<string, ToolProgress>(),
   };
 }
 

@@ -46,6 +46,8 @@ describe('a reload that changes an MCP server', () => {
     before.hold('it', 'before');
     await post('one');
     await until(async () => (await before.entered('it')) === 1);
+    const reported = async () => (await project.parley('ls')).stdout.includes('1 of 2: it began');
+    await until(reported);
     await configure(after.server);
     const reloaded = await project.parley('reload');
     expect([reloaded.code, reloaded.stderr]).toEqual([0, '']);
@@ -53,6 +55,7 @@ describe('a reload that changes an MCP server', () => {
     expect(await results(1)).toEqual([expect.stringContaining('it is done')]);
     await post('two');
     expect(await results(2)).toHaveLength(2);
+    expect(await reported()).toBe(false);
     expect([await before.effects('it'), await after.effects('it')]).toEqual([1, 1]);
   });
 

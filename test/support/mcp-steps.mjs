@@ -12,8 +12,10 @@ import { z } from 'zod';
  */
 const { STEPS } = process.env;
 
-async function step({ name }) {
+async function step({ name }, { _meta, sendNotification }) {
   appendFileSync(join(STEPS, 'entered'), `${name}\n`);
+  const progress = { progressToken: _meta.progressToken, progress: 1, total: 2, message: `${name} began` };
+  await sendNotification({ method: 'notifications/progress', params: progress });
   await held(`${name}-before`);
   appendFileSync(join(STEPS, 'effects'), `${name}\n`);
   await held(`${name}-after`);

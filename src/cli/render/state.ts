@@ -29,8 +29,9 @@ export function renderDetail(detail: ConversationDetail): string {
 
 type Activity = NonNullable<ConversationSummary['activity']>[number];
 
-/** What an agent waits for, in a few words; null: nothing. */
-export function waitText({ status, for: what, of }: Activity): string | null {
+/** What an agent waits for, in a few words, or what its tool reports; null: nothing. */
+export function waitText({ status, for: what, of, progress }: Activity): string | null {
+  if (status === 'running' && progress) return printable(`${progress.tool}: ${progress.text}`);
   if (status !== 'waiting') return null;
   const name = printable(of ?? '');
   switch (what) {

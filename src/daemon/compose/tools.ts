@@ -148,7 +148,10 @@ export class TeamTools {
       if (unused.length > 0) void Promise.allSettled([...this.#running]).then(() => this.#closeAll(unused));
     };
     const hide = hideValues(secretsInResults(config));
-    const run: Toolbox['run'] = async (...call) => hidden(hide, await this.#track(toolbox.run(...call)));
+    const run: Toolbox['run'] = async ({ onProgress, ...call }, signal) => {
+      const shown = onProgress && { onProgress: (text: string) => onProgress(hide(text)) };
+      return hidden(hide, await this.#track(toolbox.run({ ...call, ...shown }, signal)));
+    };
     return { toolbox: { ...toolbox, run }, commit, discard };
   }
 

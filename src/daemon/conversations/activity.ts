@@ -10,6 +10,8 @@ import {
 } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
 import type { RowActivity } from '../../persistence/index.ts';
+import type { ToolProgress } from '../tools/run-tool.ts';
+
 /**
  * What the agents of a conversation do or wait for, and since when. Folded from the log, so that it survives a restart; only
  * running turns and programs that are not connected are known to the daemon that works on the conversation.
@@ -56,13 +58,14 @@ export function storedActivity(state: ConversationState, entries: readonly Entry
 interface CurrentTurns {
   readonly remote: Pick<Model, 'isAbsent'>;
   readonly retries: Pick<ReadonlyMap<string, RunningRetry>, 'get'>;
+  readonly toolProgress: Pick<ReadonlyMap<string, ToolProgress>, 'get'>;
 }
 
 /** The running turns of a conversation in memory. */
 export function runningActivity(
   state: ConversationState,
   entries: readonly Entry[],
-  { remote, retries }: CurrentTurns,
+  { remote, retries, toolProgress }: CurrentTurns,
 ): Activity[] {
   return agentsOf(state).flatMap((agent): Activity[] => {
     const { turn } = agentState(state, agent);
@@ -71,7 +74,9 @@ export function runningActivity(
       return [{ agent, status: 'waiting', since: timeOf(entries, turn.upTo), for: 'program', of: agent }];
     const retry = retries.get(turn.turnId);
     const since = timeOf(entries, turn.startedAt);
-    return [{ agent, status: 'running', since, ...(retry && { retry: retryOf(retry) }) }];
+    const calls = toolProgress.get(turn.turnId);
+    const more = { ...(retry && { retry: retryOf(retry) }), ...(calls && { progress: calls }) };
+    return [{ agent, status: 'running', since, ...more }];
   });
 }
 

@@ -356,7 +356,7 @@ export class Workers {
 
 /** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */
 async function listConversations(
-  daemon: Pick<WorkersContext, 'store' | 'remote' | 'retries'>,
+  daemon: Pick<WorkersContext, 'store' | 'remote' | 'retries' | 'toolProgress'>,
   open: OpenWorkers,
   since: string | null = null,
 ): Promise<ListedRow[]> {

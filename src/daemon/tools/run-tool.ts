@@ -29,12 +29,19 @@ export interface ToolCallContext extends OutputContext, Omit<ResultFilesContext,
     /** False: another daemon owns the conversation by now. */
     mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
   };
+  /** What running calls report, by turn; the latest of those that run side by side. */
+  readonly toolProgress: Map<string, ToolProgress>;
   publishAudit(conversation: string, record: AuditRecord): void;
   readonly now: Clock;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
   /** Aborted when the grace period is over: running work is dropped and stays outstanding in the log. */
   readonly shutdown: AbortSignal;
+}
+
+export interface ToolProgress {
+  readonly tool: string;
+  readonly text: string;
 }
 
 export interface ToolResult {
@@ -154,6 +161,9 @@ async function run(
 ): Promise<ToolOutcome> {
   const parsed = readArguments(text);
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
+  const { toolProgress: progress } = daemon;
+  let latest: ToolProgress | undefined;
+  let isOver = false;
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
   const given = {
     conversation,
@@ -164,11 +174,21 @@ async function run(
     arguments: parsed.value,
     idempotencyKey,
     isApproved,
+    onProgress: (text: string) => {
+      if (isOver) return;
+      latest = { tool: name, text };
+      progress.set(turnId, latest);
+    },
     ...(traceparent !== undefined && { traceparent }),
   };
   const { toolbox } = daemon.team;
   if (accepts !== undefined) await toolbox.accept?.(name, accepts);
-  return toolbox.run(given, signal);
+  try {
+    return await toolbox.run(given, signal);
+  } finally {
+    isOver = true;
+    if (progress.get(turnId) === latest) progress.delete(turnId);
+  }
 }
 
 function textOf(outcome: ToolOutcome): string {

@@ -3,6 +3,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
   type ElicitRequest,
   ElicitRequestSchema,
+  type Progress,
   type Tool,
   ToolListChangedNotificationSchema,
   ToolSchema,
@@ -39,6 +40,7 @@ const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.stri
 /** Limits for what a server asks during one call. */
 const MOST_QUESTIONS = 5;
 const LONGEST_QUESTION = 600;
+const LONGEST_PROGRESS = 300;
 
 /** The transport of a connection. */
 export interface Link {
@@ -64,6 +66,7 @@ export interface CallOptions {
   readonly traceparent: string | undefined;
   /** Gets the questions that were declined (MCP-CONNECTION-3). */
   readonly declined: string[];
+  readonly onProgress?: ((text: string) => void) | undefined;
 }
 
 export class Connection {
@@ -179,7 +182,7 @@ export class Connection {
   async callTool(
     name: string,
     given: Readonly<Record<string, unknown>>,
-    { idempotencyKey, traceparent, signal, declined }: CallOptions,
+    { idempotencyKey, traceparent, signal, declined, onProgress }: CallOptions,
   ): Promise<ToolResult> {
     this.#declined.add(declined);
     const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
@@ -191,7 +194,7 @@ export class Connection {
         timeout: this.#times.callMs,
         maxTotalTimeout: this.#times.callInAllMs,
         resetTimeoutOnProgress: true,
-        onprogress: () => undefined,
+        onprogress: (progress) => onProgress?.(progressText(progress)),
       },
     );
     try {
@@ -230,6 +233,12 @@ export class Connection {
         this.#probing = null;
       });
   }
+}
+
+/** `3 of 10: reading` */
+function progressText({ progress, total, message }: Progress): string {
+  const share = total === undefined ? `${progress}` : `${progress} of ${total}`;
+  return inOneLine(cut(message ? `${share}: ${message}` : share, LONGEST_PROGRESS));
 }
 
 /** With the names of the fields that it has. */

@@ -77,6 +77,7 @@ export interface ServerCall {
   readonly arguments: Readonly<Record<string, unknown>>;
   readonly idempotencyKey: string;
   readonly traceparent?: string | undefined;
+  readonly onProgress?: ((text: string) => void) | undefined;
 }
 
 export class McpServer {
@@ -145,13 +146,15 @@ export class McpServer {
     if (state.kind !== 'ready') return unavailable(this.name, state.kind === 'failed' ? state.error : null);
     const own = linkedAbort(signal);
     const declined: string[] = [];
+    const { hide = (text) => text } = this.#options;
     const noted = (text: string) => {
       const whole = [text, ...declined.map(declinedNote)].filter(Boolean).join('\n');
-      return this.#options.hide?.(whole) ?? whole;
+      return hide(whole);
     };
     try {
       const { idempotencyKey, traceparent } = call;
-      const options = { signal: own.signal, idempotencyKey, traceparent, declined };
+      const onProgress = (text: string) => call.onProgress?.(hide(text));
+      const options = { signal: own.signal, idempotencyKey, traceparent, declined, onProgress };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
       const { text, files } = renderResult(result);
       if (!result.isError) return completed(noted(text), files);

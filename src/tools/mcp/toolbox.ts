@@ -145,8 +145,8 @@ export class ServerTools implements McpToolbox {
         `${call.name} changed since the call was allowed. Nothing was done: call it again.`,
       );
     const { tool, owner } = offered;
-    const { idempotencyKey, traceparent } = call;
-    return owner.call({ tool, arguments: call.arguments, idempotencyKey, traceparent }, signal);
+    const { idempotencyKey, traceparent, onProgress } = call;
+    return owner.call({ tool, arguments: call.arguments, idempotencyKey, traceparent, onProgress }, signal);
   }
 
   #unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {

@@ -32,7 +32,7 @@ const ended = (outcome: string) => ({
 });
 const stateOf = (entries: readonly Entry[]) => entries.reduce(evolve, EMPTY_STATE);
 const stored = (entries: readonly Entry[]) => storedActivity(stateOf(entries), entries);
-const present = { remote: {}, retries: new Map() };
+const present = { remote: {}, retries: new Map(), toolProgress: new Map() };
 
 describe('the activity of a conversation', () => {
   it('names each question, delegation and approval of a waiting turn, and since when it waits', () => {
@@ -107,6 +107,15 @@ describe('the activity of a conversation', () => {
         ...{ agent: 'pm', status: 'running', since: at(1) },
         retry: { attempt: 2, attempts: 4, at: at(8), code: 'RATE_LIMITED', message: message.slice(0, 300) },
       },
+    ]);
+  });
+
+  it('says what a tool of a running turn reports', () => {
+    const entries = log(person, started);
+    const report = { tool: 'mcp__web__copy', text: '3 of 10: reading' };
+    const toolProgress = new Map([['t', report]]);
+    expect(runningActivity(stateOf(entries), entries, { ...present, toolProgress })).toEqual([
+      { agent: 'pm', status: 'running', since: at(1), progress: report },
     ]);
   });
 

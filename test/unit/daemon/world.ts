@@ -232,6 +232,7 @@ export function createWorld(options: WorldOptions = {}) {
     liveText: new LiveText(systemTimers, newId),
     health: new ModelHealth(elapsed),
     retries: new Map(),
+    toolProgress: new Map(),
     publishLive: (_, __, chunk) => void live.push(chunk),
     traces: null,
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),

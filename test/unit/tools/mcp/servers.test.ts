@@ -308,6 +308,25 @@ describe('a call of an MCP tool', () => {
     });
   });
 
+  it('a call passes on what its tool reports, in one line of limited length', async () => {
+    const files = serverWith(toolOf('a'));
+    const { tools } = await ready({ files });
+    files.answer = async ({ meta }) => {
+      const { progressToken } = meta as { progressToken: string };
+      for (const more of [{ total: 3, message: `a\nb${'x'.repeat(400)}` }, { progress: 2 }])
+        await files.newest.notification({
+          method: 'notifications/progress',
+          params: { progressToken, progress: 1, ...more },
+        });
+      return { content: [] };
+    };
+    const reports: string[] = [];
+    const onProgress = (text: string) => void reports.push(text);
+    await tools.run({ ...callOf('mcp__files__a'), onProgress }, openSignal());
+    expect(reports).toEqual([expect.stringMatching(/^1 of 3: a\\nbx{280,}$/), '2']);
+    expect(reports[0]?.length).toBeLessThanOrEqual(301);
+  });
+
   it('a call ends with its signal, and the server is notified', async () => {
     const files = serverWith(toolOf('a'));
     const { tools } = await ready({ files });
