@@ -150,6 +150,31 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(() => row(page, 'Renamed words').locator('.unread').count()).toBe(1);
   });
 
+  it('a row shows the phase if it is not the first one, and the whole title under the pointer; the list keeps its width', async () => {
+    const long = `A title that is longer than the list is wide ${'and on '.repeat(8)}`.trim();
+    await post('wide', long);
+    await post('planned', 'Planned on');
+    await stage.api('POST', 'conversations/planned/phase', { phase: 'plan', publisher: 'alice' });
+    const page = await stage.look();
+    await until(() => row(page, 'Planned on').locator('.phase').allInnerTexts()).toEqual(['plan']);
+    const first = row(page, 'A title that is longer').first();
+    expect(await first.locator('.phase').count()).toBe(0);
+    expect(await first.locator('.row').getAttribute('title')).toContain(
+      'A title that is longer than the list is wide and on and on',
+    );
+    expect((await first.boundingBox())?.height).toBe(44);
+    const list = page.locator('.sidebar');
+    const { x = 0, y = 0, width = 0, height = 0 } = (await list.boundingBox()) ?? {};
+    await page.mouse.move(x + width - 4, y + height - 4);
+    await page.mouse.down();
+    await page.mouse.move(x + width + 96, y + height - 4, { steps: 4 });
+    await page.mouse.up();
+    const wide = async () => Math.round((await list.boundingBox())?.width ?? 0);
+    await until(wide).toBe(Math.round(width + 100));
+    await page.reload();
+    await until(wide).toBe(Math.round(width + 100));
+  });
+
   it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
     const page = await stage.look('#/inbox');
     await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker

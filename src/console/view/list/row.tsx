@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
@@ -13,7 +14,7 @@ import { Button, Dialog, onSubmit, onText } from '../parts/controls.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
 
 /** Pixels; `sidebar.css` has the same number. */
-export const ROW_HEIGHT = 60;
+export const ROW_HEIGHT = 44;
 
 interface ListRowProps {
   readonly row: ConversationRow;
@@ -32,7 +33,7 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
       <a
         class={`row ${isUnread ? 'unread' : ''}`}
         href={linkTo.conversation(row.id)}
-        title={row.id}
+        title={`${withoutAnsi(title)}\n${row.id}`}
         aria-current={isOpen ? 'page' : undefined}
         tabIndex={isStop ? 0 : -1}
         onFocus={onReach}
@@ -53,7 +54,7 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
           )}
         </span>
         <span class="meta">
-          <span class="phase">{row.phase}</span>
+          {row.phase !== FIRST_FLOOR.phase && <span class="phase">{row.phase}</span>}
           {!isOpen && unsent.value.has(row.id) && <span class="draft">draft</span>}
           <State row={row} />
           <span class="end">
@@ -88,11 +89,13 @@ function isPlainClick({ detail, ctrlKey, metaKey, shiftKey }: MouseEvent): boole
 /** The daemon does not list it yet. */
 const isUnlisted = ({ length }: ConversationRow): boolean => length === 0;
 
+const LEAST_USD = 0.01;
+
 const UNSENT = { sending: 'is being sent', waiting: 'waits to be sent', refused: 'not sent' } as const;
 
-/** Nothing where no cost is known. */
+/** Nothing below a cent. */
 function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
-  if (usd === 0) return null;
+  if (usd < LEAST_USD) return null;
   const more = unpricedCalls > 0 ? `, and ${unpricedCalls} calls of unknown cost` : '';
   return (
     <span class="cost" title={`Cost of its model calls${more}`}>

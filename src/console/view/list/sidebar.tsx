@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
+import { store } from '../../api/session.ts';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
@@ -13,9 +14,19 @@ import { useVirtualList } from '../parts/hooks.ts';
 import { Icon } from '../parts/parts.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 
+/** As a person dragged it, in this browser. */
+const WIDTH = 'parley.list-width';
+
 export function Sidebar() {
   return (
-    <nav class="sidebar" aria-label="Conversations">
+    <nav
+      class="sidebar"
+      aria-label="Conversations"
+      style={{ width: localStorage.getItem(WIDTH) ?? undefined }}
+      onPointerUp={({ currentTarget }) => {
+        if (currentTarget.style.width !== '') store(localStorage, WIDTH, currentTarget.style.width);
+      }}
+    >
       <SkipLink />
       <header>
         <h1>

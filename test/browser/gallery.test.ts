@@ -1,0 +1,77 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, sharedStage } from './support.ts';
+import { RULES } from './team.ts';
+
+/** Pictures of the states of the console, to look at: `<temporary folder>/parley-gallery/<look>-<state>.png`. */
+const FOLDER = join(tmpdir(), 'parley-gallery');
+
+const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
+  light: {},
+  dark: { colorScheme: 'dark' },
+  phone: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true },
+  narrow: { viewport: { width: 320, height: 640 } },
+  'zoom 200 %': { viewport: { width: 640, height: 410 } }, // of 1,280 × 820
+  'forced colours': { forcedColors: 'active' },
+};
+
+/** By name: the address, and what it waits for. */
+const STATES: readonly (readonly [state: string, hash: string, (page: Page) => Promise<unknown>])[] = [
+  ['start', '#/new', (page) => page.locator('.composer').waitFor()],
+  ['inbox', '#/inbox', (page) => page.locator('.inbox-entry .diff').waitFor()],
+  ['system', '#/system', (page) => page.locator('.member').first().waitFor()],
+  ['approval', '#/c/over', (page) => page.locator('.ask-card .diff').waitFor()],
+  ['question', '#/c/asked', (page) => page.locator('.ask-card.question').waitFor()],
+  ['failure', '#/c/failed', (page) => page.getByText('It is broken.').first().waitFor()],
+  ['thread', '#/c/mixed', (page) => message(page, 'Built.').first().waitFor()],
+  ['timeline', '#/c/mixed/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
+  ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel h2').waitFor()],
+  ['floor', '#/c/calm', (page) => page.getByTitle('Phase and mode: who answers').click()],
+];
+
+describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
+  const overwrite = { name: 'fs_write', arguments: { path: '@project/plan.md', content: 'one\n2\nthree\n' } };
+  const stage = sharedStage({
+    settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
+    script: [
+      { when: { last: '/^overwrite/' }, reply: { text: 'I update the plan.', tool_calls: [overwrite] } },
+      { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+      ...RULES,
+    ],
+    before: async ({ root }) => {
+      await mkdir(join(root, 'project'));
+      await writeFile(join(root, 'project/plan.md'), 'one\ntwo\nthree\n');
+    },
+  });
+  beforeAll(async () => {
+    await mkdir(FOLDER, { recursive: true });
+    for (const [conversation, content] of [
+      ['over', 'overwrite the plan'],
+      ['asked', 'ask me'],
+      ['failed', 'fail now'],
+      ['calm', 'Hello there'],
+      ['mixed', 'show code'],
+      ['mixed', 'hand it over'],
+    ] as const)
+      await stage.post(conversation, content);
+  });
+
+  it.each(Object.keys(LOOKS))('nothing is wider than the window, in the look %s', async (look) => {
+    const page = await stage.look('#/', LOOKS[look]);
+    const { width = 0 } = page.viewportSize() ?? {};
+    for (const [state, hash, isShown] of STATES) {
+      await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+      await isShown(page);
+      await page.screenshot({ path: join(FOLDER, `${look}-${state}.png`) });
+      const inside = `Math.max(...[...document.querySelectorAll('html, .page, .head, .people, .composer, .menu-list')]
+        .map((one) => Math.max(one.scrollWidth, one.getBoundingClientRect().right)))`;
+      expect(Math.round(await page.evaluate<number>(inside)), state).toBeLessThanOrEqual(width);
+      const left = `Math.min(0, ...[...document.querySelectorAll('[open] .menu-list')].map((one) => one.getBoundingClientRect().left))`;
+      expect(await page.evaluate(left), state).toBe(0);
+    }
+  });
+});
