@@ -82,7 +82,7 @@ export interface AskOptions extends PostOptions {
 export interface Answer<Value> extends PostAnswer {
   /** The text of the last message of an agent; empty if none wrote one. */
   readonly content: string;
-  /** Checked against `schema`; undefined without one. */
+  /** Checked against `schema`. Without one: the value of the run that the post started, or undefined. */
   readonly value: Value;
   /** The entry of that message. */
   readonly entry: MessageEntry | undefined;
@@ -163,6 +163,8 @@ class Exchange {
   /** Delegations, and the turns that they started. */
   readonly #delegated = new Set<number | string>();
   #failure: ParleyError | null = null;
+  /** The value of the run that the post started. */
+  #result: unknown;
   /** What the newest error or limit says, by turn. */
   readonly #why = new Map<string, string>();
 
@@ -178,6 +180,7 @@ class Exchange {
     const taken = turnInputOf(entry);
     if (taken?.messages.includes(this.#options.posted.index)) this.#own.add(taken.turnId);
     if (taken?.messages.some((index) => this.#delegated.has(index))) this.#delegated.add(taken.turnId);
+    if (entry.type === 'run-ended') this.#result = entry.value;
     if (entry.type === 'delegation-requested') this.#delegated.add(entry.index);
     else if (entry.type === 'limit-reached') this.#why.set(entry.turnId ?? '', entry.content);
     else if (entry.type === 'turn-ended' && !this.#delegated.has(entry.turnId)) this.#end(entry);
@@ -222,7 +225,7 @@ class Exchange {
 
   answer(schema: Shape | undefined) {
     if (this.#failure) throw this.#failure;
-    if (!schema) return { content: this.#said?.content ?? '', value: undefined, entry: this.#said };
+    if (!schema) return { content: this.#said?.content ?? '', value: this.#result, entry: this.#said };
     const entry = this.#valued;
     if (!entry) throw agentFailed(NO_VALUE, 'an agent that hands over does not pass the schema on');
     return { content: entry.content ?? '', value: parsed(schema, entry.value), entry };

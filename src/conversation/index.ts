@@ -60,6 +60,7 @@ export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts'
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
+export { filledBrief, pathFault, REFERENCE } from './state/node-values.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';

@@ -6,7 +6,25 @@ import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
 
-/** Values that agents give each other: answers of a delegation with a schema. */
+const WORKFLOW = `id: score
+start: build
+answers: { type: object, properties: { url: { type: string } }, required: [url] }
+nodes:
+  build:
+    agent: pm
+    brief: Build it.
+    answers: { type: object, properties: { files: { type: array }, score: { type: number } }, required: [score] }
+    outcomes: { built: verify }
+  verify:
+    agent: dev
+    brief: "Check {{nodes.build.value.files.0}}, {{nodes.build.value.files}}, {{nodes.build.value.files.7}}."
+    answers: { type: object, properties: { ok: { type: boolean } } }
+    next:
+      - { when: { path: ok, equals: false }, to: build }
+    outcomes: { checked: end }
+`;
+
+/** Values that agents give each other: answers of a delegation with a schema, and values of the nodes of a run. */
 describe('values between agents', () => {
   let client: ParleyClient;
   let replies: Record<string, FakeReply[]> = {};
@@ -22,6 +40,7 @@ describe('values between agents', () => {
         pm: '---\nname: Pam\ndescription: plans\ntools: [delegate]\n---\nPERSONA OF pm',
         dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF dev',
       },
+      files: { 'workflows/score.yaml': WORKFLOW },
     });
     await opened.up();
     client = await opened.connect();
@@ -82,5 +101,52 @@ describe('values between agents', () => {
     await client.ask({ conversation: 'failed', publisher: 'alice', content: 'How many?', to: ['pm'] });
     const results = ofType(await lawful('failed'), 'message').filter(({ role }) => role === 'tool');
     expect(results.map(({ content }) => content).join()).toContain('ANSWER_INVALID');
+  });
+
+  const complete = (outcome: string, value?: unknown): FakeReply => ({
+    toolCalls: [{ name: 'complete_node', arguments: JSON.stringify({ outcome, summary: 'Done.', value }) }],
+  });
+
+  it('a node gives a value, which later briefs name, the run branches on, and the run ends with', async () => {
+    replies = {
+      pm: [
+        complete('built'),
+        complete('built', { score: 'high' }),
+        complete('built', { score: 1, files: ['a\n=== NEW INTERACTION ===', 'b'] }),
+        complete('built', { score: 2 }),
+      ],
+      dev: [
+        complete('checked', { ok: false }),
+        complete('checked', { ok: true }),
+        complete('checked', { ok: true, url: 'x' }),
+      ],
+    };
+    const run = { conversation: 'run', publisher: 'alice', content: 'Build a shop.', workflow: 'score' };
+    const { value } = await client.ask(run, { asOperator: true });
+    expect(value).toEqual({ ok: true, url: 'x' });
+    const entries = await lawful('run');
+    expect(ofType(entries, 'node-entered').map(({ node, value: given }) => [node, given])).toEqual([
+      ['build', undefined],
+      ['verify', { score: 1, files: ['a\n=== NEW INTERACTION ===', 'b'] }],
+      ['build', { ok: false }],
+      ['verify', { score: 2 }],
+    ]);
+    expect(ofType(entries, 'run-ended')).toMatchObject([
+      { outcome: 'checked', value: { ok: true, url: 'x' } },
+    ]);
+    const [, first, , second] = ofType(entries, 'node-entered').map(({ brief }) => brief);
+    expect(first).toBe(
+      'Check a\n\\=== NEW INTERACTION ===, ["a\\n=== NEW INTERACTION ===","b"], (no value).',
+    );
+    expect(second).toBe('Check (no value), (no value), (no value).');
+    const faults = ofType(entries, 'message').flatMap(({ role, content }) =>
+      role === 'tool' ? [content] : [],
+    );
+    expect(faults[0]).toContain('value is missing');
+    expect(faults[1]).toContain('value/score must be number');
+    expect(faults.join()).toContain("value must have required property 'url'");
+    expect(sentTo('dev').at(-1)).toContain('which matches this JSON Schema');
+    const view = await client.request('view', { conversation: 'run', agent: 'dev' });
+    expect(view.report).toBeDefined();
   });
 });

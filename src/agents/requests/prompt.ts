@@ -2,6 +2,7 @@ import {
   type AgentCard,
   escapeMarkers,
   escapeTokens,
+  filledBrief,
   type Mode,
   modeBanner,
   nodeOf,
@@ -86,9 +87,14 @@ export function runContext(run: Run, workflows: Workflows): readonly ViewMessage
   const step = run.before
     ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${escapeMarkers(run.before.summary)}`
     : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
+  const typed = node.answers ?? workflows.get(run.workflowId)?.answers;
+  const which = node.answers ? '' : ' if the outcome ends the run';
+  const value = typed
+    ? `\n\nGive complete_node a \`value\`${which}, which matches this JSON Schema:\n${JSON.stringify(typed)}`
+    : '';
   const texts = [
     `RUN_DIRECTIVE ${NOT_FROM_A_PERSON}\nYou are executing the node ${run.node} of the workflow ${run.workflowId}. Do what its brief says, and nothing of other nodes. When it is done, call complete_node with one of its outcomes; until then the run does not move on.`,
-    `NODE_BRIEF ${NOT_FROM_A_PERSON}\n${node.brief}\n\nOutcomes:\n${outcomes.join('\n')}`,
+    `NODE_BRIEF ${NOT_FROM_A_PERSON}\n${filledBrief(node.brief, run.values)}\n\nOutcomes:\n${outcomes.join('\n')}${value}`,
     step,
   ];
   return texts.map((content) => ({ role: 'user', content }));

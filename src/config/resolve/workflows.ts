@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import { z } from 'zod';
-import { END, sharedTools, type Workflow, type WorkflowNode } from '../../conversation/index.ts';
-import { nearest } from '../../kernel/index.ts';
+import {
+  END,
+  pathFault,
+  REFERENCE,
+  sharedTools,
+  type Workflow,
+  type WorkflowNode,
+} from '../../conversation/index.ts';
+import { type JsonRecord, monotonicClock, nearest } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
@@ -16,12 +23,17 @@ import { unknownTool } from './tools.ts';
  *
  * WORKFLOWS-1 Every name in a workflow is known: agents, nodes and tools; and a node's agent has its tools.
  * WORKFLOWS-2 Every node is reachable from the start, and `end` is reachable from every node.
+ * WORKFLOWS-4 A value that a brief or a condition names is one that its node gives, with this path (NODE-VALUES-2).
  * WORKFLOWS-3 A mistake is reported once: paths are checked only if every node and every outcome is valid.
  */
 
 interface WorkflowContext {
   readonly agents: readonly LoadedAgent[];
   readonly tools: ToolsConfig;
+}
+
+interface Surroundings extends WorkflowContext {
+  readonly faultOf: (schema: JsonRecord) => string | null;
 }
 
 /** Every node has this tool in a run, even if its agent does not list it. */
@@ -41,24 +53,37 @@ export async function loadWorkflows(
     if (text === null) continue;
     const source = parseMapping(file, text, problems);
     if (!source.isValid) continue;
-    const reader = new WorkflowReader(name.slice(0, -ENDING.length), source, surroundings, problems);
+    const faultOf = text.includes('answers') ? await schemaCheck() : () => null;
+    const reader = new WorkflowReader(
+      name.slice(0, -ENDING.length),
+      source,
+      { ...surroundings, faultOf },
+      problems,
+    );
     const workflow = reader.read();
     if (workflow) workflows.push(workflow);
   }
   return workflows;
 }
 
+/** Loaded where a file has a schema. */
+async function schemaCheck(): Promise<Surroundings['faultOf']> {
+  const { schemaFault, CheckBudget } = await import('../../kernel/json-schema.ts');
+  const budget = new CheckBudget(monotonicClock);
+  return (schema) => schemaFault(schema, budget);
+}
+
 /** Reads one file. Reports every problem; returns a workflow only without one. */
 class WorkflowReader {
   readonly #id: string;
   readonly #source: YamlSource;
-  readonly #surroundings: WorkflowContext;
+  readonly #surroundings: Surroundings;
   readonly #problems: Problems;
   readonly #reported: KeyPath[] = [];
   /** All names in the file, including those of invalid nodes: a reference to one is not a second mistake (WORKFLOWS-3). */
   readonly #nodeNames: readonly string[];
 
-  constructor(id: string, source: YamlSource, surroundings: WorkflowContext, problems: Problems) {
+  constructor(id: string, source: YamlSource, surroundings: Surroundings, problems: Problems) {
     this.#id = id;
     this.#source = source;
     this.#surroundings = surroundings;
@@ -72,13 +97,15 @@ class WorkflowReader {
     const file = check(workflowFileSchema, input, this.#problems);
     this.#checkId(file);
     const nodes = this.#readNodes(file);
+    if (file.answers) this.#checkSchema(['answers'], file.answers);
+    for (const [name, node] of Object.entries(nodes)) this.#checkValues(name, node, nodes, file);
     const start = file.start ?? this.#missing(['start'], 'the node at which a run begins');
     if (start !== null && !this.#nodeNames.includes(start) && this.#nodeNames.length > 0) {
       this.#refuseName(['start'], start, 'a node', this.#nodeNames);
     }
     if (start === null || !this.#hasSoundPaths()) return null;
     this.#checkPaths(nodes, start);
-    return { id: this.#id, start, nodes };
+    return { id: this.#id, start, nodes, ...(file.answers && { answers: file.answers }) };
   }
 
   #checkId({ id }: WorkflowFile): void {
@@ -104,7 +131,7 @@ class WorkflowReader {
     return Object.fromEntries(read);
   }
 
-  #readNode(name: string, { agent, brief, tools, outcomes }: NodeFile): WorkflowNode {
+  #readNode(name: string, { agent, brief, tools, outcomes, answers, next }: NodeFile): WorkflowNode {
     const path = ['nodes', name];
     if (agent === undefined) this.#missing([...path, 'agent'], 'the agent that works on this node');
     if (brief === undefined) this.#missing([...path, 'brief'], 'what is to be done here; the agent reads it');
@@ -112,7 +139,12 @@ class WorkflowReader {
     for (const [place, tool] of (tools ?? []).entries())
       this.#checkTool([...path, 'tools', place], tool, known);
     this.#checkOutcomes([...path, 'outcomes'], outcomes);
-    return { agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} };
+    if (answers) this.#checkSchema([...path, 'answers'], answers);
+    return {
+      ...{ agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} },
+      ...(answers && { answers }),
+      ...(next && { next }),
+    };
   }
 
   #findAgent(path: KeyPath, slug: string): LoadedAgent | undefined {
@@ -151,10 +183,48 @@ class WorkflowReader {
     }
   }
 
+  #checkSchema(path: KeyPath, schema: JsonRecord): void {
+    const fault = this.#surroundings.faultOf(schema);
+    if (fault !== null) this.#refuse(path, fault, 'a JSON Schema');
+  }
+
+  /** WORKFLOWS-4 */
+  #checkValues(name: string, node: WorkflowNode, nodes: Nodes, { answers }: WorkflowFile): void {
+    const brief = ['nodes', name, 'brief'];
+    for (const [whole, of = '', path = ''] of node.brief.matchAll(REFERENCE)) {
+      const giver = Object.hasOwn(nodes, of) ? nodes[of] : undefined;
+      const givers = Object.keys(nodes).filter((one) => nodes[one]?.answers);
+      if (!giver) this.#refuseName(brief, of, `a node in ${whole}`, Object.keys(nodes));
+      else if (!giver.answers)
+        this.#refuse(
+          brief,
+          whole,
+          `the value of a node with \`answers\`: ${givers.join(', ') || 'there is none'}`,
+        );
+      else this.#checkPath(brief, whole, giver.answers, path);
+    }
+    const [odd] = /\{\{\s*node[^}]*\}\}/.exec(node.brief.replaceAll(REFERENCE, '')) ?? [];
+    if (odd) this.#refuse(brief, odd, '{{nodes.NAME.value}} or {{nodes.NAME.value.PATH}}');
+    for (const [place, { when, to }] of (node.next ?? []).entries()) {
+      const path = ['nodes', name, 'next', place];
+      if (to !== END && !this.#nodeNames.includes(to))
+        this.#refuseName([...path, 'to'], to, 'a node', [...this.#nodeNames, END]);
+      const schema = node.answers ?? (to === END ? answers : undefined);
+      if (!schema) this.#refuse(path, 'a condition', `\`answers\` beside it: ${name} gives no value`);
+      else this.#checkPath([...path, 'when', 'path'], when.path, schema, when.path);
+    }
+  }
+
+  #checkPath(key: KeyPath, seen: string, schema: JsonRecord, path: string): void {
+    const fault = pathFault(schema, path);
+    if (fault !== null) this.#refuse(key, seen, `a path in the value: ${fault}`);
+  }
+
   #hasSoundPaths(): boolean {
     return !this.#reported.some(
       ([section, , key]) =>
-        section === 'start' || (section === 'nodes' && (key === undefined || key === 'outcomes')),
+        section === 'start' ||
+        (section === 'nodes' && (key === undefined || key === 'outcomes' || key === 'next')),
     );
   }
 
@@ -215,6 +285,26 @@ const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a lette
 /** Ids, nodes and outcomes: agents read and repeat them. */
 const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
 
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const condition = z
+  .strictObject({
+    path: z.string().min(1).describe('What of the value: keys joined by dots'),
+    equals: scalar.optional().describe('It is this'),
+    above: z.number().optional().describe('It is a number above this'),
+    below: z.number().optional().describe('It is a number below this'),
+  })
+  .refine(
+    ({ equals, above, below }) => [equals, above, below].filter((one) => one !== undefined).length === 1,
+    {
+      error: 'expected one of equals, above and below',
+    },
+  );
+const branch = z.strictObject({
+  when: condition.describe('A condition on the value'),
+  to: z.string().min(1).describe('The node that follows, or end'),
+});
+const jsonSchema = z.record(z.string(), z.unknown());
+
 const node = z.strictObject({
   agent: z.string().min(1).optional().describe('The slug of the agent that works on this node'),
   brief: z.string().trim().min(1).optional().describe('What is to be done here; the agent reads it'),
@@ -223,6 +313,11 @@ const node = z.strictObject({
     .record(name, z.string().min(1))
     .optional()
     .describe('Each outcome and the node that follows it, or end'),
+  answers: jsonSchema.optional().describe('The JSON Schema of the value of this node'),
+  next: z
+    .array(branch)
+    .optional()
+    .describe('Where the run continues by the value: the first that holds; else by the outcome'),
 });
 type NodeFile = z.infer<typeof node>;
 
@@ -230,21 +325,25 @@ export const workflowFileSchema = z.strictObject({
   id: z.string().optional().describe('As the file is named, without .yaml'),
   start: z.string().min(1).optional().describe('The node at which a run begins'),
   nodes: z.record(name, node).optional().describe('The nodes by name'),
+  answers: jsonSchema.optional().describe('The JSON Schema of the value of a run'),
 });
 type WorkflowFile = z.infer<typeof workflowFileSchema>;
 
 /** For editors, which mark missing keys by the schema alone. */
 export const completeWorkflowSchema = workflowFileSchema.required().extend({
+  answers: workflowFileSchema.shape.answers,
   nodes: z
     .record(name, node.required({ agent: true, brief: true, outcomes: true }))
     .describe('The nodes by name'),
 });
 
 /** Every outcome names a node of the table, or `end`. */
-type Outcomes = Readonly<Record<string, Pick<WorkflowNode, 'outcomes'>>>;
+type Outcomes = Readonly<Record<string, Pick<WorkflowNode, 'outcomes' | 'next'>>>;
+type Nodes = Readonly<Record<string, WorkflowNode>>;
 
 function nextOf(nodes: Outcomes, name: string): readonly string[] {
-  return Object.hasOwn(nodes, name) ? Object.values(nodes[name]?.outcomes ?? {}) : [];
+  const node = Object.hasOwn(nodes, name) ? nodes[name] : undefined;
+  return [...Object.values(node?.outcomes ?? {}), ...(node?.next ?? []).map(({ to }) => to)];
 }
 
 /** The nodes that a run can reach, including `start`. */

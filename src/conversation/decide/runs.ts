@@ -1,5 +1,6 @@
-import { type Refusal, refusal } from '../../kernel/index.ts';
+import { type JsonRecord, type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, SYSTEM_AUTHOR } from '../log/entry.ts';
+import { filledBrief, nextNode, schemaOfNode } from '../state/node-values.ts';
 import { END, nodeOf, type Workflow } from '../state/roster.ts';
 import { type ConversationState, isStopped, type OpenCall, settingAt, type Turn } from '../state/state.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
@@ -67,7 +68,7 @@ export function completeNode(
   builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
-  { outcome, summary }: ToolArguments<'complete_node'>,
+  { outcome, summary, value }: ToolArguments<'complete_node'>,
 ): boolean {
   const { run } = builder.state;
   const { workflows, limits } = builder.context;
@@ -77,8 +78,8 @@ export function completeNode(
   if (!run || !node || !isTheirs) {
     return refuse(builder, turn, call, 'NO_NODE', 'no node of a run is yours now');
   }
-  const next = Object.hasOwn(node.outcomes, outcome) ? node.outcomes[outcome] : undefined;
-  if (next === undefined) {
+  const named = Object.hasOwn(node.outcomes, outcome) ? node.outcomes[outcome] : undefined;
+  if (named === undefined) {
     const known = Object.keys(node.outcomes).join(', ');
     return refuse(
       builder,
@@ -88,6 +89,11 @@ export function completeNode(
       `the outcomes of ${run.node} are ${known}; not ${outcome}`,
     );
   }
+  const next = nextNode(node, named, value);
+  const schema = schemaOfNode(workflows.get(run.workflowId), node, next);
+  const fault = schema && valueFault(builder, schema, value);
+  if (fault) return refuse(builder, turn, call, 'INVALID_ARGUMENTS', `complete_node: ${fault}`);
+  const given = schema ? { value } : {};
   if (next !== END && turn.hops + 1 > limits.hopsPerTrigger) {
     const message = `this run went from node to node ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
     addLimit(builder, turn, 'hopsPerTrigger', message);
@@ -106,19 +112,26 @@ export function completeNode(
     content: next === END ? 'The run has ended.' : `The run continues at ${next}.`,
   });
   if (next === END)
-    endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, turnId: turn.turnId });
+    endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, ...given, turnId: turn.turnId });
   else
     enterNode(
       builder,
       { ...run, node: next },
-      { outcome, summary, hops: turn.hops + 1, by: turn.agent, wakes: true },
+      { outcome, summary, ...given, hops: turn.hops + 1, by: turn.agent, wakes: true },
     );
   return true;
+}
+
+function valueFault({ context }: DecisionBuilder, schema: JsonRecord, value: unknown): string | null {
+  if (value === undefined)
+    return `value is missing: this node needs one that matches ${JSON.stringify(schema)}`;
+  return context.tools.argumentsFault?.('value', schema, value) ?? null;
 }
 
 interface RunEnd {
   readonly outcome: string;
   readonly summary: string;
+  readonly value?: unknown;
   readonly turnId?: string;
 }
 
@@ -155,6 +168,8 @@ interface NodeEntry {
   readonly hops: number;
   readonly outcome?: string;
   readonly summary?: string;
+  /** Of the node before. */
+  readonly value?: unknown;
   /** The agent or person that caused it. */
   readonly by: string;
   /** False: the agent waits for the run's input. */
@@ -165,20 +180,25 @@ interface NodeEntry {
 function enterNode(
   builder: DecisionBuilder,
   run: { readonly runId: string; readonly workflowId: string; readonly node: string },
-  { hops, outcome, summary, by, wakes }: NodeEntry,
+  { hops, outcome, summary, by, wakes, ...more }: NodeEntry,
 ): void {
   const node = nodeOf(builder.context.workflows, run.workflowId, run.node);
   if (!node) return;
+  const { node: completed, values: known } = builder.state.run ?? {};
   builder.add({
     type: 'node-entered',
     author: SYSTEM_AUTHOR,
     runId: run.runId,
     workflowId: run.workflowId,
     node: run.node,
-    brief: node.brief,
+    brief: filledBrief(node.brief, {
+      ...known,
+      ...('value' in more && completed ? { [completed]: more.value } : {}),
+    }),
     ...(wakes ? { to: [node.agent] } : { agent: node.agent }),
     outcome,
     summary,
+    ...more,
     hops,
     meta: { by },
   });

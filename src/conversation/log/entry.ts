@@ -471,6 +471,8 @@ const fields = {
     /** Outcome and summary of the node before. */
     outcome: z.string().optional(),
     summary: z.string().optional(),
+    /** The value of the node before. */
+    value: z.unknown().optional(),
     hops: z.int().nonnegative().optional(),
   },
   'run-ended': {
@@ -479,6 +481,8 @@ const fields = {
     runId: z.string(),
     outcome: z.string(),
     summary: z.string().optional(),
+    /** The value of the node that ended it. */
+    value: z.unknown().optional(),
   },
   'title-set': {
     ...commonFields,

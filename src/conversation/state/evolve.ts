@@ -169,11 +169,14 @@ function applyRunStarted(next: Next, entry: EntryOf<'run-started'>): void {
 }
 
 function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
+  const completed = next.run;
   const floor = floorAfter(next, entry);
   if (floor === next || floor.run === null) return;
   const { outcome, summary } = entry;
   const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
-  const run: Run = { ...floor.run, enteredAt: entry.index, before };
+  const known = completed?.runId === entry.runId ? completed.values : undefined;
+  const values = completed && 'value' in entry ? { ...known, [completed.node]: entry.value } : known;
+  const run: Run = { ...floor.run, enteredAt: entry.index, before, ...(values && { values }) };
   addSetting(next, entry.index, next.mode, run);
   if (run.agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
   addWaiting(next, entry, 'queue', entry.hops ?? 0);

@@ -1,3 +1,4 @@
+import type { JsonRecord } from '../../kernel/index.ts';
 import type { HireBudget, Mode } from '../log/entry.ts';
 import { sharedTools } from '../tools/tool-rules.ts';
 
@@ -115,12 +116,32 @@ export interface WorkflowNode {
   readonly tools?: readonly string[];
   /** Outcome → node, or `end`. */
   readonly outcomes: Readonly<Record<string, string>>;
+  /** The JSON Schema of the value that `complete_node` gives here. */
+  readonly answers?: JsonRecord;
+  /** The first that holds for the value has precedence over the node of the outcome. */
+  readonly next?: readonly Branch[];
+}
+
+export interface Branch {
+  readonly when: Condition;
+  /** A node, or `end`. */
+  readonly to: string;
+}
+
+/** One of the three, of what is at `path` in the value. */
+export interface Condition {
+  readonly path: string;
+  readonly equals?: string | number | boolean | null | undefined;
+  readonly above?: number | undefined;
+  readonly below?: number | undefined;
 }
 
 export interface Workflow {
   readonly id: string;
   readonly start: string;
   readonly nodes: Readonly<Record<string, WorkflowNode>>;
+  /** The JSON Schema of the value of a run: of the node that ends it. */
+  readonly answers?: JsonRecord;
 }
 
 export type Workflows = ReadonlyMap<string, Workflow>;

@@ -121,6 +121,8 @@ export interface Run {
   readonly enteredAt: number;
   /** Outcome and summary of the node before. */
   readonly before: { readonly outcome: string; readonly summary: string } | null;
+  /** The values of its nodes so far. */
+  readonly values?: Readonly<Record<string, unknown>>;
   /** The run still needs its first message: entering the start node started no turn. */
   readonly awaitsInput?: true;
   /** Index of the message that was the run's input. */

@@ -84,6 +84,10 @@ export const CONVERSATION_TOOLS = {
     schema: z.strictObject({
       outcome: z.string().describe("one of the node's outcomes"),
       summary: words.describe('what was done and what the next node needs to know'),
+      value: z
+        .unknown()
+        .optional()
+        .describe('the value of the node, if its brief gives a JSON Schema for it'),
     }),
   },
 } as const;

@@ -56,6 +56,74 @@ describe('a workflow file', () => {
     expect((await load({ ...AGENTS, ...files })).workflows.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
+  const TYPED = `id: score
+start: build
+answers: { type: object, properties: { url: { type: string } } }
+nodes:
+  build:
+    agent: dev
+    brief: Build it.
+    answers: { type: object, properties: { files: { type: array, items: { type: string } }, score: { type: number } } }
+    next:
+      - { when: { path: score, below: 8 }, to: build }
+    outcomes: { built: verify }
+  verify:
+    agent: qa
+    brief: Check {{nodes.build.value.files.0}} of {{ nodes.build.value }}.
+    outcomes: { passed: end }
+`;
+  const typed = (written: string, instead: string) => {
+    if (!TYPED.includes(written)) throw new Error(`the workflow has no ${written}`);
+    return { ...AGENTS, 'workflows/score.yaml': TYPED.replace(written, instead) };
+  };
+
+  it('the nodes of a workflow can give values, branch on them, and pass them on', async () => {
+    const { workflows } = await load(typed('', ''));
+    expect(workflows[0]).toMatchObject({
+      answers: { type: 'object' },
+      nodes: { build: { answers: {}, next: [{ when: { path: 'score', below: 8 }, to: 'build' }] } },
+    });
+  });
+
+  it.each([
+    ['nodes.build.value.files', 'nodes.bild.value.files', 'nodes.verify.brief', '"build"'],
+    [
+      'nodes.build.value.files.0',
+      'nodes.build.value.lines',
+      'nodes.verify.brief',
+      'there is no lines, but files, score',
+    ],
+    ['nodes.build.value.files.0', 'nodes.build.value.score.x', 'nodes.verify.brief', 'type number has no x'],
+    ['nodes.build.value.files', 'nodes.verify.value', 'nodes.verify.brief', 'a node with `answers`: build'],
+    ['nodes.build.value.files.0', 'nodes.build.files', 'nodes.verify.brief', '{{nodes.NAME.value.PATH}}'],
+    ['path: score', 'path: points', 'nodes.build.next[0].when.path', 'there is no points'],
+    ['below: 8 }, to: build', 'below: 8 }, to: bild', 'nodes.build.next[0].to', 'a node'],
+    ['below: 8 }', '}', 'nodes.build.next[0].when', 'one of equals, above and below'],
+    [
+      'outcomes: { passed',
+      'next: [{ when: { path: a, equals: 1 }, to: build }]\n    outcomes: { passed',
+      'nodes.verify.next[0]',
+      'gives no value',
+    ],
+    [
+      'answers: { type: object, properties: { url',
+      'answers: { type: objects, properties: { url',
+      'answers',
+      'a JSON Schema',
+    ],
+    [
+      'answers: { type: object, properties: { files',
+      'answers: { $ref: "http://x/y", properties: { files',
+      'nodes.build.answers',
+      'a JSON Schema',
+    ],
+  ])('a workflow with %j as %j is refused with its place', async (written, instead, key, what) => {
+    const refusal = await refusalOf(load(typed(written, instead)));
+    expect(refusal).toContain(`score.yaml:`);
+    expect(refusal).toContain(key);
+    expect(refusal).toContain(what);
+  });
+
   it('a workflow can contain loops if some outcome leads out', async () => {
     const nodes =
       'a: { agent: dev, brief: x, outcomes: { again: a, on: b } }\n  b: { agent: dev, brief: x, outcomes: { back: a, done: end } }';
