@@ -116,6 +116,14 @@ describe('a login at an MCP server', () => {
     await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
   });
 
+  it('a token that is valid still is used while it cannot be renewed', async () => {
+    server.token.expires_in = 25;
+    await login();
+    server.onToken = (response) => response.writeHead(503).end('down');
+    expect(await (await open()).run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
+    expect(server.asked).toContain('POST /token refresh_token');
+  });
+
   it('an authorization server that is down is no reason for a login', async () => {
     await login();
     server.expire();
@@ -374,9 +382,16 @@ describe('a login at an MCP server', () => {
           const page = await fetch(`${to}${query}`);
           pages.push({ status: page.status, text: await page.text() });
         }
+        for (const path of ['//', '/callback/', '/%'])
+          pages.push(
+            await fetch(new URL(to).origin + path).then(async (page) => ({
+              status: page.status,
+              text: await page.text(),
+            })),
+          );
         pages.push(await server.browse(url));
       });
-      expect(pages.map(({ status }) => status)).toEqual([400, 400, 400, 400, 200]);
+      expect(pages.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 400, 400, 200]);
       expect(JSON.stringify(pages)).not.toContain('script');
     });
 

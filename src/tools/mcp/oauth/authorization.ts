@@ -75,7 +75,11 @@ export class Authorization {
     const { tokens, expiresAt } = login;
     const isEnding = expiresAt !== null && expiresAt - RENEW_BEFORE_MS < systemClock();
     if (!isEnding || !tokens.refresh_token) return tokens.access_token;
-    return (await this.#renewed(tokens.access_token)) ?? tokens.access_token;
+    const renewed = this.#renewed(tokens.access_token).catch((error: unknown) => {
+      if (expiresAt > systemClock()) return null; // it is valid still
+      throw error;
+    });
+    return (await renewed) ?? tokens.access_token;
   }
 
   #renewed(used: string | null): Promise<string | null> {

@@ -10,7 +10,7 @@ import { reachOf } from '../../../kernel/public-address.ts';
  * Requests to URLs that an MCP server names: its metadata, its authorization server.
  *
  * OAUTH-FETCH-1 Only https is requested, or http at a loopback name.
- * OAUTH-FETCH-2 An address is public, or of the same kind (loopback, private) as an address of the MCP server, or its host is
+ * OAUTH-FETCH-2 An address is public, or of the same kind (loopback, private) as all of the MCP server, or its host is
  *               named in the configuration. The addresses that were checked are connected to.
  * OAUTH-FETCH-3 Size and time are limited. No redirect is followed here; the SDK follows those within an origin.
  */
@@ -51,7 +51,7 @@ export function guardFor(server: string, named: readonly string[]): Guard {
     const foreign = found.map(({ address }) => reachOf(address)).filter((reach) => reach !== 'public');
     if (foreign.length === 0) return found;
     const own = (await resolved(new URL(server).hostname)).map(({ address }) => reachOf(address));
-    if (foreign.some((reach) => !own.includes(reach)))
+    if (foreign.some((reach) => own.some((one) => one !== reach)))
       refuse(
         `${origin}, which the MCP server names, has no public address`,
         'if it is your authorization server, name it in oauth.authorizationServer of that MCP server',

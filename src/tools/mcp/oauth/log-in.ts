@@ -280,8 +280,9 @@ class Receiver {
 
   private constructor() {
     this.#server = createServer((request, response) => {
-      const { pathname, searchParams } = new URL(request.url ?? '/', `http://${REDIRECT_HOST}`);
-      const isOurs = request.method === 'GET' && pathname === '/callback' && this.#onRedirect?.(searchParams);
+      const [given = '', base] = [request.url, `http://${REDIRECT_HOST}`];
+      const url = request.method === 'GET' && URL.canParse(given, base) ? new URL(given, base) : null;
+      const isOurs = url?.pathname === '/callback' && this.#onRedirect?.(url.searchParams);
       const text = isOurs
         ? 'Parley has the answer. Close this page, and see the terminal.'
         : 'No login waits here.';
