@@ -8,7 +8,8 @@ import { createWordWrap } from '../render/word-wrap.ts';
  * A terminal with input and output at the same time: output is printed above the line being typed.
  *
  * SCREEN-1 The prompt is visible while the person types, and while no agent streams or is expected to answer.
- * SCREEN-2 After `close` the input is not used any more: a prompt would resume it and keep the process alive.
+ * SCREEN-2 After `close`, and once the input has ended, there is no prompt: it would resume the input and keep the process alive,
+ *          and newer versions of Node throw.
  */
 export function createScreen(io: Io, input: Interface) {
   const waiting = createSpinner(io);
@@ -27,7 +28,12 @@ export function createScreen(io: Io, input: Interface) {
     prompted = false;
   }
 
+  input.once('close', () => {
+    closed = true;
+  });
+
   function prompt(): void {
+    if (closed) return;
     clear();
     input.prompt(true);
     prompted = true;
