@@ -10,6 +10,7 @@ import { findType } from '../../src/daemon/files/media-type.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { type SampleFile, sampleFile } from '../support/sample-files.ts';
+import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
 
 /** A coding agent as a real process, driven by turns as the daemon offers them. */
@@ -251,6 +252,19 @@ describe('a coding agent', () => {
     },
   );
 
+  it('CODING-AGENT-6: a turn that is offered again is prompted after the first prompt has ended, in the same session', async () => {
+    const { agent, folder } = await agentWith();
+    expect((await agent.handle(turnOf('hello').turn)).content).toMatch(/I was told/);
+    const first = turnOf('late', { turnId: 't2' });
+    const stopped = agent.handle(first.turn);
+    await until(async () => (await promptsOf(folder)).length === 2);
+    first.abort.abort(new Error('offered again'));
+    const { turn } = turnOf('again', { turnId: 't2' });
+    const second = agent.handle(turn);
+    await expect(stopped).rejects.toThrow('offered again');
+    expect((await second).content).toMatch(/I was told/);
+  }, 4_000);
+
   it('an agent that reports nothing is ended', async () => {
     const { agent } = await agentWith([], 1);
     await expect(agent.handle(turnOf('hang').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
@@ -272,6 +286,14 @@ describe('a coding agent', () => {
     const next = turnOf('hello', { conversation: 'c2', turnId: 't3' });
     expect((await agent.handle(next.turn)).content).toMatch(/I was told/);
   }, 20_000);
+
+  it('a program that does not answer at all is ended, and the error says what to run', async () => {
+    const { agent } = await agentWith(['--mute'], 1);
+    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
+      code: 'ACP_NOT_STARTED',
+      message: expect.stringMatching(/did not answer within 1 s.*Next step: run the command by hand/),
+    });
+  });
 
   it('an agent that begins no session is ended', async () => {
     const { agent } = await agentWith(['--no-session'], 1);

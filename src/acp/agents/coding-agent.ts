@@ -7,7 +7,7 @@ import {
 } from '@agentclientprotocol/sdk';
 import { type FilePart, PERMITTED, type SentPrompt, type Usage } from '../../conversation/index.ts';
 import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
-import { type AgentCommand, AgentConnection } from './connection.ts';
+import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
 import { promptFor, takenBy } from './prompt.ts';
 import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest } from './turn.ts';
@@ -24,6 +24,8 @@ import { addUsage, SessionCosts, usdBetween } from './usage.ts';
  *                with the turns that it has in other conversations.
  * CODING-AGENT-4 A turn without any update for `idleSeconds` fails and is cancelled. Waiting for a person does not count.
  * CODING-AGENT-5 A message that arrives during a turn is the next prompt of that turn.
+ * CODING-AGENT-6 A turn waits for the end of the one before in its conversation: a daemon that restarted offers it again while the
+ *                session still has the first prompt. The calls of that prompt are reported with the turn.
  */
 
 export interface CodingAgentSettings extends AgentCommand {
@@ -63,7 +65,10 @@ export class CodingAgent {
   /** By conversation: the sessions of this process. */
   readonly #sessions = new Map<string, string>();
   readonly #costs = new SessionCosts();
-  readonly #handling = new Set<Promise<unknown>>();
+  /** By conversation: its newest turn. */
+  readonly #handling = new Map<string, Promise<AcpAnswer>>();
+  /** By conversation: a turn that was taken back. */
+  readonly #withdrawn = new Map<string, Running>();
   /** By session. */
   readonly #running = new Map<string, Running>();
 
@@ -73,18 +78,23 @@ export class CodingAgent {
 
   /** Rejects with what a person can do (`ACP_…`). */
   handle(turn: OfferedTurn): Promise<AcpAnswer> {
-    const handling = this.#handle(turn)
+    const { conversation } = turn;
+    const before = this.#handling.get(conversation) ?? Promise.resolve();
+    const handling = before // CODING-AGENT-6
+      .catch(() => undefined)
+      .then(() => this.#handle(turn))
       .catch(withNextStep)
-      .finally(() => this.#handling.delete(handling));
-    this.#handling.add(handling);
+      .finally(() => this.#handling.get(conversation) === handling && this.#handling.delete(conversation));
+    this.#handling.set(conversation, handling);
     return handling;
   }
 
   async #handle(turn: OfferedTurn): Promise<AcpAnswer> {
+    turn.signal.throwIfAborted();
     const connection = await this.#connection();
     const running: Running = {
       turn,
-      updates: new Updates(turn),
+      updates: new Updates(turn, this.#callsBefore(turn)),
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
@@ -93,6 +103,7 @@ export class CodingAgent {
       const session = await this.#until(beginning, running.silence.signal, () => connection.close());
       return await this.#prompt(running, session, connection);
     } catch (error) {
+      if (turn.signal.aborted) this.#withdrawn.set(turn.conversation, running);
       turn.signal.throwIfAborted();
       throw connection.failure(error);
     } finally {
@@ -101,9 +112,16 @@ export class CodingAgent {
     }
   }
 
+  /** CODING-AGENT-6 */
+  #callsBefore({ conversation, turnId }: OfferedTurn): Updates | undefined {
+    const before = this.#withdrawn.get(conversation);
+    this.#withdrawn.delete(conversation);
+    return before?.turn.turnId === turnId ? before.updates : undefined;
+  }
+
   /** Closes when no turn runs. */
   async closeWhenIdle(): Promise<void> {
-    while (this.#handling.size > 0) await Promise.allSettled(this.#handling);
+    while (this.#handling.size > 0) await Promise.allSettled(this.#handling.values());
     await this.close();
   }
 
@@ -116,10 +134,12 @@ export class CodingAgent {
   /** CODING-AGENT-1 */
   #connection(): Promise<AgentConnection> {
     if (this.#opening) return this.#opening;
-    const opening = AgentConnection.open(this.#settings, {
-      update: (session, update) => this.#take(session, update),
-      permission: (request) => this.#permit(request),
-    });
+    const events = {
+      update: (session: string, update: SessionUpdate) => this.#take(session, update),
+      permission: (request: RequestPermissionRequest) => this.#permit(request),
+    };
+    const startMs = Math.min(START_MS, this.#settings.idleSeconds * 1_000);
+    const opening = AgentConnection.open(this.#settings, events, startMs);
     this.#opening = opening;
     const forget = () => {
       if (this.#opening !== opening) return;
@@ -225,7 +245,8 @@ export class CodingAgent {
   #take(session: string, update: SessionUpdate): void {
     this.#costs.take(session, update);
     const running = this.#running.get(session);
-    if (running === undefined || running.turn.signal.aborted) return;
+    if (running === undefined) return;
+    if (running.turn.signal.aborted && !update.sessionUpdate.startsWith('tool_call')) return;
     running.silence.heard();
     running.updates.take(update);
   }

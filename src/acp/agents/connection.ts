@@ -36,7 +36,8 @@ export interface SessionEvents {
   permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
 }
 
-const START_MS = 30_000;
+/** `npx` downloads the program first. */
+export const START_MS = 120_000;
 const END_MS = 2_000;
 
 export class AgentConnection {
@@ -49,11 +50,7 @@ export class AgentConnection {
   /** Why Parley ended it. */
   #endedFor: string | null = null;
 
-  static async open(
-    command: AgentCommand,
-    events: SessionEvents,
-    startMs = START_MS,
-  ): Promise<AgentConnection> {
+  static async open(command: AgentCommand, events: SessionEvents, startMs: number): Promise<AgentConnection> {
     const [program = '', ...args] = command.command;
     const { env, directory, enclose } = command;
     const transport = new ChildTransport({ command: program, args, env, directory, enclose, endMs: END_MS });

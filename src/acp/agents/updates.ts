@@ -45,8 +45,12 @@ export class Updates {
   #text = '';
   #thoughts = '';
 
-  constructor(live: Live) {
+  /** `before`: of the same turn, when it was offered before. */
+  constructor(live: Live, before?: Updates) {
     this.#live = live;
+    if (!before) return;
+    for (const [id, call] of before.#calls) this.#calls.set(id, call);
+    for (const id of before.#told) this.#told.add(id);
   }
 
   take(update: SessionUpdate): void {
