@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Entry, FilePart } from '../conversation/index.ts';
+import type { Entry } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
@@ -124,12 +124,11 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
   async claim(
     conversation: string,
     life: string,
-    files: readonly FilePart[],
+    hashes: readonly string[],
     isBeginning: boolean,
   ): Promise<void> {
     const { documents } = this.#storage;
     const log = `${conversation}.${life}`;
-    const hashes = new Set(files.map(({ sha256 }) => sha256));
     const claimedAt = new Date().toISOString();
     for (const sha256 of hashes) {
       await documents.change(`blob.${sha256}`, (stored) => {
@@ -195,12 +194,12 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
     const named = new Set<string>();
     for (const [conversation, { first, files }] of logs) {
       if (first === null) continue;
-      const stored: FilePart[] = [];
+      const stored: string[] = [];
       for (const { type: _, name: __, ...facts } of files) {
         const content = (await this.record(facts.sha256)) ? null : await blobs.read(facts.sha256);
         if (content !== null) await this.put(facts, () => content);
         if ((await this.record(facts.sha256)) === null) continue;
-        stored.push({ type: 'file', ...facts });
+        stored.push(facts.sha256);
         named.add(`${conversation}.${lifeOf(first)} ${facts.sha256}`);
       }
       if (stored.length > 0) await this.claim(conversation, lifeOf(first), stored, false);

@@ -1,4 +1,4 @@
-import { type Entry, type FilePart, filesOf } from '../conversation/index.ts';
+import { type Entry, filesIn } from '../conversation/index.ts';
 import { lifeOf, type StoredBlobs } from './blobs.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from './port.ts';
 import { logClosed } from './rules.ts';
@@ -6,7 +6,7 @@ import { logClosed } from './rules.ts';
 /** An open log that claims files before entries name them (BLOBS-2). Appends keep their order; those after a refused one fail too. */
 export class ClaimingLog implements ConversationLog {
   /** What its entries name, by hash. */
-  readonly files: Map<string, FilePart>;
+  readonly files: ReturnType<typeof filesIn>;
   readonly #log: ConversationLog;
   readonly #blobs: StoredBlobs;
   #life: string | null;
@@ -35,11 +35,11 @@ export class ClaimingLog implements ConversationLog {
   }
 
   async append(expected: number, entries: readonly Entry[], status?: WorkStatus): Promise<AppendOutcome> {
-    const files = [...filesIn(entries).values()];
+    const files = filesIn(entries);
     const [first] = entries;
     if (expected === 0 && this.length === 0 && first) this.#life = lifeOf(first);
     const isRefused = expected !== this.length || this.#closing !== null;
-    if (this.#claiming === null && (files.length === 0 || isRefused))
+    if (this.#claiming === null && (files.size === 0 || isRefused))
       return this.#log.append(expected, entries, status);
     if (this.#closing !== null) throw logClosed(this.conversation);
     this.#waiting += entries.length;
@@ -65,15 +65,9 @@ export class ClaimingLog implements ConversationLog {
     return this.#closing;
   }
 
-  async #claim(files: readonly FilePart[], isBeginning: boolean): Promise<void> {
-    if (files.length === 0 || this.#life === null) return;
-    await this.#blobs.claim(this.conversation, this.#life, files, isBeginning);
-    for (const file of files) this.files.set(file.sha256, file);
+  async #claim(files: ReturnType<typeof filesIn>, isBeginning: boolean): Promise<void> {
+    if (files.size === 0 || this.#life === null) return;
+    await this.#blobs.claim(this.conversation, this.#life, [...files.keys()], isBeginning);
+    for (const [sha256, named] of files) this.files.set(sha256, named);
   }
-}
-
-/** The files that these entries name, by hash. */
-export function filesIn(entries: readonly Entry[]): Map<string, FilePart> {
-  const files = entries.flatMap((entry) => (entry.type === 'message' ? filesOf(entry) : []));
-  return new Map(files.map((file) => [file.sha256, file]));
 }

@@ -1,7 +1,7 @@
-import type { FilePart } from '../conversation/index.ts';
+import { filesIn } from '../conversation/index.ts';
 import { coalesce, type ParleyError, sleep } from '../kernel/index.ts';
 import { lifeOf, StoredBlobs } from './blobs.ts';
-import { ClaimingLog, filesIn } from './claiming-log.ts';
+import { ClaimingLog } from './claiming-log.ts';
 import type {
   AuditRecord,
   AuditTrail,
@@ -173,7 +173,7 @@ class Store implements ConversationStore {
   async #finish(
     conversation: string,
     note: DeletionNote,
-    known?: ReadonlyMap<string, FilePart>,
+    known?: ReturnType<typeof filesIn>,
   ): Promise<Removed> {
     const named = known ?? (await this.#filesOf(conversation));
     const lives = this.#storage.shared && note.lives;
@@ -189,7 +189,7 @@ class Store implements ConversationStore {
   }
 
   /** From the log. Of one that cannot be read: none, and a sweep erases them when it is gone. */
-  async #filesOf(conversation: string): Promise<ReadonlyMap<string, FilePart>> {
+  async #filesOf(conversation: string): Promise<ReturnType<typeof filesIn>> {
     const open = await this.#open.get(conversation);
     if (open) return open.log.files;
     const opened = (await this.#storage.hasLog(conversation))
@@ -231,7 +231,7 @@ class Store implements ConversationStore {
       of: admitted(async (conversation) => {
         requireConversationId(conversation);
         return [...(await this.#filesOf(conversation)).values()].map(
-          ({ type: _, name: __, ...facts }) => facts,
+          ([, { type: _, name: __, ...facts }]) => facts,
         );
       }),
       isIn: admitted((conversation, sha256) => blobs.isIn(conversation, sha256)),

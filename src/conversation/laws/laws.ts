@@ -487,7 +487,7 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
     const found = key === null ? undefined : seen.get(key);
     if (key === null || !found || !started.has(key) || settledByWord.has(key)) return [];
     const content = withoutNotice((entry.type === 'message' && entry.content) || '');
-    const files = entry.type === 'message' ? filesOf(entry) : [];
+    const files = filesOf(entry);
     const isKnown = found.texts.has(content) && files.every(({ sha256 }) => found.files.has(sha256));
     if (isKnown || SAYS_UNKNOWN.test(content)) return [];
     return [`entry ${entry.index}: the result of ${key} is not the one that audit record ${found.at} has`];

@@ -1,5 +1,6 @@
 import { plainName } from '../text/look-alikes.ts';
 import { escapeTokens } from '../text/text.ts';
+import type { Entry } from './entry.ts';
 import type { FilePart, Part } from './part-schema.ts';
 
 export type { FilePart, Part } from './part-schema.ts';
@@ -13,8 +14,20 @@ export type { FilePart, Part } from './part-schema.ts';
  */
 
 /** The files of an entry or a message, in order. */
-export function filesOf(entry: { readonly parts?: readonly Part[] | undefined }): readonly FilePart[] {
-  return entry.parts?.filter((part) => part.type === 'file') ?? [];
+export function filesOf(
+  entry: Entry | { readonly parts?: readonly Part[] | undefined },
+): readonly FilePart[] {
+  const parts = 'parts' in entry ? entry.parts : undefined;
+  return parts?.filter((part) => part.type === 'file') ?? [];
+}
+
+/** By hash, each file that these entries name, and the index of the first one that does. */
+export function filesIn(entries: readonly Entry[]): Map<string, readonly [index: number, file: FilePart]> {
+  const found = new Map<string, readonly [number, FilePart]>();
+  for (const entry of entries)
+    for (const file of filesOf(entry))
+      if (!found.has(file.sha256)) found.set(file.sha256, [entry.index, file]);
+  return found;
 }
 
 /** PARTS-1 */

@@ -124,7 +124,7 @@ function wordsOf({ content, reported }: MessageEntry): string {
 
 function recalled(entry: Entry, label: string, text: string): RecalledEntry {
   const { index, createdAt } = entry;
-  const files = entry.type === 'message' ? filesOf(entry).map(fileLine) : [];
+  const files = filesOf(entry).map(fileLine);
   const lines = [text, ...files].filter((line) => line !== '');
   return { index, createdAt, label, text: escapeRecalled(lines.join('\n')) };
 }

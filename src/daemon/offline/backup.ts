@@ -1,6 +1,6 @@
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
-import { recordsOfBackup } from '../../conversation/index.ts';
+import { filesIn, recordsOfBackup } from '../../conversation/index.ts';
 import { messageOf, orNullIfMissing, ParleyError, Releasers } from '../../kernel/index.ts';
 import type { ConversationStore, Deletion, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import {
@@ -15,7 +15,6 @@ import {
   contentOf,
   copy,
   copyDefinitions,
-  filesIn,
   isSamePosition,
   list,
   ofNewestStream,

@@ -1,12 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { hashOf } from '../../agents/index.ts';
-import {
-  type ConversationState,
-  type Entry,
-  type FilePart,
-  filesOf,
-  hasOutstandingWork,
-} from '../../conversation/index.ts';
+import { type ConversationState, type Entry, filesIn, hasOutstandingWork } from '../../conversation/index.ts';
 import { batchesOf, messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   AuditRecord,
@@ -63,15 +57,6 @@ export async function copy(
 }
 
 /** By hash, with the index of the first entry that names it. */
-export function filesIn(
-  entries: readonly Entry[],
-): ReadonlyMap<string, readonly [index: number, file: FilePart]> {
-  const found = new Map<string, readonly [number, FilePart]>();
-  for (const entry of entries)
-    for (const file of entry.type === 'message' ? filesOf(entry) : [])
-      if (!found.has(file.sha256)) found.set(file.sha256, [entry.index, file]);
-  return found;
-}
 
 /** Before the entries that name them. What the target has is verified, and not read from the source again. */
 export async function copyFiles(

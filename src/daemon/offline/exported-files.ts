@@ -3,11 +3,10 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { dataUrlsIn, type Entry, type FilePart, readDataUrl } from '../../conversation/index.ts';
+import { dataUrlsIn, type Entry, type FilePart, filesIn, readDataUrl } from '../../conversation/index.ts';
 import { isBase64, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { BlobFacts, ConversationStore, InspectedBlobs } from '../../persistence/index.ts';
 import { measured } from '../files/measure.ts';
-import { filesIn } from './copy.ts';
 
 /**
  * The files of an export in JSON Lines: beside `work.jsonl`, the folder `work.files` has each under its SHA-256.

@@ -1,7 +1,6 @@
-import type { Entry, FilePart } from '../../conversation/index.ts';
+import { type Entry, type FilePart, filesIn } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import type { InspectedBlobs, NamedFiles } from '../../persistence/index.ts';
-import { filesIn } from './copy.ts';
 
 export interface FileFault {
   readonly text: string;

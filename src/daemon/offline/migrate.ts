@@ -1,3 +1,4 @@
+import { filesIn } from '../../conversation/index.ts';
 import { ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
@@ -11,7 +12,6 @@ import {
   copyFiles,
   differenceOf,
   differs,
-  filesIn,
   isSamePosition,
   list,
   ofNewestStream,

@@ -13,6 +13,7 @@ import {
   entrySchema,
   exportEntries,
   type FilePart,
+  filesIn,
   hasOutstandingWork,
   importedLog,
   planRepair,
@@ -38,7 +39,6 @@ import {
   composeQuarantine,
 } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
-import { filesIn } from './copy.ts';
 import {
   dataUrlsOf,
   exportFiles,

@@ -1,4 +1,4 @@
-import { showBytes } from '../../conversation/index.ts';
+import { type FilePart, showBytes } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { BlobFacts, ConversationStore } from '../../persistence/index.ts';
 
@@ -22,4 +22,17 @@ export async function requireRoom(
   throw new ParleyError('BLOB_QUOTA', message, {
     hint: 'raise blobs.maxBytesPerConversation in parley.yaml',
   });
+}
+
+/** What is stored of a file, with its name (PARTS-3). Throws `MISSING_BLOB`. */
+export async function storedFile({ sha256, name }: FilePart, { store }: RoomContext): Promise<FilePart> {
+  const facts = await store.blobs.facts(sha256);
+  if (facts) return { type: 'file', ...facts, ...(name && { name }) };
+  throw new ParleyError(
+    'MISSING_BLOB',
+    `the file ${sha256} is not stored: upload it before a message names it`,
+    {
+      hint: 'upload it (PUT /api/blobs, `parley say --file`, or upload() of the client), then send the message again',
+    },
+  );
 }

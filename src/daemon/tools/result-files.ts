@@ -1,4 +1,5 @@
 import type { FileKeeper, ToolFile } from '../../agents/index.ts';
+import { MOST_OF_A_NAME } from '../../bus/index.ts';
 import { type FilePart, plainName, showBytes } from '../../conversation/index.ts';
 import { cut, type Log, messageOf, ParleyError, wellFormed } from '../../kernel/index.ts';
 import { type RoomContext, requireRoom } from './file-room.ts';
@@ -10,8 +11,6 @@ import { type RoomContext, requireRoom } from './file-room.ts';
  * RESULT-FILES-2 At most `MOST_FILES` are kept; a line names the number of the others.
  */
 const MOST_FILES = 16;
-/** UTF-16 units, as in a post. */
-const MOST_OF_A_NAME = 255;
 
 export interface ResultFilesContext extends RoomContext {
   readonly files: FileKeeper;

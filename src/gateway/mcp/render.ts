@@ -166,7 +166,7 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   return {
     text: rest > 0 ? `${text}\n(${rest} more: read from ${next})` : text,
     data: { ...facts, next, entries: page, ...more },
-    files: page.flatMap((entry) => (entry.type === 'message' ? filesOf(entry) : [])),
+    files: page.flatMap((entry) => filesOf(entry)),
     conversation: facts.conversation,
   };
 }

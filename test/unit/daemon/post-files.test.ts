@@ -59,6 +59,34 @@ describe('a post with files', () => {
     ]);
   });
 
+  it.each([
+    ['is not stored', 'MISSING_BLOB', async () => [MISSING]],
+    [
+      'is beyond the limit',
+      'BLOB_QUOTA',
+      async () => Promise.all(['c', 'd'].map((fill) => keep(Buffer.alloc(900_000, fill)))),
+    ],
+  ])(
+    'of a history, of which one %s, begin nothing; if all are stored, they are parts of its messages',
+    async (_, code, other) => {
+      const small = await keep(PNG);
+      const seed = (files: readonly object[]) =>
+        world.request('seed', {
+          ...{ conversation: 'demo', publisher: 'alice' },
+          messages: [
+            { role: 'user', content: 'Hi', files: [{ type: 'file', sha256: small.sha256, name: 'a.png' }] },
+            { role: 'assistant', content: '', files },
+          ],
+        });
+      expect(await seed(await other())).toMatchObject({ ok: false, refusal: { code } });
+      expect(await world.request('entries', { conversation: 'demo' })).toMatchObject({ ok: false });
+      for (const length of [2, 2]) expect(await seed([small])).toMatchObject({ ok: true, body: { length } });
+      expect((await world.entries())[0]).toMatchObject({
+        parts: [{ text: 'Hi' }, { ...small, name: 'a.png' }],
+      });
+    },
+  );
+
   it('can be downloaded in its conversation alone', async () => {
     const { sha256 } = await keep(PNG);
     await world.deliver({ id: 'm1', content: 'look', parts: [{ type: 'file', sha256 }] });

@@ -76,8 +76,7 @@ export function addFile(program: Command, act: Act): void {
 async function findFile(client: ParleyClient, conversation: string, digits: string): Promise<FilePart> {
   let found: FilePart | null = null;
   for await (const entry of logEntries(client, conversation, 0)) {
-    const named =
-      entry.type === 'message' ? filesOf(entry).filter((one) => one.sha256.startsWith(digits)) : [];
+    const named = filesOf(entry).filter((one) => one.sha256.startsWith(digits));
     for (const file of named) {
       if (found !== null && found.sha256 !== file.sha256)
         throw new ParleyError('USAGE', `several files of ${conversation} begin with ${digits}`, {

@@ -1,11 +1,6 @@
-import {
-  type Answer,
-  type CallOutcome,
-  type FilePart,
-  firstCodePoints,
-} from '../../../conversation/index.ts';
+import { type Answer, type CallOutcome, firstCodePoints } from '../../../conversation/index.ts';
 import { ParleyError, sizeOf } from '../../../kernel/index.ts';
-import { type RoomContext, requireRoom } from '../../tools/file-room.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/file-room.ts';
 import { type Kept, keepOrCut, type OutputContext, roomOf, TOO_LARGE_FIELD } from '../../tools/large.ts';
 
 /**
@@ -57,15 +52,6 @@ async function withStoredFiles(
     const { code, message } = error;
     return { ...report, type: 'model-failed', code, message, partial: answer.content ?? '' };
   }
-}
-
-async function storedFile({ sha256, name }: FilePart, { store }: RoomContext): Promise<FilePart> {
-  const facts = await store.blobs.facts(sha256);
-  if (facts) return { type: 'file', ...facts, ...(name && { name }) };
-  throw new ParleyError(
-    'MISSING_BLOB',
-    `the file ${sha256} is not stored: upload it before the answer names it`,
-  );
 }
 
 async function keptAnswer(

@@ -7,7 +7,7 @@ import {
   publisherOf,
 } from '../../../conversation/index.ts';
 import { ParleyError, refusal } from '../../../kernel/index.ts';
-import { type RoomContext, requireRoom } from '../../tools/file-room.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/file-room.ts';
 import type { Item } from './decider.ts';
 
 /** A post, a message of a history or a caller's result names files by their hashes alone. What they are is what is stored of them (PARTS-3). */
@@ -53,12 +53,8 @@ export async function withFacts(
   return complete;
 }
 
-async function withStored(command: Command, { store }: RoomContext): Promise<Command> {
-  const stored = async ({ sha256, name }: FilePart): Promise<FilePart> => {
-    const facts = await store.blobs.facts(sha256);
-    if (facts === null) throw missingFile(sha256);
-    return { type: 'file', ...facts, ...(name && { name }) };
-  };
+async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
+  const stored = (file: FilePart) => storedFile(file, daemon);
   const complete = async <T extends { readonly parts?: readonly Part[] | undefined }>(
     message: T,
   ): Promise<T> => {
@@ -74,10 +70,4 @@ async function withStored(command: Command, { store }: RoomContext): Promise<Com
     ...(files && { files: await Promise.all(files.map(stored)) }),
   }));
   return { ...command, results: await Promise.all(results) };
-}
-
-function missingFile(sha256: string): ParleyError {
-  return new ParleyError('MISSING_BLOB', `the file ${sha256} is not stored`, {
-    hint: 'upload it first (PUT /api/blobs, `parley say --file`, or upload() of the client), then post the message again',
-  });
 }

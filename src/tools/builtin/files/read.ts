@@ -113,9 +113,7 @@ async function fileOfMessage(
   hash: string,
   { conversation, conversations, blobs }: ToolContext,
 ): Promise<WholeFile> {
-  const files = (await conversations.entriesOf(conversation)).flatMap((entry) =>
-    entry.type === 'message' ? filesOf(entry) : [],
-  );
+  const files = (await conversations.entriesOf(conversation)).flatMap((entry) => filesOf(entry));
   const file = files.findLast(({ sha256 }) => sha256.startsWith(hash));
   const bytes = file && (await blobs(file.sha256));
   if (!bytes)
