@@ -147,7 +147,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
       cable.restore();
       await message(page, 'Noted: A plan').waitFor();
-      await expect.poll(() => row.innerText()).toMatch(/chat/);
+      await expect.poll(() => row.innerText()).toMatch(/now$/);
       expect(await row.count()).toBe(1);
       await stage.api('DELETE', `conversations/${new URL(page.url()).hash.replace('#/c/', '')}`);
       await expect.poll(() => row.count()).toBe(0);
