@@ -1,14 +1,8 @@
-import { join } from 'node:path';
 import type { Config, McpServerConfig } from '../../config/index.ts';
 import { nearest, ParleyError } from '../../kernel/index.ts';
-import type { LoginStore } from '../../tools/mcp/index.ts';
+import { loginStore } from './login-store.ts';
 
 /** Logins at MCP servers. They are in the data directory, which programs of tools cannot read. */
-
-export async function loginStore({ daemon: { data }, tools: { loginKey } }: Config): Promise<LoginStore> {
-  const { LoginStore } = await import('../../tools/mcp/index.ts');
-  return new LoginStore(join(data, 'mcp-logins'), loginKey?.reveal());
-}
 
 export interface McpLogin {
   /** Of the receiver of the redirect; 0: any. */

@@ -13,7 +13,7 @@ import { asIs, type Enclose, hideFolder, loadToolFiles } from '../../tools/index
 import { codingSettings, modelProfile } from '../team/team.ts';
 import { environmentOf } from './coding-agents.ts';
 import { composeModel } from './compose.ts';
-import { loginStore } from './logins.ts';
+import { loginStore } from './login-store.ts';
 /** Calls each configured model once with each of its keys, starts each MCP server and coding agent once, and loads the functions, to see whether they work. */
 
 /** The result for one key of a model, one MCP server, one coding agent or all files of functions. `code`: of a failed model call. No message contains a key. */
