@@ -46,6 +46,17 @@ export async function fileBlock(file: FilePart, content: AsyncIterable<Uint8Arra
   return { type: 'resource', resource };
 }
 
+/** The pictures and the sound in the result of a call; the line of each file is in its text. */
+export function heardBlocks(
+  files: readonly FilePart[],
+  read: (file: FilePart) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<ContentBlock[]> {
+  const media = files.filter((file) => kindOf(file) !== 'embeddedContext');
+  return shownBlocks(media, async function* (file) {
+    yield* await read(file);
+  });
+}
+
 /** The files that an editor is shown: those that are too large, or cannot be read now, have only their line. */
 export async function shownBlocks(
   files: readonly FilePart[],

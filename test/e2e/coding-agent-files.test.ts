@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { filesOf, type MessageEntry } from '../../src/client/index.ts';
@@ -30,9 +30,10 @@ name: Here
 runtime: acp
 command: ${JSON.stringify(command)}
 env: { ACP_STATE: ${JSON.stringify(stateOf('here'))} }
+tools: [fs_read]
 ---
 You draw.`,
-      there: '---\nname: There\nruntime: bus\n---\nYou draw.',
+      there: '---\nname: There\nruntime: bus\ntools: [fs_read]\n---\nYou draw.',
     },
   }),
 );
@@ -89,6 +90,22 @@ describe.each(['here', 'there'])('files of the coding agent %s', (agent) => {
     const pieces: Uint8Array[] = [];
     for await (const piece of project.client.download(conversation, file?.sha256 ?? '')) pieces.push(piece);
     expect(Buffer.concat(pieces)).toEqual(DRAWN);
+  });
+
+  it('a picture that a tool of Parley reads is in the result of its call', async () => {
+    await writeFile(join(project.root, 'drawn.png'), DRAWN);
+    const answer = await answerTo(`read-${agent}`, 'use fs_read {"path":"@project/drawn.png"}');
+    expect(answer.content).toContain('drawn.png');
+    expect(answer.content).toContain(`<image ${DRAWN.toString('base64')}>`);
+    const { received, printed } = await promptsOf(
+      project,
+      project.client,
+      `read-${agent}`,
+      agent,
+      stateOf(agent),
+    );
+    expect(received).toHaveLength(1);
+    expect(printed).toEqual(received);
   });
 
   it('a picture that the daemon does not take is named in its answer', async () => {

@@ -396,6 +396,24 @@ describe('files of a coding agent', () => {
     ]);
   });
 
+  it('a picture in the result of a tool of Parley is in the result of its call, and no prompt of its own', async () => {
+    const { agent, folder } = await agentWith([], 20, '', memoryStore(picture, notes));
+    const news: { role: string; content: string; files: (typeof picture.part)[] }[] = [];
+    const tool = { function: { name: 'look', description: 'looks', parameters: {} } };
+    const parts = [picture.part, notes.part];
+    const content = parts.map((part) => fileLine(part)).join('\n');
+    const { turn } = turnOf('use look {}', {
+      ...{ tools: [tool], news },
+      async callTools() {
+        news.push({ role: 'user', content, files: parts });
+        return [{ content }];
+      },
+    });
+    const answer = await agent.handle(turn);
+    expect(answer.content).toBe(`the tool says: ${content} <image ${picture.bytes.toString('base64')}>`);
+    expect(await promptsOf(folder)).toHaveLength(1);
+  });
+
   it('a file that cannot be read is named, and the turn goes on', async () => {
     const { agent, folder } = await agentWith(['--image'], 20, '', memoryStore());
     expect((await agent.handle(turnOf('', told(picture)).turn)).content).toMatch(/I was told/);

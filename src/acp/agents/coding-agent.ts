@@ -5,13 +5,14 @@ import {
   type SessionUpdate,
   type StopReason,
 } from '@agentclientprotocol/sdk';
-import { type FilePart, PERMITTED, type SentPrompt, type Usage } from '../../conversation/index.ts';
+import { type FilePart, fileLine, PERMITTED, type SentPrompt, type Usage } from '../../conversation/index.ts';
 import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '../../kernel/index.ts';
+import { heardBlocks } from '../blocks.ts';
 import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
 import { promptFor, takenBy } from './prompt.ts';
-import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest } from './turn.ts';
-import { TurnTools } from './turn-tools.ts';
+import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest, TurnMessage } from './turn.ts';
+import { type CallResult, TurnTools } from './turn-tools.ts';
 import { Updates } from './updates.ts';
 import { addUsage, SessionCosts, usdBetween } from './usage.ts';
 
@@ -41,10 +42,16 @@ interface Running {
   readonly turn: OfferedTurn;
   readonly updates: Updates;
   readonly silence: Silence;
+  /** Files of results, which the calls returned. */
+  readonly given: Set<TurnMessage>;
   session?: string;
   /** What it was told, until an answer or a call has it. */
   prompt?: SentPrompt | undefined;
 }
+
+/** The files of a result follow it as a message of their own (V19). */
+const isOfResult = ({ role, content, files = [] }: TurnMessage) =>
+  role === 'user' && files.length > 0 && content === files.map(fileLine).join('\n');
 
 function takePrompt(running: Running): Pick<AcpAnswer, 'prompt'> {
   const { prompt } = running;
@@ -95,6 +102,7 @@ export class CodingAgent {
     const running: Running = {
       turn,
       updates: new Updates(turn, this.#callsBefore(turn)),
+      given: new Set(),
       silence: new Silence(this.#settings.idleSeconds, turn.signal),
     };
     this.#tools.begin(turn.conversation, turn.tools, (call) => this.#call(running, call));
@@ -189,7 +197,8 @@ export class CodingAgent {
     try {
       let usage: Usage | undefined;
       let stopReason: StopReason = 'end_turn';
-      for (let told = -1; told < turn.news.length; ) {
+      const isNews = (message: TurnMessage) => !running.given.has(message);
+      for (let told = -1; told < 0 || turn.news.slice(told).some(isNews); ) {
         const takes = takenBy(connection.about.agentCapabilities?.promptCapabilities);
         const news = turn.news.slice(Math.max(0, told));
         const request = told < 0 ? turn : { messages: news, tools: turn.tools };
@@ -258,7 +267,7 @@ export class CodingAgent {
     try {
       return permission(
         request.options,
-        (await this.#call(running, permitCall(request, this.#settings.directory))) === PERMITTED,
+        (await this.#call(running, permitCall(request, this.#settings.directory))).text === PERMITTED,
       );
     } catch {
       return { outcome: { outcome: 'cancelled' } } as const; // the turn is over
@@ -266,7 +275,7 @@ export class CodingAgent {
   }
 
   /** What was said and done before the call belongs to it. */
-  #call(running: Running, call: ToolRequest): Promise<string> {
+  #call(running: Running, call: ToolRequest): Promise<CallResult> {
     const { turn, updates, silence, session } = running;
     return silence.during(async () => {
       const reported = updates.takeEnded();
@@ -275,8 +284,13 @@ export class CodingAgent {
         ...(reported.length > 0 && { reported }),
         ...takePrompt(running),
       };
+      const arrived = turn.news.length;
       const [result] = await turn.callTools([call], updates.takeText() || undefined, soFar);
-      return result?.content ?? '';
+      const given = turn.news.slice(arrived).filter(isOfResult);
+      for (const message of given) running.given.add(message);
+      const files = given.flatMap(({ files: parts = [] }) => parts);
+      const read = (file: FilePart) => this.#settings.files.read(turn.conversation, file.sha256);
+      return { text: result?.content ?? '', blocks: await heardBlocks(files, read) };
     });
   }
 }

@@ -6,10 +6,14 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { McpCapabilities, McpServer } from '@agentclientprotocol/sdk';
+import type { ContentBlock, McpCapabilities, McpServer } from '@agentclientprotocol/sdk';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  ListToolsRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { PERMIT } from '../../conversation/index.ts';
 import { messageOf, VERSION } from '../../kernel/index.ts';
 import { BRIDGE } from './bridge.ts';
@@ -22,11 +26,18 @@ import type { ToolRequest, TurnTool } from './turn.ts';
  *                They are known before the session begins, since agents list them then.
  * TURN-TOOLS-2 An agent that takes no server over HTTP gets a program that forwards its standard streams there.
  * TURN-TOOLS-3 A call is made by the daemon, with its policy, approvals and records, as for every agent in another process.
+ * TURN-TOOLS-4 Pictures and sound of a result follow its text, whole; its text has a line for each file.
  */
+
+export interface CallResult {
+  readonly text: string;
+  /** Pictures and sound of it (TURN-TOOLS-4). */
+  readonly blocks: readonly ContentBlock[];
+}
 
 interface Turn {
   readonly tools: readonly TurnTool[];
-  call(request: ToolRequest): Promise<string>;
+  call(request: ToolRequest): Promise<CallResult>;
 }
 
 const HIDDEN: ReadonlySet<string> = new Set(Object.values(PERMIT));
@@ -114,8 +125,8 @@ export class TurnTools {
       const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);
       if (!turn || !isOffered) return failed(`${params.name} is not offered in this turn`);
       try {
-        const text = await turn.call({ name: params.name, arguments: params.arguments ?? {} });
-        return { content: [{ type: 'text' as const, text }] };
+        const { text, blocks } = await turn.call({ name: params.name, arguments: params.arguments ?? {} });
+        return { content: [{ type: 'text' as const, text }, ...blocks] } as CallToolResult;
       } catch (error) {
         return failed(messageOf(error));
       }

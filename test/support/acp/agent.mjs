@@ -111,7 +111,8 @@ async function use(session, name, given) {
     body: JSON.stringify(body),
   });
   const { result, error } = await answer.json();
-  return error ? `error: ${error.message}` : result.content.map(({ text }) => text).join('');
+  const shown = ({ text, type, data }) => text ?? ` <${type} ${data}>`;
+  return error ? `error: ${error.message}` : result.content.map(shown).join('');
 }
 
 const HABITS = {
