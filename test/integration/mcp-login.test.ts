@@ -83,6 +83,14 @@ describe('a login at an MCP server', () => {
     await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
   });
 
+  it('a server that opens a session to anyone, but lists no tools, needs a login', async () => {
+    server.opensFreely = true;
+    const { said } = await open();
+    expect(said.find((line) => line.includes('cannot be used'))).toContain(
+      'needs login: run `parley mcp login web`',
+    );
+  });
+
   it('a refused token is renewed once, and the call runs', async () => {
     await login();
     const { run } = await open();

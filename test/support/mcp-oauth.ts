@@ -25,6 +25,8 @@ export interface ProtectedMcp {
   expire(): void;
   /** Refresh tokens too. */
   revoke(): void;
+  /** A session is opened without a token, until it asks for the stream of the server. */
+  opensFreely: boolean;
   /** Answers the token endpoint; null: as usual. */
   onToken: ((response: ServerResponse) => void) | null;
   readonly valid: ReadonlySet<string>;
@@ -56,10 +58,19 @@ export async function startProtectedMcp(): Promise<ProtectedMcp> {
       }
       const token = /^Bearer (.*)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
       if (valid.has(token)) return false;
+      if (state.opensFreely && request.method === 'GET') {
+        state.opensFreely = false;
+        response.writeHead(404).end();
+        return true;
+      }
+      if (state.opensFreely) return false;
       const metadata = `${base}/.well-known/oauth-protected-resource/mcp`;
-      response
-        .writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${metadata}", scope="tools"` })
-        .end(`no such token: ${token}`);
+      const refuse = () =>
+        response
+          .writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${metadata}", scope="tools"` })
+          .end(`no such token: ${token}`);
+      // A ping is answered before a list that was asked for at the same time.
+      void textOf(request).then((body) => setTimeout(refuse, body.includes('"tools/list"') ? 100 : 0));
       return true;
     },
   });
@@ -133,6 +144,7 @@ export async function startProtectedMcp(): Promise<ProtectedMcp> {
       token: {},
       redirect: {},
       onToken: null,
+      opensFreely: false,
     },
     expire: () => valid.clear(),
     revoke() {

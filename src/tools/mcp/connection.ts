@@ -77,6 +77,7 @@ export class Connection {
   /** Questions that were declined, of each running call. */
   readonly #declined = new Set<string[]>();
   #tooLarge: MessageTooLarge | null = null;
+  #pingError: unknown = null;
   #hasEnded = false;
 
   private constructor(link: Link, times: McpTimes, events: ConnectionEvents) {
@@ -204,6 +205,11 @@ export class Connection {
     }
   }
 
+  /** What the server answered to the ping after which this side closed the connection; null: it did not. */
+  get pingError(): unknown {
+    return this.#pingError;
+  }
+
   /** Why this side closed the connection; null: it did not. */
   get fault(): MessageTooLarge | null {
     return this.#tooLarge;
@@ -228,7 +234,10 @@ export class Connection {
     this.#probing ??= this.#client
       .ping({ timeout: this.#times.probeMs })
       .then(() => undefined)
-      .catch(() => this.#link.transport.close())
+      .catch((error: unknown) => {
+        this.#pingError = error;
+        return this.#link.transport.close();
+      })
       .finally(() => {
         this.#probing = null;
       });

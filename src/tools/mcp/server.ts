@@ -229,7 +229,7 @@ export class McpServer {
     } catch (error) {
       problem = error;
     } finally {
-      problem = connection?.fault ?? problem;
+      problem = connection?.fault ?? connection?.pingError ?? problem;
       life.unlink();
     }
     await connection?.close();
