@@ -41,7 +41,7 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await write(page, 'hello there');
     await message(page, 'Noted: hello there').waitFor();
     expect(await textOf(message(page, 'hello there').first())).toMatch(/^AL\s+Alice/);
-    expect(await textOf(page.locator('.row', { hasText: 'hello there' }))).toContain('chat');
+    expect(await textOf(page.locator('.row', { hasText: 'hello there' }))).toContain('now');
     expect(page.url()).toMatch(/#\/c\/\w+$/);
     await write(page, 'once more');
     await message(page, 'Noted: once more').waitFor();

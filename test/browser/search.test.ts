@@ -97,6 +97,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await message(page, 'Noted: hello').waitFor();
     const run = async (words: string, name: string | RegExp) => {
       await page.keyboard.press('Control+k');
+      await page.locator('.palette input:focus').waitFor();
       await page.keyboard.type(`>${words}`);
       expect(await textOf(page.locator('.palette').getByRole('option').first())).toMatch(name);
       await page.keyboard.press('Enter');
@@ -120,13 +121,16 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await run('timl', /^Timeline/);
     await expect.poll(() => page.url()).toMatch(/timeline$/);
     await run('dark', /^Theme: dark/);
-    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark');
+    await expect
+      .poll(() => page.evaluate('getComputedStyle(document.documentElement).colorScheme'))
+      .toBe('dark');
     await run('rename', /^Rename, pin/);
     await page.getByRole('dialog', { name: /^Conversation/ }).waitFor();
     await page.keyboard.press('Escape');
     await run('inbox', /^Inbox/);
     await expect.poll(() => page.url()).toMatch(/#\/inbox$/);
     await page.reload();
+    await page.locator('.console').waitFor(); // before, it listens to no key
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
     await run('theme sys', /^Theme: system/);
   });
@@ -136,6 +140,7 @@ describe.skipIf(chromiumPath === null)('the palette in Chromium', () => {
     await message(page, 'Where does the quokka live?').first().waitFor();
     await page.evaluate('document.activeElement.blur()');
     await page.keyboard.press('?');
+    await page.locator('.palette input:focus').waitFor();
     const help = page.getByRole('dialog', { name: 'Actions and keys' });
     expect(await textOf(help.getByRole('option', { name: /^Inbox/ }))).toMatch(/^Inbox\s+i$/);
     await page.keyboard.type('unfold');

@@ -212,17 +212,21 @@ interface DialogProps {
 /** Modal while it is rendered. It is closed by Esc, which the browser does, and by a click beside it. */
 export function Dialog({ class: look, label, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const isOver = useRef(false);
   const close = () => dialog.current?.close();
   useLayoutEffect(() => {
     dialog.current?.showModal(); // only now: it focuses the field that it contains
-    return close;
+    return () => {
+      isOver.current = true; // the event of closing comes later, and would close the next dialog
+      close();
+    };
   }, []);
   return (
     <dialog
       ref={dialog}
       class={look}
       aria-label={label}
-      onClose={onClose}
+      onClose={() => !isOver.current && onClose()}
       onPointerDown={(event) => isBeside(event) && close()}
     >
       {typeof children === 'function' ? children(close) : children}

@@ -32,6 +32,7 @@ interface ApprovalProps {
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
 export function ApprovalCard(props: ApprovalProps) {
   const { approval, call } = props;
+  const change = useChange(call, approval);
   return (
     <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
@@ -39,11 +40,12 @@ export function ApprovalCard(props: ApprovalProps) {
           ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
           : 'This call may change something outside. May it run?'}
       </p>
-      <WholeCall call={call} approval={approval} />
+      <WholeCall call={call} change={change} />
       {approval.why && !approval.mayHaveRun && (
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
-      {mayApprove.value ? <Answers {...props} /> : <p class="muted">Your token may not answer this.</p>}
+      {change.isRead && mayApprove.value && <Answers {...props} />}
+      {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
     </fieldset>
   );
 }
@@ -151,11 +153,15 @@ const AFTER_A_CRASH = [
   { answer: 'result', label: 'It returned this', key: undefined },
 ] as const;
 
+interface WholeCallProps {
+  readonly call: Call;
+  readonly change: ReturnType<typeof useChange>;
+}
+
 /** What it would change comes first, and then texts that say the same are folded. */
-function WholeCall({ call, approval }: Pick<ApprovalProps, 'call' | 'approval'>) {
+function WholeCall({ call, change: { lines, why, isRead } }: WholeCallProps) {
   const given = argumentsOf(call);
   const views = argumentViews(call.tool, given);
-  const [lines, why] = useChange(call, approval);
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
   return (
@@ -170,6 +176,7 @@ function WholeCall({ call, approval }: Pick<ApprovalProps, 'call' | 'approval'>)
         <Argument view={{ kind: 'edit', name: 'the file as it is now, and after this call', lines }} />
       )}
       {why !== null && <p>{escapeHidden(why)}</p>}
+      {!isRead && <p class="muted">Reading the file…</p>}
       {said.map((view) => (
         <Fold
           key={view.name}
@@ -193,7 +200,7 @@ function WholeCall({ call, approval }: Pick<ApprovalProps, 'call' | 'approval'>)
 /** Tools that say what a call would change. */
 const SHOW_CHANGES = ['fs_write', 'fs_edit'];
 
-/** The lines that this call would change, or why there are none to show. */
+/** The lines that this call would change, or why there are none to show. It is answered only when they are read. */
 function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
   const isAsked = SHOW_CHANGES.includes(tool) && !mayHaveRun && mayApprove.value;
   const ask = async () => (isAsked ? requests.change(approvalId) : { change: null, why: undefined });
@@ -202,7 +209,8 @@ function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
   const lines = text === null ? null : differenceLines(text);
   const why = fault ?? answer?.why;
   const said = why === undefined ? null : `No difference can be shown: ${why}.`;
-  return [lines?.slice(2) ?? null, lines ? null : (text ?? said)] as const;
+  const isRead = !isAsked || answer !== null || fault !== null;
+  return { lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said), isRead };
 }
 
 function Argument({ view }: { readonly view: ArgumentView }) {
