@@ -31,6 +31,7 @@ const project = shared(() =>
       pm: '---\nname: Pam\n---\nPERSONA OF PAM',
       dev: agentFile('Dev'),
       odd: agentFile('Odd', ['--no-auth']),
+      gone: '---\nname: Gone\nruntime: acp\ncommand: [no-such-agent]\n---\nYou are missing.',
     },
   }),
 );
@@ -197,6 +198,14 @@ describe('a coding agent in the team', () => {
     const entries = await followUntil(client, 'c5', over(1));
     expect(JSON.stringify(entries)).toMatch(
       /is not signed in\. Next step: sign in once as the user of this process/,
+    );
+  });
+
+  it('a command that is missing is named, with what to do', async () => {
+    await post('c10', 'hello', 'gone');
+    const entries = await followUntil(client, 'c10', over(1));
+    expect(JSON.stringify(entries)).toMatch(
+      /there is no program no-such-agent, or no folder .*Next step: install it, or name it by its whole path/,
     );
   });
 

@@ -181,14 +181,18 @@ function startFailure(
   error: unknown,
   said: readonly string[],
 ): ParleyError {
-  const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  const isMissing =
+    (error instanceof Error && 'code' in error && error.code === 'ENOENT') ||
+    said.some((line) => /failed to execute .*: No such file or directory/.test(line)); // what encloses it says so
   const why = isMissing ? `there is no program ${command[0]}, or no folder ${directory}` : messageOf(error);
   const words = said.filter((line) => line !== '').join('; ');
   return new ParleyError(
     'ACP_NOT_STARTED',
     `${command.join(' ')} is no running agent: ${why}${words && ` (it says: ${cut(words, 500)})`}`,
     {
-      hint: 'run the command by hand: it must speak the Agent Client Protocol on its standard streams, and print nothing else on standard output',
+      hint: isMissing
+        ? 'install it, or name it by its whole path in `command`'
+        : 'run the command by hand: it must speak the Agent Client Protocol on its standard streams, and print nothing else on standard output',
       cause: error,
     },
   );
