@@ -288,6 +288,10 @@ export const agents = fields({
       tools: list(z.string()),
       /** Only the agent that the request names has it. */
       persona: z.string().optional(),
+      /** False: it is called with no tools of callers. */
+      clientTools: z.boolean(),
+      /** The kinds of files that its model is shown; absent: not known here. */
+      shownFiles: list(z.string()).optional(),
       /** Only an agent in another process has it. */
       connected: z.boolean().optional(),
       /** Its key in `models`, the parameters that its requests send, and the names of their extra headers. */

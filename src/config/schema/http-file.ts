@@ -111,6 +111,12 @@ export const http = z.strictObject({
           .min(1)
           .optional()
           .describe('The name of the person who owns the token; it is bound to the publisher'),
+        stopOnDisconnect: z
+          .boolean()
+          .default(false)
+          .describe(
+            'A client of /v1 that disconnects before its answer is complete ends the turns that its request started',
+          ),
       }),
     )
     .default([])

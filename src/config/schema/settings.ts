@@ -51,6 +51,8 @@ export interface HttpToken {
   readonly publisher: string | null;
   /** The person at that publisher who owns the token. */
   readonly name?: string;
+  /** A client of `/v1` that disconnects ends the turns of its request. */
+  readonly stopOnDisconnect?: boolean;
 }
 
 export interface DaemonSettings {

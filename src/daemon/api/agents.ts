@@ -28,6 +28,7 @@ export async function listAgents(
       runtime: card.runtime,
       status: statusOf(card, rows, connected),
       tools: card.tools,
+      clientTools: card.clientTools !== false,
       ...(persona === card.slug && personaOf(card, team)),
       ...(connected === undefined ? {} : { connected }),
       ...modelOf(card, team),
@@ -48,7 +49,10 @@ function personaOf({ slug, runtime }: AgentCard, { agents }: Team) {
 /** Only an agent in this process has a model here: another program makes its own requests. */
 function modelOf({ slug, runtime }: AgentCard, { agents }: Team) {
   const agent = runtime === 'local' ? agents.get(slug) : undefined;
-  return agent && { model: agent.profile.name, ...shownParameters(agent.profile) };
+  if (!agent) return undefined;
+  const { accepts = [] } = agent.profile.form;
+  const shownFiles = accepts === 'references' ? ['image', 'pdf', 'audio'] : accepts;
+  return { model: agent.profile.name, shownFiles, ...shownParameters(agent.profile) };
 }
 
 /** Over all conversations, as their list has it. */

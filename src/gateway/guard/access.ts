@@ -21,6 +21,8 @@ export interface Token {
   readonly publisher: string | null;
   /** The person at this publisher who owns it; absent: the publisher names the author. */
   readonly name?: string | undefined;
+  /** A client of `/v1` that disconnects ends the turns of its request (OPENAI-START-1). */
+  readonly stopOnDisconnect?: boolean | undefined;
 }
 
 export interface Identity extends Omit<Token, 'secret'> {
@@ -61,8 +63,8 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
 }
 
 export function identityOf(token: Token): Identity {
-  const { role, publisher, name } = token;
-  return { role, publisher, name, caller: digestOfToken(token).toString('hex') };
+  const { role, publisher, name, stopOnDisconnect } = token;
+  return { role, publisher, name, stopOnDisconnect, caller: digestOfToken(token).toString('hex') };
 }
 
 export function digestOfToken({ secret }: Token): Buffer {

@@ -1,5 +1,4 @@
-import type { Application, Request, RouteContext } from '../context.ts';
-import { eventStream, onAbort } from '../progress/event-stream.ts';
+import type { Application, RouteContext } from '../context.ts';
 import {
   type Completion,
   completionFrames,
@@ -9,7 +8,7 @@ import {
 } from './completions.ts';
 import { readChatRequest } from './request.ts';
 import { addResponsesRoutes } from './responses/routes.ts';
-import { begun, known, models, readSent, type Started, Starter } from './start.ts';
+import { type AgentModel, answer, known, models, readSent, type Started, Starter } from './start.ts';
 
 /** `/v1`: an agent as a model, for programs that speak OpenAI's protocols. */
 
@@ -24,9 +23,12 @@ export function addOpenAiRoutes(app: Application, routes: RouteContext): void {
   app.post('/v1/chat/completions', async (context) => {
     const request = readChatRequest(...(await readSent(context, routes)));
     const started = await starter.start(context, request);
-    return request.stream
-      ? stream(context, routes, started, request.includeUsage)
-      : whole(context, routes, started);
+    const completion = completionOf(started);
+    return answer(context, routes, started, {
+      isStream: request.stream,
+      frames: (said, onFault) => completionFrames(completion, said, request.includeUsage, onFault),
+      whole: (reply) => wholeCompletion(completion, reply),
+    });
   });
   addResponsesRoutes(app, routes, starter);
 }
@@ -35,32 +37,7 @@ function completionOf({ id, model }: Started): Completion {
   return { id: `chatcmpl-${id}`, model, created: Math.floor(Date.now() / 1_000) };
 }
 
-async function whole(context: Request, { closing }: RouteContext, started: Started): Promise<Response> {
-  const { reply, leave } = started;
-  const detach = onAbort([closing, context.req.raw.signal], leave);
-  try {
-    return context.json(await wholeCompletion(completionOf(started), reply));
-  } finally {
-    detach();
-    leave();
-  }
-}
-
-async function stream(
-  context: Request,
-  routes: RouteContext,
-  started: Started,
-  includeUsage: boolean,
-): Promise<Response> {
-  const { closing, heartbeatMs } = routes;
-  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const said = await begun(started, routes);
-  const frames = completionFrames(completionOf(started), said, includeUsage, onFault);
-  const response = eventStream(frames, { heartbeatMs, closing, onGone: started.leave, onFault });
-  return context.newResponse(response.body, response);
-}
-
-const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'parley' });
+const modelOf = (model: AgentModel) => ({ ...model, object: 'model', created: 0, owned_by: 'parley' });
 
 /**
  * An error in OpenAI's format. Clients repeat 408, 409, 429 and each 5xx by themselves, some of them six times: only what a

@@ -7,9 +7,11 @@ import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, type Door, fileLines, keepParts, postOf } from '../files.ts';
 import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
+import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
-import { onAbort } from '../progress/event-stream.ts';
+import { cancelTurns } from '../progress/cancel.ts';
+import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { failureOf, stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
@@ -18,7 +20,8 @@ import { type ChatRequest, type Past, type Sender, sentPast } from './request.ts
 /**
  * A request of OpenAI's protocols as a post, and the reply to it.
  *
- * OPENAI-START-1 A client that disconnects does not end the turn: the turn belongs to the conversation.
+ * OPENAI-START-1 A client that disconnects does not end the turn: the turn belongs to the conversation. With `stopOnDisconnect` of its
+ *    token it ends those that its request started.
  * OPENAI-START-2 Requests that may belong to one conversation are processed one after another (`pick.ts`): of two that
  *    continue the same history, the second finds the first one's post.
  * OPENAI-START-3 A stream that fails before its first text has the status of the error: clients repeat a stream whose first
@@ -34,8 +37,10 @@ export interface Started {
   readonly id: string;
   readonly model: string;
   readonly reply: AsyncGenerator<Said, void>;
-  /** Ends the reply (OPENAI-START-1). */
+  /** Ends the reply. */
   readonly leave: () => void;
+  /** Ends its turns, where they are not over (OPENAI-START-1). */
+  readonly stop: () => Promise<void>;
 }
 
 /** Who asks, and what the body is. */
@@ -63,7 +68,7 @@ export class Starter {
 
   async start(context: Request, request: ChatRequest): Promise<Started> {
     nameUnused(context, request.unused);
-    const model = await known(request.model, this.#routes);
+    const { id: model } = await known(request.model, this.#routes);
     return this.#queue.inTurn(request.conversation ?? prefixOf(request), () =>
       startReply(context, this.#routes, request, model),
     );
@@ -106,9 +111,11 @@ async function startReply(
     const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
     const notBefore =
       results.length > 0 ? (await act('results', { conversation, results })).index : undefined;
-    const reply = await replyTo({ context, routes, conversation, index, agents, agent, notBefore });
+    const asked = { context, routes, conversation, index, agents, agent, notBefore };
+    const reply = await replyTo(asked);
     const leave = () => arrivals.close();
-    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
+    const stop = () => stopReply(asked, reply);
+    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave, stop };
   });
 }
 
@@ -140,7 +147,8 @@ async function continueReply(
     const reply = await replyTo(asked);
     const id = digest([conversation, index]);
     const leave = () => arrivals.close();
-    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave };
+    const stop = () => stopReply(asked, reply);
+    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave, stop };
   });
 }
 
@@ -158,9 +166,11 @@ async function resultsOf(calls: readonly AnsweredCall[], door: Door): Promise<ob
 /** Null: any agent. */
 export const agentOf = (model: string): string | null => (model === ANYBODY ? null : model);
 
-interface Posted {
+export interface Posted {
   readonly context: Request;
   readonly routes: RouteContext;
+  /** Absent: that of the request. */
+  readonly daemon?: GatewayPort;
   readonly conversation: string;
   readonly index: number;
   readonly agents: readonly string[];
@@ -180,13 +190,64 @@ export async function replyTo({
   agent,
   turns,
   notBefore,
+  daemon = routes.daemon(context),
 }: Posted): Promise<Reply> {
-  const daemon = routes.daemon(context);
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
   const linesOf = (entry: MessageEntry) => fileLines(entry, address);
   return new Reply(index, agents, agent, before, { stopped, linesOf, notBefore, ...(turns && { turns }) });
+}
+
+/** Ends the turns of a reply that is not over, and waits until they have ended. */
+export async function stopReply(asked: Posted, { busy, isOver }: Reply): Promise<void> {
+  if (isOver) return;
+  const { context, routes, conversation, index } = asked;
+  const daemon = routes.daemon(); // that of the request refuses once its client is gone
+  const act = actingFor(daemon, context.var.identity, ANONYMOUS);
+  await cancelTurns(daemon, act, { conversation, index, busy }, async () => {
+    const arrivals = new Arrivals(daemon, conversation);
+    const again = await replyTo({ ...asked, daemon });
+    for await (const received of arrivals.from(index, routes.closing)) {
+      again.accept(received);
+      if (again.isOver) return;
+    }
+  });
+}
+
+/** How a protocol renders a reply. */
+export interface Rendering {
+  readonly isStream: boolean;
+  frames(said: AsyncGenerator<Said, void>, onFault: (error: unknown) => void): AsyncGenerator<string>;
+  /** Throws why there is no answer. */
+  whole(reply: AsyncGenerator<Said, void>): Promise<object>;
+}
+
+/** The answer as a stream, or whole. */
+export async function answer(
+  context: Request,
+  routes: RouteContext,
+  started: Started,
+  rendering: Rendering,
+): Promise<Response> {
+  const { closing, heartbeatMs } = routes;
+  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
+  const gone = () => {
+    started.leave();
+    if (context.var.identity.stopOnDisconnect && !closing.aborted) started.stop().catch(onFault);
+  };
+  if (rendering.isStream) {
+    const frames = rendering.frames(await begun({ ...started, leave: gone }, routes), onFault);
+    const response = eventStream(frames, { heartbeatMs, closing, onGone: gone, onFault });
+    return context.newResponse(response.body, response);
+  }
+  const detach = onAbort([closing, context.req.raw.signal], gone);
+  try {
+    return context.json(await rendering.whole(started.reply));
+  } finally {
+    detach();
+    started.leave();
+  }
 }
 
 async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncGenerator<Said, void> {
@@ -245,15 +306,34 @@ class ConversationQueue {
   }
 }
 
-export async function models(routes: RouteContext): Promise<string[]> {
-  const { agents } = await ask(routes.daemon(), 'agents', {});
-  return [...new Set([ANYBODY, ...agents.map(({ slug }) => slug)])];
+/** An agent as a model. `parley` can what the default agent can. */
+export interface AgentModel {
+  readonly id: string;
+  readonly description: string;
+  readonly capabilities: {
+    readonly tools: boolean;
+    readonly files?: readonly string[];
+    readonly structured: true;
+  };
 }
 
-export async function known(model: string, routes: RouteContext): Promise<string> {
+export async function models(routes: RouteContext): Promise<AgentModel[]> {
+  const { agents, default: first } = await ask(routes.daemon(), 'agents', {});
+  const rows = agents.map(({ slug: id, description, clientTools: tools, shownFiles: files }) => ({
+    ...{ id, description },
+    capabilities: { tools, ...(files && { files }), structured: true as const },
+  }));
+  const anybody = rows.find(({ id }) => id === first) ?? rows[0];
+  const { capabilities } = anybody ?? { capabilities: { tools: true, structured: true as const } };
+  const whose = { id: ANYBODY, description: 'the agent whose turn it is', capabilities };
+  return [whose, ...rows.filter(({ id }) => id !== ANYBODY)];
+}
+
+export async function known(model: string, routes: RouteContext): Promise<AgentModel> {
   const all = await models(routes);
-  if (all.includes(model)) return model;
+  const found = all.find(({ id }) => id === model);
+  if (found) return found;
   throw new ParleyError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(model)}`, {
-    hint: `there are ${all.join(', ')}`,
+    hint: `there are ${all.map(({ id }) => id).join(', ')}`,
   });
 }

@@ -4,14 +4,11 @@ import type { Application, Request, RouteContext } from '../../context.ts';
 import { conversationOf, digest } from '../../conversation-id.ts';
 import { refusedField } from '../../fields.ts';
 import { requireAuthor } from '../../guard/access.ts';
-import { Arrivals } from '../../progress/arrivals.ts';
 import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
-import { cancelTurns } from '../../progress/cancel.ts';
-import { eventStream, onAbort } from '../../progress/event-stream.ts';
 import { failureOf } from '../completions.ts';
 import { ANYBODY } from '../pick.ts';
 import type { Reply } from '../reply.ts';
-import { ANONYMOUS, agentOf, begun, readSent, replyTo, type Started, type Starter } from '../start.ts';
+import { ANONYMOUS, agentOf, answer, readSent, replyTo, type Starter, stopReply } from '../start.ts';
 import { type ResponseMeta, type ResponseRequest, readResponseRequest } from './request.ts';
 import {
   NOTHING_YET,
@@ -47,8 +44,16 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
       isInBackground: request.isInBackground,
       meta: request.meta,
     };
-    if (chat.stream) return stream(context, routes, started, facts);
-    if (!request.isInBackground) return whole(context, routes, started, facts);
+    if (chat.stream || !request.isInBackground)
+      return answer(context, routes, started, {
+        isStream: chat.stream,
+        frames: (said, onFault) => responseFrames(facts, said, onFault),
+        async whole(reply) {
+          const outcome = await outcomeOf(reply);
+          if (outcome.end?.kind === 'failed') throw failureOf(outcome.end);
+          return responseOf(facts, outcome);
+        },
+      });
     started.leave();
     return context.json(responseOf(facts, NOTHING_YET));
   });
@@ -65,17 +70,7 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
     if (outcome.end) return context.json(responseOf(facts, outcome));
     requireAuthor(context.var.identity, post.author.id);
     const { conversation } = facts;
-    const daemon = routes.daemon(context);
-    const act = actingFor(daemon, context.var.identity, ANONYMOUS);
-    const gone = AbortSignal.any([routes.closing, context.req.raw.signal]);
-    await cancelTurns(daemon, act, { conversation, index: post.index, busy: reply.busy }, async () => {
-      const arrivals = new Arrivals(daemon, conversation);
-      const again = await replyTo(await postedIn(context, routes, conversation, post));
-      for await (const received of arrivals.from(post.index, gone)) {
-        again.accept(received);
-        if (again.isOver) return;
-      }
-    });
+    await stopReply(await postedIn(context, routes, conversation, post), reply);
     const after = await stored(context, routes);
     return context.json(responseOf(after.facts, after.outcome));
   });
@@ -174,36 +169,6 @@ async function placeOf(
   const act = actingFor(routes.daemon(context), context.var.identity, ANONYMOUS);
   await act('fork', { conversation, as, at: post.index + length - 1 });
   return as;
-}
-
-async function whole(
-  context: Request,
-  { closing }: RouteContext,
-  { reply, leave }: Started,
-  facts: ResponseFacts,
-): Promise<Response> {
-  const detach = onAbort([closing, context.req.raw.signal], leave);
-  try {
-    const outcome = await outcomeOf(reply);
-    if (outcome.end?.kind === 'failed') throw failureOf(outcome.end);
-    return context.json(responseOf(facts, outcome));
-  } finally {
-    detach();
-    leave();
-  }
-}
-
-async function stream(
-  context: Request,
-  routes: RouteContext,
-  started: Started,
-  facts: ResponseFacts,
-): Promise<Response> {
-  const { closing, heartbeatMs } = routes;
-  const onFault = (error: unknown) => routes.onFault(error, context.req.path);
-  const frames = responseFrames(facts, await begun(started, routes), onFault);
-  const response = eventStream(frames, { heartbeatMs, closing, onGone: started.leave, onFault });
-  return context.newResponse(response.body, response);
 }
 
 async function conversationIn(context: Request, routes: RouteContext) {
