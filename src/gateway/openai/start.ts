@@ -260,7 +260,7 @@ async function* saidBy(reply: Reply, arrivals: AsyncGenerator<Received>): AsyncG
 }
 
 /** The reply for a stream, after its first text. Throws why there is none (OPENAI-START-3). */
-export async function begun(
+async function begun(
   { reply, leave }: Started,
   { closing, heartbeatMs }: RouteContext,
 ): Promise<AsyncGenerator<Said, void>> {
