@@ -79,9 +79,11 @@ function messageText(entry: MessageEntry, palette: Palette): string {
 
 /** Its calls, and those that it reports: nothing here ran these. */
 export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
-  const calls = (entry.tool_calls ?? [])
-    .filter((call) => questionOf(call) === null)
-    .map(({ function: { name, arguments: given } }) => firstLine(visibleCall(name, given), ARGUMENTS_SHOWN));
+  const calls = (entry.tool_calls ?? []).flatMap((call, position) => {
+    if (questionOf(call) !== null) return [];
+    const shown = firstLine(visibleCall(call.function.name, call.function.arguments), ARGUMENTS_SHOWN);
+    return entry.callerCalls?.includes(position) ? `${shown} (its caller answers)` : shown;
+  });
   const reported = (entry.reported ?? []).map(({ title, kind, status, result = '' }) => {
     const what = [title, kind, status].map((text) => firstLine(visibleText(text), ARGUMENTS_SHOWN));
     return `${what[0]} (reported: ${what[1]}, ${what[2]})${result && `: ${shortText(printable(result))}`}`;

@@ -66,6 +66,10 @@ describe('an entry of the log, rendered for people', () => {
     expect(shown(agent(0, 'pm', null, { tool_calls: [call] }))).toBe(
       `PM\n${' '.repeat(17)}⚙ shell {"command":"ls"}`,
     );
+    const two = [toolCall('shell', '{}', 'a'), toolCall('set_color', '{"color":"red"}', 'b')];
+    const mixed = shown(agent(0, 'pm', null, { tool_calls: two, callerCalls: [1] }));
+    expect(mixed).toContain('⚙ shell {}\n');
+    expect(mixed).toContain('⚙ set_color {"color":"red"} (its caller answers)');
     expect(shown(agent(0, 'pm', 'a\nb', { role: 'tool', toolName: 'shell' }))).toBe('⚙ shell: a…');
     expect(shown(agent(0, 'pm', 'x'.repeat(300), { role: 'tool' }))).toMatch(
       /^⚙ result: x{100}… \(300 characters\)$/,

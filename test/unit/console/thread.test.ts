@@ -36,6 +36,13 @@ describe('the thread of the console', () => {
     expect(callOf(thread, 1)).toMatchObject({ status: 'done', result: { content: 'text', duration: 12 } });
   });
 
+  it('the thread knows which calls the program that brought the tool answers', () => {
+    const [said, called] = logOf(say('one'), calling('pm', 'set_color'));
+    const asked = { ...called, callerCalls: [0] } as Entry;
+    expect(callOf(threadOf([said!, called!]), 1)).not.toHaveProperty('isCallers');
+    expect(callOf(threadOf([said!, asked]), 1)).toMatchObject({ status: 'asked', isCallers: true });
+  });
+
   it('the thread follows a call from its request to its result, and keeps the first result', () => {
     const place = { index: 0, position: 0 };
     const log = logOf(

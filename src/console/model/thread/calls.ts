@@ -17,6 +17,8 @@ export interface Call {
   /** As it runs (HIDDEN-4). */
   readonly arguments: string;
   readonly status: 'asked' | 'running' | 'done';
+  /** The program whose post brought its tool answers it. */
+  readonly isCallers?: true;
   readonly startedAt: string | null;
   readonly approval: Approval | null;
   readonly result: CallResult | null;
@@ -65,6 +67,7 @@ export function callsOf(entry: MessageEntry): Calls {
     tool: name,
     arguments: canonicalArguments(text),
     status: 'asked',
+    ...(entry.callerCalls?.includes(position) && { isCallers: true }),
     startedAt: null,
     approval: null,
     result: null,

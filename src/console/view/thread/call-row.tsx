@@ -134,7 +134,8 @@ function failureOf({ result, approval }: Call): ModelFailure | null {
 }
 
 function statusOf(call: Call): string {
-  if (call.approval && call.approval.answer === null && !call.result) return 'waiting';
+  const isPending = call.isCallers || (call.approval && call.approval.answer === null);
+  if (isPending && !call.result) return 'waiting';
   if (failureOf(call)) return 'failed';
   return call.status;
 }
@@ -144,7 +145,7 @@ function stateText(call: Call): string {
   const took = call.result?.duration ?? null;
   if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
   if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);
-  if (statusOf(call) === 'waiting') return 'waits for a person';
+  if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
   return call.status === 'running' ? 'runs' : 'asked';
 }
 
