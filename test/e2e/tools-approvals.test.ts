@@ -71,6 +71,7 @@ describe('a call that waits for approval', () => {
       arguments: JSON.stringify({ name: 'approved.2' }),
       risk: 'risky',
       mayHaveRun: false,
+      covers: `all calls of ${ACT}`,
     };
     expect(listed).toEqual([expected]);
     expect((await requestRaw('parley.api.approvals', {})).body).toEqual({ approvals: [expected] });

@@ -71,7 +71,7 @@ describe('doctor and coding agents', () => {
     expect(check('missing')).toMatchObject({
       status: 'fail',
       message: expect.stringContaining('there is no program no-such-agent'),
-      fix: expect.stringContaining('run the command by hand'),
+      fix: expect.stringContaining('install it'),
     });
   }, 60_000);
 
