@@ -234,6 +234,13 @@ describe('the Responses API', () => {
       input: [...input, ...output, result] as never,
     });
     expect((whole as Response).output_text).toBe('It is warm.');
+    const [first, ...others] = output; // as the AI SDK sends what the server has stored
+    const referred = {
+      model: 'lead',
+      input: [...input, { type: 'item_reference', id: first?.id }, ...others, result],
+    };
+    const again = await openai.responses.create(referred as never);
+    expect((again as Response).output_text).toBe('It is warm.');
   });
 
   it('a `text.format` gives JSON that matches it', async () => {

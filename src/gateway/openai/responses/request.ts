@@ -130,7 +130,10 @@ interface ChatMessage {
 
 function messagesOf(input: string | readonly Item[]): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
-  const messages = input.flatMap((one, at) => messageOf(one, `input.${at}`));
+  // Results find their turn by the ids of their calls: what was said before them may be a reference.
+  const isResult = input.at(-1)?.type === 'function_call_output';
+  const given = isResult ? input.filter(({ type }) => type !== 'item_reference') : input;
+  const messages = given.flatMap((one) => messageOf(one, `input.${input.indexOf(one)}`));
   const end = messages.findLastIndex(({ role }) => role !== 'user') + 1;
   const [last, ...others] = messages.slice(end);
   if (!last && messages.at(-1)?.role === 'tool') return messages;
