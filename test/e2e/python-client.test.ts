@@ -126,6 +126,27 @@ print(json.dumps([type(answer.value).__name__, answer.value.city, answer.value.d
     });
   });
 
+  it('`ask` again with the same id runs no function a second time, and a call that another program answered is no error', async () => {
+    replies = [{ toolCalls: [{ name: 'count', arguments: '{}' }] }, { text: 'Counted.' }];
+    const printed = await python(`
+runs = []
+def count() -> str:
+    runs.append(1)
+    if len(runs) == 1:  # another program with the same id is faster
+        entries = team.request("entries", conversation="again", **{"from": 0})["entries"]
+        call = next(entry["index"] for entry in entries if entry.get("callerCalls"))
+        team.request("results", conversation="again", publisher="ann", results=[{"call": f"c{call}_0", "content": "other"}])
+    return "one"
+for _ in range(2):
+    answer = team.ask("again", "How many?", publisher="ann", id="same", tools=[count])
+    print(json.dumps([answer.text, len(runs)]))
+`);
+    expect(printed).toEqual([
+      ['Counted.', 1],
+      ['Counted.', 1],
+    ]);
+  });
+
   it('a handoff continues the answer, a failed turn and a refusal are errors with their codes', async () => {
     await serve(
       'def answer(turn):\n    if "wait" in turn.text:\n        turn.over.wait()\n    turn.write("From ")\n    turn.write("Py.")',

@@ -116,9 +116,8 @@ class Client:
                     on_text(event["delta"])
                 continue
             calls = progress.take(event)
-            if calls:
-                results = [_result_of(call, functions) for call in calls]
-                self.request("results", conversation=conversation, publisher=publisher, results=results)
+            for call in calls and self._still_open(conversation, event, calls):
+                self._report(conversation, publisher, _result_of(call, functions))
             if progress.is_over:
                 answer = progress.answer()
                 if schema is not None:
@@ -165,6 +164,27 @@ class Client:
             self.connection.on_change.remove(wake)
             for one in subscriptions:
                 self.connection.unsubscribe(one)
+
+    def _still_open(self, conversation, answer, calls):
+        """The calls of this answer that the log has no result of: `ask` with a known id reads calls of the past."""
+        index, over = answer["index"], set()
+        while True:
+            page = self.request("entries", conversation=conversation, **{"from": index})
+            for entry in page["entries"]:
+                if entry["type"] == "message" and entry["role"] == "tool" and entry.get("call"):
+                    over.add(f"c{entry['call']['index']}_{entry['call']['position']}")
+                if entry["type"] == "turn-ended" and entry.get("turnId") == answer["turnId"] and entry["outcome"] != "waiting":
+                    return []
+            index += len(page["entries"])
+            if index >= page["length"] or not page["entries"]:
+                return [call for call in calls if call[0] not in over]
+
+    def _report(self, conversation, publisher, result):
+        try:
+            self.request("results", conversation=conversation, publisher=publisher, results=[result])
+        except ParleyError as error:
+            if error.code != "CALL_OVER":  # answered by another program, or ended: the log says how
+                raise
 
     def upload(self, content, name=None, publisher=None):
         """Stores bytes, or a file that is open for reading bytes. Returns a part: `post(…, files=[part])`."""
