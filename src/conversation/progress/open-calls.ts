@@ -69,12 +69,6 @@ export class OpenCalls {
       case 'turn-ended':
         if (entry.outcome !== 'waiting') this.#remove(({ turnId }) => turnId === entry.turnId);
         break;
-      case 'agent-stopped':
-        this.#remove(({ by }) => {
-          const agent = workerOf(by);
-          return agent !== null && (entry.agent === null || entry.agent === agent);
-        });
-        break;
       default:
     }
     return null;

@@ -10,8 +10,8 @@ import { OpenCalls } from './open-calls.ts';
  * TURN-WATCH-2 So is each handoff, delegation and entered node among the observed entries.
  * TURN-WATCH-3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * TURN-WATCH-4 Settled: nothing is outstanding or open. A stop settles everything that it prevents from running.
- * TURN-WATCH-5 Quiet: settled, except for turns that wait for a person, or for an agent that does. A turn continues by
- *              itself if it waits for an agent without an open turn, or if its last open call has its result. An answered
+ * TURN-WATCH-5 Quiet: settled, except for turns that wait for a person, or for an agent that does or is stopped. A turn
+ *              continues by itself if it waits for any other agent without an open turn, or if its last open call has its result. An answered
  *              approval changes nothing here: if the turn continues, the same append has a `turn-started`.
  * TURN-WATCH-6 Held: quiet, except for messages to agents whose own turn waits for a person, or that are stopped. Read it
  *              only after the whole append was observed: the message itself may be the awaited answer.
@@ -62,14 +62,17 @@ export function turnInputOf(entry: Entry): TurnInput | null {
 
 /** `calls`: observes what the watch observes. */
 export function createTurnWatch(calls: OpenCalls = new OpenCalls()): TurnWatch {
-  const outstanding = createOutstanding();
-  const turns = createOpenTurns(calls);
+  const stops = createStops();
+  const outstanding = createOutstanding(stops);
+  const turns = createOpenTurns(calls, stops);
   const endings = createEndings();
 
   return {
     addOutstanding: outstanding.add,
-    observe: (entry) => observe(entry, { outstanding, calls, turns, endings }),
-    markStopped: outstanding.pause,
+    observe: (entry) => observe(entry, { stops, outstanding, calls, turns, endings }),
+    markStopped: (agents) => {
+      for (const agent of agents) stops.set(agent, true);
+    },
     get stoppedAgents() {
       return outstanding.paused;
     },
@@ -92,13 +95,14 @@ export function createTurnWatch(calls: OpenCalls = new OpenCalls()): TurnWatch {
 }
 
 interface Parts {
+  readonly stops: Stops;
   readonly outstanding: ReturnType<typeof createOutstanding>;
   readonly calls: OpenCalls;
   readonly turns: ReturnType<typeof createOpenTurns>;
   readonly endings: ReturnType<typeof createEndings>;
 }
 
-function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): void {
+function observe(entry: Entry, { stops, outstanding, calls, turns, endings }: Parts): void {
   const taken = turnInputOf(entry);
   if (taken) {
     // A result alone does not show whether its turn continues.
@@ -124,9 +128,10 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
       break;
     case 'agent-stopped':
       outstanding.release(entry.agent);
+      stops.set(entry.agent, true);
       break;
     case 'agent-resumed':
-      outstanding.resume(entry.agent);
+      stops.set(entry.agent, false);
       break;
     case 'turn-started': // see `taken`
     case 'message-delivered':
@@ -154,8 +159,27 @@ function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): v
   }
 }
 
+type Stops = ReturnType<typeof createStops>;
+
+/** The agents that are stopped, as the state folds them. */
+function createStops() {
+  let all = false;
+  const each = new Map<string, boolean>();
+  return {
+    /** Null: every agent. */
+    set(agent: string | null, isStopped: boolean): void {
+      if (agent !== null) each.set(agent, isStopped);
+      else {
+        all = isStopped;
+        each.clear();
+      }
+    },
+    has: (agent: string) => each.get(agent) ?? all,
+  };
+}
+
 /** TURN-WATCH-3, by turn id. */
-function createOpenTurns(calls: OpenCalls) {
+function createOpenTurns(calls: OpenCalls, stops: Stops) {
   const open = new Map<string, 'runs' | 'waits'>();
   const agents = new Map<string, string>();
   return {
@@ -176,10 +200,11 @@ function createOpenTurns(calls: OpenCalls) {
       if (outcome === 'waiting') open.set(turnId, 'waits');
       else open.delete(turnId);
     },
-    /** TURN-WATCH-5: the agents whose turns wait for a person; null: a turn runs or will continue by itself. */
+    /** TURN-WATCH-5: the agents whose turns wait for a person or a resume; null: one runs or will continue by itself. */
     held(): ReadonlySet<string> | null {
       const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
-      const isHeld = (id: string) => calls.workersOf(id).every((agent) => busy.has(agent));
+      const isHeld = (id: string) =>
+        calls.workersOf(id).every((agent) => busy.has(agent) || stops.has(agent));
       return [...open].every(([id, state]) => state === 'waits' && isHeld(id)) ? busy : null;
     },
   };
@@ -215,11 +240,10 @@ function createEndings() {
 }
 
 /** TURN-WATCH-1, TURN-WATCH-2: outstanding entries, by index and agent. */
-function createOutstanding() {
+function createOutstanding(stops: Stops) {
   const waiting = new Map<string, string>();
   /** Accepted before they were registered: the reply to a post may arrive after the turn that it starts. */
   const accepted = new Set<string>();
-  const stopped = new Set<string>();
   const keyOf = (index: number, agent: string) => `${index}:${agent}`;
   return {
     get none() {
@@ -227,17 +251,10 @@ function createOutstanding() {
     },
     /** Agents with outstanding entries that are not stopped. */
     get active() {
-      return [...waiting.values()].filter((agent) => !stopped.has(agent));
+      return [...waiting.values()].filter((agent) => !stops.has(agent));
     },
     get paused() {
-      return [...waiting.values()].filter((agent) => stopped.has(agent));
-    },
-    pause(agents: readonly string[]): void {
-      for (const agent of agents) stopped.add(agent);
-    },
-    resume(agent: string | null): void {
-      if (agent === null) stopped.clear();
-      else stopped.delete(agent);
+      return [...waiting.values()].filter((agent) => stops.has(agent));
     },
     add(index: number, agents: readonly string[]): void {
       for (const agent of agents) {

@@ -149,6 +149,34 @@ describe('the turns that a message still needs', () => {
     );
   });
 
+  it('a delegation whose agent was stopped and resumed still keeps its asker waiting', () => {
+    const place = { index: 2, position: 0 };
+    const approval = (index: number, who: string, position: number) =>
+      entryOf('approval-requested', index, {
+        ...{ turnId: who === 'dev' ? who : undefined, agent: who, approvalId: `${who}${position}` },
+        call: { index: who === 'pm' ? 2 : 5, position },
+      });
+    const entries = [
+      started(1, 'pm', [0]),
+      calling(2, 'delegate'),
+      entryOf('delegation-requested', 3, { from: 'pm', to: 'dev', request: 'r', call: place }),
+      started(4, 'dev', [3], 'dev'),
+      entryOf('agent-stopped', 6, { agent: null, by: 'alice' }),
+      entryOf('agent-resumed', 7, { agent: null, by: 'alice' }),
+      approval(8, 'pm', 1),
+      ended(9, 'pm', 'waiting'),
+      approval(10, 'dev', 0),
+      ended(11, 'dev', 'waiting', 'dev'),
+    ];
+    expect(quietAfter(['pm'], entries)).toBe(11);
+    // The result of one call: the other is still open.
+    const result = agent(12, 'pm', 'r', { role: 'tool', call: { index: 2, position: 1 } });
+    const watch = createTurnWatch();
+    watch.addOutstanding(0, ['pm']);
+    for (const entry of [...entries, result]) watch.observe(entry);
+    expect(watch.quiet).toBe(true);
+  });
+
   it('an entered node keeps a message outstanding until the turn of its agent has ended', () => {
     const node = entryOf('node-entered', 2, { runId: 'r', node: 'build', to: ['dev'] });
     const entries = [started(1, 'pm', [0]), node, ended(3, 'pm'), started(4, 'dev', [2]), ended(5, 'dev')];
