@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ErrorCode } from 'nats';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSubjects } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { openQuestions } from '../support/batch.ts';
@@ -41,9 +43,21 @@ describe('an approval whose daemon is down', () => {
     return openQuestions(entries)[0]?.approvalId ?? '';
   };
 
+  /** Until the server has noticed the end of that daemon: before that it may send it a request, which is then lost. */
+  const dropped = (daemon: string) =>
+    vi.waitFor(
+      async () => {
+        const asked = fleet.program.request(createSubjects().control(daemon, 'holds'), '', { timeout: 100 });
+        await expect(asked).rejects.toMatchObject({ code: ErrorCode.NoResponders });
+      },
+      { timeout: 10_000 },
+    );
+
   it('an answer to an approval waits until another daemon has taken over', async () => {
     const approvalId = await asked();
-    await (await ownerOf(fleet, 'demo')).kill9();
+    const owner = await ownerOf(fleet, 'demo');
+    await owner.kill9();
+    await dropped(owner.ready.daemon ?? '');
     expect(await person.request('answer', { approvalId, answer: 'approve' })).toEqual({ accepted: true });
     const entries = await followUntil(fleet.client, 'demo', finished(1));
     expect(await steps.effects('demo')).toBe(1);
