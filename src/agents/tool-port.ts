@@ -1,4 +1,4 @@
-import type { FilePart } from '../conversation/index.ts';
+import type { FilePart, ServerAsks } from '../conversation/index.ts';
 
 /**
  * What a turn needs of tools that have effects. The toolbox returns every failure of a tool (it throws, hangs, returns
@@ -65,6 +65,14 @@ export interface ToolRun {
   readonly isApproved?: boolean;
   /** Called with what a tool that still runs reports about itself; a tool need not report. */
   readonly onProgress?: (text: string) => void;
+  /**
+   * Asks a person for the server of the call; the time of the call stops meanwhile. Null: declined; undefined: nobody answered.
+   * Absent: nobody can be asked.
+   */
+  readonly ask?: (
+    asks: ServerAsks,
+    signal: AbortSignal,
+  ) => Promise<Readonly<Record<string, unknown>> | null | undefined>;
   /** Called with the real path of an opened file before it is read or written; absent: all are permitted. */
   readonly permits?: (place: ResolvedPath) => boolean;
 }

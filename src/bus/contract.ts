@@ -10,6 +10,7 @@ import {
   placeOfCallId,
   SHA256,
   SPENT_DAYS,
+  serverAsksSchema,
 } from '../conversation/index.ts';
 import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
 import {
@@ -265,6 +266,8 @@ export const CONTRACT = {
           mayHaveRun: z.boolean(),
           /** The later calls that `always` allows with it; absent: none. */
           covers: z.string().optional(),
+          /** The server of the running call asks: `arguments` proposes the answer, "approve" gives it. */
+          asks: serverAsksSchema.optional(),
         }),
       ),
       /** How many more there are: the list did not fit. */

@@ -18,6 +18,7 @@ export type { NatsOptions } from '../bus/nats/index.ts';
 export {
   adviceOn,
   askedIn,
+  askedText,
   attemptText,
   createTurnWatch,
   cutBy,

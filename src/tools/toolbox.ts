@@ -68,9 +68,13 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     const { timeoutMs, graceMs } = options;
     const guard = { name: call.name, timeoutMs, ...(graceMs === undefined ? {} : { graceMs }) };
     return runGuarded(
-      async (inner) => {
+      async (inner, paused) => {
         const offer = current().all.get(call.name);
-        return offer ? offer.part.run(call, inner) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
+        const { ask } = call;
+        const given = ask
+          ? { ...call, ask: (...asked: Parameters<typeof ask>) => paused(() => ask(...asked)) }
+          : call;
+        return offer ? offer.part.run(given, inner) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
       },
       signal,
       guard,
@@ -168,6 +172,7 @@ export function toolboxOf(tools: readonly OwnTool[]): Toolbox {
  * GUARDED-2 It never rejects: an error is a failure that the model reads.
  * GUARDED-3 A missing or malformed outcome is a failure.
  * GUARDED-4 It leaves no timer and no listener.
+ * GUARDED-5 While the tool waits for a person its time stops; then it begins again.
  */
 
 /** For a tool to return after an abort; longer than the time to end a process group. */
@@ -179,7 +184,8 @@ export interface GuardOptions {
   readonly graceMs?: number;
 }
 
-type Work = (signal: AbortSignal) => Promise<ToolOutcome>;
+type Paused = <Value>(wait: () => Promise<Value>) => Promise<Value>;
+type Work = (signal: AbortSignal, paused: Paused) => Promise<ToolOutcome>;
 
 export async function runGuarded(
   work: Work,
@@ -189,11 +195,22 @@ export async function runGuarded(
   if (signal.aborted) return { kind: 'aborted' };
   const inner = linkedAbort(signal);
   let expired = false;
+  let isOver = false;
   let graceTimer: NodeJS.Timeout | undefined;
-  const deadline = setTimeout(() => {
-    expired = true;
-    inner.abort(new Error('the time for this call is over'));
-  }, options.timeoutMs);
+  const begin = () =>
+    setTimeout(() => {
+      expired = true;
+      inner.abort(new Error('the time for this call is over'));
+    }, options.timeoutMs);
+  let deadline = begin();
+  const paused: Paused = async (wait) => {
+    clearTimeout(deadline);
+    try {
+      return await wait();
+    } finally {
+      if (!isOver) deadline = begin();
+    }
+  };
   const gaveUp = new Promise<ToolOutcome>((resolve) => {
     const wait = () => {
       graceTimer = setTimeout(() => resolve({ kind: 'aborted' }), options.graceMs ?? GRACE_MS);
@@ -201,17 +218,25 @@ export async function runGuarded(
     inner.signal.addEventListener('abort', wait, { once: true });
   });
   try {
-    const outcome = await Promise.race([outcomeOf(work, inner.signal, options.name), gaveUp]);
+    const outcome = await Promise.race([
+      outcomeOf((own) => work(own, paused), inner.signal, options.name),
+      gaveUp,
+    ]);
     if (outcome.kind !== 'aborted' || !expired) return outcome;
     return failed('TIMEOUT', `${options.name} did not end within ${options.timeoutMs / 1_000} seconds`);
   } finally {
+    isOver = true;
     clearTimeout(deadline);
     clearTimeout(graceTimer);
     inner.unlink();
   }
 }
 
-async function outcomeOf(work: Work, signal: AbortSignal, name: string): Promise<ToolOutcome> {
+async function outcomeOf(
+  work: (signal: AbortSignal) => Promise<ToolOutcome>,
+  signal: AbortSignal,
+  name: string,
+): Promise<ToolOutcome> {
   try {
     const outcome: unknown = await work(signal);
     return isOutcome(outcome) ? outcome : failed('NO_RESULT', `${name} ended without a result`);

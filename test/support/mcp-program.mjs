@@ -48,6 +48,12 @@ server.registerTool('shot', { annotations: { readOnlyHint: true } }, () => {
   mark('shot');
   return { content: [{ type: 'image', data: process.argv[2], mimeType: 'image/png' }] };
 });
+/** Asks the person behind the client. */
+server.registerTool('book', {}, async () => {
+  const properties = { day: { type: 'string' }, seats: { type: 'integer', minimum: 1, default: 2 } };
+  const form = { message: 'Which day?', requestedSchema: { type: 'object', properties, required: ['day'] } };
+  return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));
+});
 /** Leaves a child that holds the standard streams. */
 server.registerTool('child', {}, () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });

@@ -1,5 +1,6 @@
 import {
   askedIn,
+  askedText,
   attemptText,
   type Entry,
   type EntryOf,
@@ -13,7 +14,7 @@ import {
   teamChangeText,
   traitsOf,
 } from '../../client/index.ts';
-import { inOneLine, visibleCall, visibleText } from '../../kernel/index.ts';
+import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/index.ts';
 import {
   clockTime,
   firstLine,
@@ -187,6 +188,7 @@ function outcomeOf({ outcome, finishReason }: EntryOf<'turn-ended'>): string {
 /** Complete and escaped, because a person decides by it. Empty for old logs, whose entries lack the call. */
 function requestedCall(entry: EntryOf<'approval-requested'>): string {
   const { agent = entry.author.id, tool, arguments: given = '{}' } = entry;
+  if (entry.asks) return `: ${visibleText(askedText(entry.asks))}`;
   return tool === undefined ? '' : `: ${agent} wants to call ${visibleCall(tool, given)}`;
 }
 
@@ -208,12 +210,20 @@ const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : li
 
 type Waiting = Pick<
   PendingApproval,
-  'approvalId' | 'conversation' | 'agent' | 'tool' | 'arguments' | 'mayHaveRun' | 'covers'
+  'approvalId' | 'conversation' | 'agent' | 'tool' | 'arguments' | 'mayHaveRun' | 'covers' | 'asks'
 >;
 
 /** One call that waits: what is to be run, for whom, and how to answer. `command`: as a person types it. */
 export function approvalLines(approval: Waiting, command: (words: string) => string): string[] {
-  const { approvalId, conversation, agent, tool, mayHaveRun } = approval;
+  const { approvalId, conversation, agent, tool, mayHaveRun, asks } = approval;
+  if (asks) {
+    const head = [approvalId, conversation, agent].map(visibleText).join('  ');
+    const given = `--arguments '${quotable(textOf(approval.arguments))}'`;
+    return [
+      `${head} called ${visibleText(tool)}: ${visibleText(askedText(asks))}`,
+      `  ${command(`approve ${approvalId} ${given}`)}   or   ${command(`deny ${approvalId}`)}`,
+    ];
+  }
   const answers = mayHaveRun
     ? `it may already have run: ${command(`resolve ${approvalId} --rerun | --failed | --result JSON`)}`
     : `${command(`approve ${approvalId}`)}   or   ${command(`deny ${approvalId} --reason "…"`)}`;
@@ -225,6 +235,9 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
   ];
 }
 
+/** JSON between the single quotes of a shell: it is the server's text. */
+const quotable = (given: string) => visibleArguments(given).replaceAll("'", '\\u0027');
+
 function lasting({ always, grant }: EntryOf<'approval-answered'>): string {
   return always ? ', always' : grant === undefined ? '' : ` (always, entry ${grant})`;
 }
@@ -232,8 +245,9 @@ function lasting({ always, grant }: EntryOf<'approval-answered'>): string {
 /** As the log asks for it: whole, whatever a list has room for. */
 export function requestedApproval(entry: EntryOf<'approval-requested'>, conversation: string): Waiting {
   const { approvalId, agent = entry.author.id, tool = 'a tool', arguments: given = '{}' } = entry;
-  const { mayHaveRun, covers } = entry;
-  return { approvalId, conversation, agent, tool, arguments: given, mayHaveRun, ...(covers && { covers }) };
+  const { mayHaveRun, covers, asks } = entry;
+  const more = { ...(covers && { covers }), ...(asks && { asks }) };
+  return { approvalId, conversation, agent, tool, arguments: given, mayHaveRun, ...more };
 }
 
 function textOf(given: unknown): string {

@@ -1,5 +1,5 @@
 import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
-import { SYSTEM_AUTHOR } from '../log/entry.ts';
+import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { PERMIT } from '../tools/permit.ts';
@@ -7,6 +7,7 @@ import { forbiddenTo } from './approvers.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
+import { answerServer, expireQuestion } from './server-questions.ts';
 import { judge } from './tools.ts';
 import { advanceTurn } from './turns.ts';
 
@@ -26,24 +27,26 @@ export interface PendingApproval {
   readonly mayHaveRun: boolean;
   /** ISO 8601. */
   readonly requestedAt: string;
+  /** Of the call; the proposed answer, if its server asks. */
+  readonly arguments: string;
+  readonly asks?: ServerAsks;
 }
 
 export function pendingApprovals(state: ConversationState): PendingApproval[] {
   return Object.values(state.agents).flatMap(({ turn }) =>
-    (turn?.openCalls ?? []).flatMap((call) =>
-      turn && call.approval?.status === 'pending'
-        ? [
-            {
-              approvalId: call.approval.id,
-              turn,
-              call,
-              mayHaveRun: call.approval.mayHaveRun,
-              requestedAt: call.approval.requestedAt,
-            },
-          ]
-        : [],
-    ),
+    turn ? turn.openCalls.flatMap((call) => pendingOf(turn, call)) : [],
   );
+}
+
+function pendingOf(turn: Turn, call: OpenCall): PendingApproval[] {
+  const { approval, question } = call;
+  if (question) {
+    const { id: approvalId, requestedAt, asks, arguments: given } = question;
+    return [{ approvalId, turn, call, mayHaveRun: false, requestedAt, asks, arguments: given }];
+  }
+  if (approval?.status !== 'pending') return [];
+  const { id: approvalId, mayHaveRun, requestedAt } = approval;
+  return [{ approvalId, turn, call, mayHaveRun, requestedAt, arguments: call.arguments }];
 }
 
 /** The valid answers for a call that never ran, and for one that may have run. */
@@ -52,6 +55,11 @@ const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'fail
 export function answerApproval(builder: DecisionBuilder, command: AnswerCommand): Reply {
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === command.approvalId);
   if (!pending) return notPending(builder, command.approvalId);
+  if (pending.asks) {
+    const forbidden = forbiddenTo(builder, pending.call.place, command);
+    if (forbidden) return { kind: 'refused', refusal: forbidden };
+    return answerServer(builder, pending.turn, pending.call, command);
+  }
   const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
   if (!allowed.includes(command.answer)) {
     const why = pending.mayHaveRun ? 'it may already have run' : 'it has not run';
@@ -114,6 +122,7 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === approvalId);
   if (!pending) return false; // it was answered, or its turn is over
   const { call, turn, mayHaveRun } = pending;
+  if (pending.asks) return expireQuestion(builder, turn, call);
   builder.add({
     type: 'approval-answered',
     author: SYSTEM_AUTHOR,

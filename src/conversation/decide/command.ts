@@ -10,6 +10,7 @@ import type {
   Mode,
   ReportedCall,
   SentPrompt,
+  ServerAsks,
   TeamChange,
   ToolCall,
   Usage,
@@ -167,6 +168,14 @@ export type Command =
       readonly id?: string;
       readonly fullOutputPath?: string;
     }
+  /** The server of a running call asks a person; null: it waits no longer (SERVER-QUESTION-1). */
+  | {
+      readonly type: 'tool-asks';
+      readonly agent: string;
+      readonly turnId: string;
+      readonly call: CallPlace;
+      readonly asks: ServerAsks | null;
+    }
   | {
       /** A model wrote a title for the one that the conversation has; a title that a person gave since stays. */
       readonly type: 'title-written';
@@ -283,6 +292,15 @@ export type Effect =
       readonly key: number;
       /** Digest of the tool definition that a person accepted with this call. */
       readonly accepts?: string;
+    }
+  | {
+      /** A person answered the server of a running call; null: declined, undefined: nobody did. */
+      readonly type: 'answer-tool';
+      readonly agent: string;
+      readonly turnId: string;
+      readonly call: CallPlace;
+      readonly key: number;
+      readonly content: Readonly<Record<string, unknown>> | null | undefined;
     };
 
 /** The reply to the sender of a command. */

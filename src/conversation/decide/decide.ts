@@ -25,6 +25,7 @@ import {
   reduceView,
   toolFinished,
 } from './reports.ts';
+import { toolAsks } from './server-questions.ts';
 
 /**
  * The decision: which entries a command adds to the log, and which effects follow once they are durable.
@@ -62,6 +63,8 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
       return report(reduceView(builder, command));
     case 'tool-finished':
       return report(toolFinished(builder, command));
+    case 'tool-asks':
+      return report(toolAsks(builder, command));
     case 'title-written':
       return titleWritten(builder, command);
     case 'label':

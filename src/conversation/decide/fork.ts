@@ -143,7 +143,7 @@ export function withOwnApprovals(
     ids.set(entry.approvalId, approvalId);
     const asking = entries[entry.call.index];
     const called = asking?.type === 'message' && asking.tool_calls?.[entry.call.position]?.function;
-    if (!called) return { ...entry, approvalId };
+    if (!called || entry.asks) return { ...entry, approvalId };
     const text = canonicalArguments(called.arguments);
     return { ...entry, approvalId, tool: called.name, arguments: text, argumentsHash: digest(text) };
   });

@@ -22,6 +22,7 @@ import { AWAITED_TOOLS, toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, FailedAttempt, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { withNotice } from './repeated-calls.ts';
+import { closeQuestion } from './server-questions.ts';
 
 /** One function for each entry that a turn writes. */
 
@@ -93,6 +94,7 @@ export interface ResultFields {
 }
 
 export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
+  closeQuestion(builder, call);
   const content = changeNote(builder, call) + withNotice(builder, turn, call, fields);
   builder.add({
     type: 'message',

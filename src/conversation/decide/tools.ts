@@ -8,6 +8,7 @@ import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules
 import { grantFor } from './approvers.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse, runStarted, startTool } from './records.ts';
+import { closeQuestion } from './server-questions.ts';
 
 /**
  * When a call of a tool that acts on the world runs.
@@ -150,6 +151,7 @@ export function repairCalls(
   backfill(builder, turn, audited, count);
   for (const call of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(call.name) || !call.started) continue;
+    closeQuestion(builder, call);
     const judgement = judgeAgain(builder, turn, call);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
     if (isUnchanged && didNotRun(call, audited)) {

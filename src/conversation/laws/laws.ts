@@ -225,6 +225,8 @@ const ANSWERS_TO_UNKNOWN: readonly string[] = ['rerun', 'result', 'failed'];
 /** L11, L12: one open request at a time, one answer to each, one start for each approval; a repeated start is marked. */
 export function checkApprovals(entries: readonly Entry[], faults: string[]): void {
   const calls = new Map<string, Call>();
+  /** Of servers, by approval id (SERVER-QUESTION-1). */
+  const questions = new Map<string, string>();
   const callAt = ({ index, position }: CallPlace): Call => {
     const key = `c${index}_${position}`;
     const known = calls.get(key) ?? { question: null, wasAsked: false, mayStart: false, starts: 0 };
@@ -233,7 +235,18 @@ export function checkApprovals(entries: readonly Entry[], faults: string[]): voi
   };
   for (const entry of entries) {
     const fault = (words: string) => faults.push(`entry ${entry.index}: ${words}`);
-    if (entry.type === 'approval-requested') {
+    if (entry.type === 'approval-requested' && entry.asks) {
+      const key = keyOf(entry.call);
+      if (callAt(entry.call).starts === 0) fault('a server asks about a call that was not started');
+      if ([...questions.values()].includes(key)) fault('a second question of the server of one call');
+      questions.set(entry.approvalId, key);
+    } else if (entry.type === 'approval-answered' && questions.has(entry.approvalId)) {
+      checkAnswer(entry.answer, false, fault);
+      questions.delete(entry.approvalId);
+    } else if (isResult(entry)) {
+      if ([...questions.values()].includes(keyOf(entry.call)))
+        fault('a result of a call whose server asks a person');
+    } else if (entry.type === 'approval-requested') {
       const call = callAt(entry.call);
       if (call.question) fault('a second question about one call');
       if (entry.mayHaveRun !== call.starts > 0) fault('the question has the wrong mayHaveRun');

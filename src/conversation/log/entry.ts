@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { clientToolSchema, toolChoiceSchema } from './client-tools.ts';
 import { MODES } from './names.ts';
 import { partSchema } from './part-schema.ts';
+import { serverAsksSchema } from './server-asks.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
@@ -12,6 +13,7 @@ import { partSchema } from './part-schema.ts';
 
 export { placeOfCallId, wireCallId } from './call-id.ts';
 export * from './names.ts';
+export type { ServerAsks } from './server-asks.ts';
 
 /** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
 
@@ -391,6 +393,8 @@ const fields = {
     covers: z.string().optional(),
     /** The earlier answer with `always` that answers it in the same append: no person is asked. */
     grant: z.int().nonnegative().optional(),
+    /** The server of a running call asks a person: `arguments` proposes the answer (SERVER-QUESTION-1). */
+    asks: serverAsksSchema.optional(),
   },
   'approval-answered': {
     ...commonFields,

@@ -1,6 +1,6 @@
-import { inOneLine, visibleArguments, visibleCall } from '../../kernel/hidden.ts';
+import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/hidden.ts';
 import { wireCallId } from '../log/call-id.ts';
-import type { CallPlace, Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import type { CallPlace, Entry, EntryOf, MessageEntry, ServerAsks } from '../log/entry.ts';
 
 /** A call that only a person can answer. */
 export interface OpenCall {
@@ -16,6 +16,8 @@ export interface OpenCall {
     readonly mayHaveRun: boolean;
     /** With `always`: what else it allows. */
     readonly covers?: string | undefined;
+    /** The server of the running call asks: `arguments` proposes the answer. */
+    readonly asks?: ServerAsks | undefined;
   } | null;
   /** The question; for an approval the whole call. */
   readonly question: string;
@@ -150,15 +152,17 @@ function openCallOf({ place, turnId, by }: Open): OpenCall {
       ...{ approval: null, question: questionText(given) },
     };
   }
-  const { approvalId, mayHaveRun, covers, why = 'it was interrupted' } = by;
+  const { approvalId, mayHaveRun, covers, asks, why = 'it was interrupted' } = by;
   const { agent = by.author.id, tool = 'a tool', arguments: given = '{}' } = by;
   const call = visibleCall(tool, given);
   return {
     ...{ place, turnId, agent, tool, arguments: visibleArguments(given) },
-    approval: { id: approvalId, mayHaveRun, covers },
-    question: mayHaveRun
-      ? `${agent} called ${call}, which may already have run: ${inOneLine(why)}`
-      : `${agent} wants to call ${call}`,
+    approval: { id: approvalId, mayHaveRun, covers, asks },
+    question: asks
+      ? visibleText(`${agent} called ${tool}: ${why}`)
+      : mayHaveRun
+        ? `${agent} called ${call}, which may already have run: ${inOneLine(why)}`
+        : `${agent} wants to call ${call}`,
   };
 }
 

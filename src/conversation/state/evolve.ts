@@ -417,7 +417,12 @@ function applyToolStarted(next: Next, { call: place, risk }: EntryOf<'tool-start
 }
 
 function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>): void {
-  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts, covers } = entry;
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts, covers, asks } = entry;
+  if (asks) {
+    const question = { id, requestedAt, asks, arguments: entry.arguments ?? '{}' };
+    changeCall(next, entry.call, (call) => ({ ...call, question }));
+    return;
+  }
   changeCall(next, entry.call, (call) => ({
     ...call,
     started: false,
@@ -428,11 +433,17 @@ function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>
 function applyApprovalAnswered(next: Next, entry: EntryOf<'approval-answered'>): void {
   const { call: place, arguments: changed, author } = entry;
   if (!place) return;
-  changeCall(next, place, (call) => ({
-    ...call,
-    ...(changed !== undefined && { arguments: changed, changedBy: author.name }),
-    approval: call.approval && { ...call.approval, status: 'given' },
-  }));
+  changeCall(next, place, (call) => {
+    if (call.question?.id === entry.approvalId) return { ...call, question: null };
+    return { ...call, ...answeredApproval(call, changed, author.name) };
+  });
+}
+
+function answeredApproval({ approval }: OpenCall, changed: string | undefined, by: string) {
+  return {
+    ...(changed !== undefined && { arguments: changed, changedBy: by }),
+    approval: approval && { ...approval, status: 'given' as const },
+  };
 }
 
 function applyResult(next: Next, entry: MessageEntry): void {

@@ -1,4 +1,4 @@
-import type { CallPlace, Candidate, Mode, Risk } from '../log/entry.ts';
+import type { CallPlace, Candidate, Mode, Risk, ServerAsks } from '../log/entry.ts';
 import { type HiredAgents, NONE_HIRED } from './roster.ts';
 import type { Spent } from './usage.ts';
 import { NOTHING_USED, type Used } from './usage.ts';
@@ -50,6 +50,8 @@ export interface OpenCall {
   /** As judged when it was requested, or higher (L11). */
   readonly risk: Risk;
   readonly approval: Approval | null;
+  /** What its server asks a person while it runs. */
+  readonly question?: ServerQuestion | null;
   /** The author of the turn's tools answers it; since when (ISO 8601). Null: it runs here. */
   readonly atCaller: string | null;
 }
@@ -65,6 +67,15 @@ interface Approval {
   /** Digest of the tool definition that the approval accepts. */
   readonly accepts?: string | undefined;
   readonly covers?: string | undefined;
+}
+
+interface ServerQuestion {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly requestedAt: string;
+  readonly asks: ServerAsks;
+  /** The proposed answer, as JSON. */
+  readonly arguments: string;
 }
 
 /** A turn that has not ended, waiting ones included (V11). */

@@ -49,8 +49,8 @@ function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room:
 }
 
 function listed({ conversation, pending }: ApprovalIn) {
-  const { approvalId, turn, call, mayHaveRun } = pending;
-  const { name: tool, arguments: text } = call;
+  const { approvalId, turn, call, mayHaveRun, arguments: text, asks } = pending;
+  const { name: tool } = call;
   const covers = call.approval?.covers;
   const asked = {
     approvalId,
@@ -61,16 +61,16 @@ function listed({ conversation, pending }: ApprovalIn) {
     risk: 'risky',
     mayHaveRun,
   };
-  return { ...asked, ...(covers !== undefined && { covers }) };
+  return { ...asked, ...(covers !== undefined && !asks && { covers }), ...(asks && { asks }) };
 }
 
 /** Nothing is changed, and a failure is what the person reads instead of the difference. */
 export async function changeOf(
-  { conversation, pending: { call, turn } }: ApprovalIn,
+  { conversation, pending: { call, turn, asks } }: ApprovalIn,
   toolbox: Pick<Toolbox, 'change'>,
 ): Promise<AnswerOf<'change'>> {
   const parsed = readArguments(call.arguments);
-  if (!parsed.ok || !toolbox.change) return { change: null };
+  if (asks || !parsed.ok || !toolbox.change) return { change: null };
   const { agent, turnId } = turn;
   const asked = { conversation, agent, turnId, name: call.name, arguments: parsed.value, idempotencyKey: '' };
   const shown = await toolbox.change(asked, new AbortController().signal);

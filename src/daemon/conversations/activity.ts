@@ -97,21 +97,27 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
   };
   if (!turn && statusOf(state, agent) === 'waiting')
     return [waiting(timeOf(entries, state.run?.enteredAt ?? -1), { for: 'input' })];
-  return (turn?.openCalls ?? []).flatMap(({ approval, name: of, place, arguments: given, atCaller }) => {
-    if (atCaller) return [waiting(atCaller, { for: 'caller', of, entry: place.index })];
-    if (approval?.status === 'pending') {
-      const entry = requestOf(entries, approval.id);
-      return [
-        waiting(approval.requestedAt, { for: approval.mayHaveRun ? 'outcome' : 'approval', of, entry }),
-      ];
-    }
-    const since = timeOf(entries, place.index);
-    if (of === 'ask')
-      return [waiting(since, { for: 'question', entry: place.index, position: place.position })];
-    if (of !== 'delegate' || turn?.status === 'running') return [];
-    const to = delegateOf(given);
-    return [waiting(since, { for: 'agent', ...(to === undefined ? {} : { of: to }) })];
-  });
+  return (turn?.openCalls ?? []).flatMap(
+    ({ approval, name: of, place, arguments: given, atCaller, question }) => {
+      if (question) {
+        const entry = requestOf(entries, question.id);
+        return [waiting(question.requestedAt, { for: 'approval', of, entry })];
+      }
+      if (atCaller) return [waiting(atCaller, { for: 'caller', of, entry: place.index })];
+      if (approval?.status === 'pending') {
+        const entry = requestOf(entries, approval.id);
+        return [
+          waiting(approval.requestedAt, { for: approval.mayHaveRun ? 'outcome' : 'approval', of, entry }),
+        ];
+      }
+      const since = timeOf(entries, place.index);
+      if (of === 'ask')
+        return [waiting(since, { for: 'question', entry: place.index, position: place.position })];
+      if (of !== 'delegate' || turn?.status === 'running') return [];
+      const to = delegateOf(given);
+      return [waiting(since, { for: 'agent', ...(to === undefined ? {} : { of: to }) })];
+    },
+  );
 }
 
 /** Limited, stopped with outstanding work, or failed. */

@@ -17,7 +17,7 @@ import { keptFiles, type ResultFilesContext } from './result-files.ts';
  * RUN-TOOL-4  Its files are stored first, then named by the record of the result: a restart recovers the result with them (L12).
  */
 
-type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent'>;
+type ToolEffect = Extract<Effect, { type: 'run-tool' }> & Pick<ToolRun, 'traceparent' | 'ask'>;
 
 /** What a tool call needs of the daemon. */
 export interface ToolCallContext extends OutputContext, Omit<ResultFilesContext, 'store'> {
@@ -155,6 +155,7 @@ async function run(
     isApproved = false,
     accepts,
     traceparent,
+    ask,
   }: ToolEffect,
   daemon: ToolCallContext,
   signal: AbortSignal,
@@ -180,6 +181,7 @@ async function run(
       progress.set(turnId, latest);
     },
     ...(traceparent !== undefined && { traceparent }),
+    ...(ask && { ask }),
   };
   const { toolbox } = daemon.team;
   if (accepts !== undefined) await toolbox.accept?.(name, accepts);

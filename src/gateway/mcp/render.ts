@@ -1,5 +1,6 @@
 import type { AnswerOf } from '../../bus/contract.ts';
 import {
+  askedText,
   attemptText,
   type Entry,
   type FilePart,
@@ -10,10 +11,11 @@ import {
   LINE_BREAK,
   type MessageEntry,
   plainName,
+  type ServerAsks,
   teamChangeText,
   withFileLines,
 } from '../../conversation/index.ts';
-import { visibleCall } from '../../kernel/index.ts';
+import { visibleCall, visibleText } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 
@@ -114,12 +116,14 @@ interface Wanted {
   readonly tool?: string | undefined;
   readonly arguments?: unknown;
   readonly mayHaveRun?: boolean | undefined;
+  readonly asks?: ServerAsks | undefined;
 }
 
 /** What an agent wants to call, and whether it may have run. */
-function wantedText({ agent = 'an agent', tool = 'a tool', arguments: given = '{}', mayHaveRun }: Wanted) {
+function wantedText({ agent = 'an agent', tool = 'a tool', arguments: given = '{}', ...more }: Wanted) {
+  if (more.asks) return visibleText(`${agent} called ${tool}: ${askedText(more.asks)}`);
   const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
-  return `${agent} wants to call ${call} (${mayHaveRun ? 'it may have run already' : 'it has not run'})`;
+  return `${agent} wants to call ${call} (${more.mayHaveRun ? 'it may have run already' : 'it has not run'})`;
 }
 
 export function indented(text: string): string {

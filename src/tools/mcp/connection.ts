@@ -3,12 +3,16 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
   type ElicitRequest,
   ElicitRequestSchema,
+  type ElicitResult,
+  ErrorCode,
+  McpError,
   type Progress,
   type Tool,
   ToolListChangedNotificationSchema,
   ToolSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
+import type { ServerAsks } from '../../conversation/index.ts';
 import {
   cut,
   type HideValues,
@@ -16,6 +20,7 @@ import {
   inOneLine,
   type Log,
   linkedAbort,
+  MAX_TIMER_MS,
   VERSION,
 } from '../../kernel/index.ts';
 import { LONGEST_CALL_MS } from '../toolbox.ts';
@@ -28,8 +33,8 @@ import { type ToolResult, toolResult } from './render-result.ts';
  * MCP-CONNECTION-1 Requests bypass the SDK's `listTools` and `callTool`: those refuse a whole list for one invalid tool, and
  *    discard the result of a tool that has run if it does not match the tool's output schema.
  * MCP-CONNECTION-2 When the connection ends for any reason, `onClosed` is called and every pending call rejects.
- * MCP-CONNECTION-3 A question of the server (elicitation) is declined: a running call cannot wait for a person. The results of
- *    the calls that run then contain it, so that the agent can ask.
+ * MCP-CONNECTION-3 A question of the server (elicitation) is put to a person, for the one call that runs; the time of the call
+ *    stops meanwhile. If several run, none says whose it is: it is declined, and their results contain it.
  */
 
 /** Limit for servers that return cursors endlessly. */
@@ -40,6 +45,8 @@ const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.stri
 /** Limits for what a server asks during one call. */
 const MOST_QUESTIONS = 5;
 const LONGEST_QUESTION = 600;
+/** Characters of a question and its fields, as JSON. */
+const LARGEST_FORM = 16_384;
 const LONGEST_PROGRESS = 300;
 
 /** The transport of a connection. */
@@ -59,13 +66,26 @@ export interface ConnectionEvents {
   onClosed(): void;
 }
 
+type Ask = (
+  asks: Omit<ServerAsks, 'server'>,
+  signal: AbortSignal,
+) => Promise<Readonly<Record<string, unknown>> | null | undefined>;
+
+/** A call that runs. */
+interface Running extends Pick<CallOptions, 'declined' | 'ask'> {
+  readonly clock: CallClock;
+  readonly ended: AbortSignal;
+}
+
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
   /** The span of the call (W3C Trace Context). */
   readonly traceparent: string | undefined;
-  /** Gets the questions that were declined (MCP-CONNECTION-3). */
+  /** Gets the questions that were declined, and why (MCP-CONNECTION-3). */
   readonly declined: string[];
+  /** Absent: nobody can be asked. */
+  readonly ask?: Ask | undefined;
   readonly onProgress?: ((text: string) => void) | undefined;
 }
 
@@ -74,8 +94,7 @@ export class Connection {
   readonly #link: Link;
   readonly #times: McpTimes;
   #probing: Promise<void> | null = null;
-  /** Questions that were declined, of each running call. */
-  readonly #declined = new Set<string[]>();
+  readonly #running = new Set<Running>();
   #tooLarge: MessageTooLarge | null = null;
   #pingError: unknown = null;
   #hasEnded = false;
@@ -85,13 +104,11 @@ export class Connection {
     this.#times = times;
     this.#client = new Client(
       { name: 'parley', version: VERSION },
-      { capabilities: { elicitation: { form: {} } } },
+      { capabilities: { elicitation: { form: {}, url: {} } } },
     );
-    this.#client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
-      for (const questions of this.#declined)
-        if (questions.length < MOST_QUESTIONS) questions.push(questionIn(params));
-      return { action: 'decline' };
-    });
+    this.#client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) =>
+      this.#elicit(params, signal),
+    );
     this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onToolsChanged());
     this.#client.onclose = () => {
       this.#hasEnded = true;
@@ -183,26 +200,56 @@ export class Connection {
   async callTool(
     name: string,
     given: Readonly<Record<string, unknown>>,
-    { idempotencyKey, traceparent, signal, declined, onProgress }: CallOptions,
+    { idempotencyKey, traceparent, signal, declined, ask, onProgress }: CallOptions,
   ): Promise<ToolResult> {
-    this.#declined.add(declined);
+    const ended = linkedAbort(signal);
+    const clock = new CallClock(this.#times, (late) => ended.abort(late));
+    const running = { declined, ask, clock, ended: ended.signal };
+    this.#running.add(running);
     const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
-    const sent = this.#client.request(
-      { method: 'tools/call', params: { name, arguments: { ...given }, _meta } },
-      toolResult,
-      {
-        signal,
-        timeout: this.#times.callMs,
-        maxTotalTimeout: this.#times.callInAllMs,
-        resetTimeoutOnProgress: true,
-        onprogress: (progress) => onProgress?.(progressText(progress)),
-      },
-    );
     try {
-      return await sent;
+      return await this.#client.request(
+        { method: 'tools/call', params: { name, arguments: { ...given }, _meta } },
+        toolResult,
+        {
+          signal: ended.signal,
+          timeout: MAX_TIMER_MS,
+          onprogress: (progress) => {
+            clock.heard();
+            onProgress?.(progressText(progress));
+          },
+        },
+      );
     } finally {
-      this.#declined.delete(declined);
+      this.#running.delete(running);
+      clock.stop();
+      ended.abort();
+      ended.unlink();
     }
+  }
+
+  /** MCP-CONNECTION-3 */
+  async #elicit(params: ElicitRequest['params'], signal: AbortSignal): Promise<ElicitResult> {
+    const [only, ...others] = this.#running;
+    const asks = only ? askedIn(params, this.#link.hide) : null;
+    if (!only?.ask || others.length > 0 || asks === null) {
+      const why =
+        others.length > 0
+          ? 'several calls of it ran'
+          : asks === null
+            ? 'it cannot be shown'
+            : 'a call cannot wait here';
+      for (const { declined } of this.#running)
+        if (declined.length < MOST_QUESTIONS) declined.push(`${questionIn(params)}. It was declined: ${why}`);
+      return { action: 'decline' };
+    }
+    const { ask, clock, ended } = only;
+    const content = await clock.paused(() => ask(asks, AbortSignal.any([signal, ended])));
+    if (content === undefined) return { action: 'cancel' };
+    if (content === null) return { action: 'decline' };
+    return asks.url === undefined
+      ? { action: 'accept', content: { ...content } as ElicitResult['content'] }
+      : { action: 'accept' };
   }
 
   /** What the server answered to the ping after which this side closed the connection; null: it did not. */
@@ -248,6 +295,64 @@ export class Connection {
 function progressText({ progress, total, message }: Progress): string {
   const share = total === undefined ? `${progress}` : `${progress} of ${total}`;
   return inOneLine(cut(message ? `${share}: ${message}` : share, LONGEST_PROGRESS));
+}
+
+/** Null: a person cannot be shown it as a whole. */
+function askedIn(params: ElicitRequest['params'], hide?: HideValues): Omit<ServerAsks, 'server'> | null {
+  const url = 'url' in params ? params.url : undefined;
+  const schema = 'requestedSchema' in params ? params.requestedSchema : { type: 'object' };
+  const asks = { message: params.message, schema, ...(url !== undefined && { url }) };
+  const isShown = url === undefined || /^https?:\/\//.test(url);
+  if (!isShown || JSON.stringify(asks).length > LARGEST_FORM) return null;
+  return hide ? (hideInside(hide, asks) as typeof asks) : asks;
+}
+
+/** The time of a call: without a word of the server, and in all. Both stop while a person is asked, and begin again then. */
+class CallClock {
+  readonly #times: McpTimes;
+  readonly #onLate: (error: McpError) => void;
+  #timers: NodeJS.Timeout[] = [];
+  #isOver = false;
+
+  constructor(times: McpTimes, onLate: (error: McpError) => void) {
+    this.#times = times;
+    this.#onLate = onLate;
+    this.#begin();
+  }
+
+  heard(): void {
+    this.#timers[0]?.refresh();
+  }
+
+  async paused<Value>(wait: () => Promise<Value>): Promise<Value> {
+    this.#clear();
+    try {
+      return await wait();
+    } finally {
+      if (!this.#isOver) this.#begin();
+    }
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    this.#clear();
+  }
+
+  #begin(): void {
+    const { callMs, callInAllMs } = this.#times;
+    this.#timers = [
+      setTimeout(() => this.#late(`no word in ${callMs / 1000} s`), callMs),
+      setTimeout(() => this.#late(`no result in ${callInAllMs / 1000} s`), callInAllMs),
+    ];
+  }
+
+  #late(why: string): void {
+    this.#onLate(new McpError(ErrorCode.RequestTimeout, why));
+  }
+
+  #clear(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
 }
 
 /** With the names of the fields that it has. */

@@ -1,10 +1,17 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
-import type { ToolOutcome } from '../../agents/tool-port.ts';
+import type { ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { type Clock, type HideValues, linkedAbort, sleep } from '../../kernel/index.ts';
 import { CheckBudget } from '../../kernel/json-schema.ts';
 import { completed, failed } from '../toolbox.ts';
 import { toolFault } from './arguments.ts';
-import { Connection, type Link, type McpLog, type McpTimes, MOST_PAGES } from './connection.ts';
+import {
+  type CallOptions,
+  Connection,
+  type Link,
+  type McpLog,
+  type McpTimes,
+  MOST_PAGES,
+} from './connection.ts';
 import { callFailure, type Reason, unavailable } from './failure.ts';
 import { renderResult } from './render-result.ts';
 
@@ -78,6 +85,7 @@ export interface ServerCall {
   readonly idempotencyKey: string;
   readonly traceparent?: string | undefined;
   readonly onProgress?: ((text: string) => void) | undefined;
+  readonly ask?: ToolRun['ask'] | undefined;
 }
 
 export class McpServer {
@@ -154,7 +162,10 @@ export class McpServer {
     try {
       const { idempotencyKey, traceparent } = call;
       const onProgress = (text: string) => call.onProgress?.(hide(text));
-      const options = { signal: own.signal, idempotencyKey, traceparent, declined, onProgress };
+      const ask: CallOptions['ask'] =
+        call.ask &&
+        ((asks, ended) => call.ask?.({ server: this.name, ...asks }, ended) ?? Promise.resolve(undefined));
+      const options = { signal: own.signal, idempotencyKey, traceparent, declined, ask, onProgress };
       const result = await state.connection.callTool(call.tool, call.arguments, options);
       const { text, files } = renderResult(result);
       if (!result.isError) return completed(noted(text), files);
@@ -296,7 +307,7 @@ export class McpServer {
 }
 
 const declinedNote = (question: string) =>
-  `[during this call the server asked: ${question}. It was declined: a call cannot wait for a person. Ask one, then call again with the answer in the arguments if the tool takes it.]`;
+  `[during this call the server asked: ${question}. Ask a person, then call again with the answer in the arguments if the tool takes it.]`;
 
 /** A flag for one waiter: several `set` calls count as one. */
 class Latch {

@@ -145,8 +145,9 @@ export class ServerTools implements McpToolbox {
         `${call.name} changed since the call was allowed. Nothing was done: call it again.`,
       );
     const { tool, owner } = offered;
-    const { idempotencyKey, traceparent, onProgress } = call;
-    return owner.call({ tool, arguments: call.arguments, idempotencyKey, traceparent, onProgress }, signal);
+    const { idempotencyKey, traceparent, onProgress, ask } = call;
+    const given = { tool, arguments: call.arguments, idempotencyKey, traceparent, onProgress, ask };
+    return owner.call(given, signal);
   }
 
   #unacceptedOf({ server, listed }: OfferedTool): Pick<ToolDefinition, 'unaccepted'> {

@@ -54,6 +54,22 @@ it('`parley approvals` escapes each character of the arguments that could hide o
   expect(ran.out).toContain('wants to call shell {"command":"echo \\u202egpj.exe\\u009b2K é"}');
 });
 
+it('a question of a server says who asks, and its text ends no argument of the command', async () => {
+  const asks = {
+    server: 'files',
+    message: "It's\u202e?",
+    schema: { properties: { day: { type: 'string' } } },
+  };
+  const given = JSON.stringify({ day: "'; rm -rf ~; '" });
+  const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'book', risk: 'risky' };
+  const approval = { ...common, arguments: given, mayHaveRun: false, asks };
+  const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
+  expect(ran.out).toContain(
+    "dev called book: the server files, a program outside of Parley, asks “It's\\u202e?”",
+  );
+  expect(ran.out).toContain(`--arguments '{"day":"\\u0027; rm -rf ~; \\u0027"}'`);
+});
+
 it.each([
   [['approve', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],
   [['deny', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],

@@ -19,6 +19,7 @@ export type Policy = (typeof POLICIES)[number];
 /** `safe…` runs, `risky…` runs alone, `gated…` needs an approval. Another `policy` overrides all names. */
 class Judge implements ToolRules {
   policy: Policy = 'by name';
+  argumentsFault?: NonNullable<ToolRules['argumentsFault']>;
 
   judge({ name, arguments: text }: { name: string; arguments: string }): Judgement {
     if (this.policy === 'run everything') return { kind: 'run', risk: 'safe' };

@@ -97,6 +97,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   'expire-approval': 'table',
   'answer-calls': 'table',
   'expire-call': 'table',
+  'tool-asks': 'other',
   label: 'other',
   'title-written': 'other',
   'set-phase': 'other',

@@ -149,6 +149,8 @@ export class World {
   calls: CallModel[] = [];
   tools: RunTool[] = [];
   toAbort = new Set<string>();
+  /** Answers for the servers of running calls. */
+  answered: Extract<Effect, { type: 'answer-tool' }>[] = [];
   requests: Request[] = [];
   /** Log lengths at which a batch ended. */
   boundaries: number[] = [0];
@@ -197,6 +199,7 @@ export class World {
   private start(effect: Effect): void {
     if (effect.type === 'abort-turn') this.toAbort.add(effect.turnId);
     else if (effect.type === 'run-tool') this.tools.push(effect);
+    else if (effect.type === 'answer-tool') this.answered.push(effect);
     else this.ask(effect);
   }
 

@@ -1,7 +1,7 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
-import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
+import { type Approval, approvalIn, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
@@ -87,9 +87,9 @@ function approvalOf(
   entry: Extract<Entry, { type: 'approval-requested' }>,
   before: readonly Entry[],
 ): InboxContent {
-  const { approvalId, index, risk, mayHaveRun, why = null, tool, arguments: given, call: place } = entry;
+  const { approvalId, tool, arguments: given, call: place } = entry;
   if (tool === undefined || given === undefined) return { kind: 'elsewhere' };
-  const approval = { approvalId, index, risk, why, mayHaveRun, answer: null, by: null, reason: null };
+  const approval = approvalIn(entry);
   const nothing = { startedAt: null, result: null, isTold: false };
   const call: Call = { place, id: approvalId, tool, arguments: given, status: 'asked', approval, ...nothing };
   const asked = before.find(({ index: at }) => at === place.index);

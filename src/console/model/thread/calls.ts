@@ -1,4 +1,11 @@
-import type { CallPlace, Entry, FilePart, MessageEntry } from '../../../conversation/index.ts';
+import type {
+  CallPlace,
+  Entry,
+  EntryOf,
+  FilePart,
+  MessageEntry,
+  ServerAsks,
+} from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { askedIn } from '../../../conversation/progress/open-calls.ts';
 import { type DiffLine, differenceLines, diffLines } from '../../../conversation/text/line-diff.ts';
@@ -51,6 +58,14 @@ export interface Approval {
   readonly reason: string | null;
   /** Who approved it changed its arguments. */
   readonly isChanged?: boolean;
+  /** The server of the running call asks; with the proposed answer, as JSON. */
+  readonly asks?: ServerAsks & { readonly proposed: string };
+}
+
+export function approvalIn(entry: EntryOf<'approval-requested'>): Approval {
+  const { approvalId, index, risk, mayHaveRun, why = null, asks, arguments: proposed = '{}' } = entry;
+  const asked = { approvalId, index, risk, mayHaveRun, why, ...(asks && { asks: { ...asks, proposed } }) };
+  return { ...asked, answer: null, by: null, reason: null };
 }
 
 export interface Question {

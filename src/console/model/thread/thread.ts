@@ -3,7 +3,7 @@ import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
-import { argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
+import { approvalIn, argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
 import type { Named } from './people.ts';
 import { type Run, runsWith } from './runs.ts';
 
@@ -237,11 +237,7 @@ export class Thread {
   }
 
   #askFor(entry: EntryOf<'approval-requested'>): void {
-    const { approvalId, index, risk, mayHaveRun, why = null } = entry;
-    this.#change(entry.call, (call) => ({
-      ...call,
-      approval: { approvalId, index, risk, mayHaveRun, why, answer: null, by: null, reason: null },
-    }));
+    this.#change(entry.call, (call) => ({ ...call, approval: approvalIn(entry) }));
   }
 
   #answer({ call: place, answer, author, ...given }: EntryOf<'approval-answered'>): void {
@@ -249,10 +245,10 @@ export class Thread {
     const { arguments: changed } = given;
     this.#change(place, (call) => ({
       ...call,
-      arguments: changed ?? call.arguments,
+      arguments: call.approval?.asks ? call.arguments : (changed ?? call.arguments),
       approval: call.approval && {
         ...call.approval,
-        ...{ answer, by: author.name, reason, isChanged: changed !== undefined },
+        ...{ answer, by: author.name, reason, isChanged: changed !== undefined && !call.approval.asks },
       },
     }));
   }

@@ -31,8 +31,25 @@ interface ApprovalProps {
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
 export function ApprovalCard(props: ApprovalProps) {
-  const { approval, call } = props;
+  const { approval } = props;
+  const { asks } = approval;
+  const call = asks ? { ...props.call, arguments: asks.proposed } : props.call;
   const change = useChange(call, approval);
+  if (asks)
+    return (
+      <fieldset class="ask-card" aria-label={`${escapeHidden(asks.server)} asks`}>
+        <p>{escapeHidden(approval.why ?? asks.message)}</p>
+        {asks.url === undefined ? (
+          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
+        ) : (
+          <a href={asks.url} target="_blank" rel="noopener noreferrer">
+            {escapeHidden(asks.url)}
+          </a>
+        )}
+        {mayApprove.value && <Answers {...props} call={call} />}
+        {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
+      </fieldset>
+    );
   return (
     <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
@@ -56,11 +73,15 @@ function Answers(props: ApprovalProps) {
   return (
     <>
       {answering.edited === '' ? (
-        <Choices {...{ answering, call }} mayHaveRun={approval.mayHaveRun} />
+        <Choices
+          {...{ answering, call }}
+          mayHaveRun={approval.mayHaveRun}
+          isAnswer={approval.asks !== undefined}
+        />
       ) : (
-        <EditArguments {...{ answering, agent }} />
+        <EditArguments {...{ answering, agent }} server={approval.asks?.server} />
       )}
-      {!approval.mayHaveRun && <AlwaysAllow call={call} agent={agent} />}
+      {!approval.mayHaveRun && !approval.asks && <AlwaysAllow call={call} agent={agent} />}
     </>
   );
 }
@@ -103,7 +124,12 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({ answering, call, mayHaveRun }: AnsweringProps & { readonly mayHaveRun: boolean }) {
+function Choices({
+  answering,
+  call,
+  mayHaveRun,
+  isAnswer,
+}: AnsweringProps & { readonly mayHaveRun: boolean; readonly isAnswer: boolean }) {
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
   const withReason = (answer: ApprovalAnswer['answer']) =>
     say({ answer, ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }) });
@@ -135,7 +161,7 @@ function Choices({ answering, call, mayHaveRun }: AnsweringProps & { readonly ma
             disabled={isBusy}
             onClick={() => setEdited(offeredArguments(call))}
           >
-            Edit arguments
+            {isAnswer ? 'Edit the answer' : 'Edit arguments'}
           </button>
         )}
       </div>
@@ -274,10 +300,12 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
 
 interface EditProps extends Omit<AnsweringProps, 'call'> {
   readonly agent: string;
+  /** It gets them as an answer. */
+  readonly server?: string | undefined;
 }
 
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering: { field, edited, setEdited, say }, agent }: EditProps) {
+function EditArguments({ answering: { field, edited, setEdited, say }, agent, server }: EditProps) {
   const given = parsed(edited);
   const isValid = Object.prototype.toString.call(given) === '[object Object]';
   const texts = isValid ? plainTexts(given as object) : null;
@@ -285,13 +313,13 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent }: 
     <div class="edit-arguments">
       {texts === null ? (
         <label>
-          New arguments
+          {server === undefined ? 'New arguments' : 'Answer'}
           <textarea ref={field} rows={6} value={edited} onInput={onText(setEdited)} />
         </label>
       ) : (
         texts.map(([name, text], place) => (
           <label key={name}>
-            New {name}
+            {server === undefined ? `New ${name}` : name}
             <textarea
               ref={place === 0 ? field : undefined}
               rows={Math.min(text.split('\n').length, 12)}
@@ -302,9 +330,11 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent }: 
         ))
       )}
       <p class="muted">
-        {isValid
-          ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
-          : 'This is not a JSON object.'}
+        {isValid && server !== undefined
+          ? `${escapeHidden(server)} gets this.`
+          : isValid
+            ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
+            : 'This is not a JSON object.'}
       </p>
       <div class="buttons">
         <Button
@@ -312,7 +342,7 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent }: 
           class="primary"
           onClick={() => void say({ answer: 'approve', arguments: given as Record<string, unknown> })}
         >
-          Run with these arguments
+          {server === undefined ? 'Run with these arguments' : 'Send this answer'}
         </Button>
         <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
       </div>

@@ -17,6 +17,7 @@ import {
   type Command,
   type Effect,
   type Entry,
+  type ServerAsks,
   SYSTEM_AUTHOR,
   wireCallId,
 } from '../../../conversation/index.ts';
@@ -57,6 +58,7 @@ import { TypedAnswers } from './typed.ts';
  * EFFECTS-3  Each effect has its own abort, linked to the daemon's, and unlinked when the effect ends.
  */
 
+type ServersAnswer = Extract<Effect, { type: 'answer-tool' }>['content'];
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 
 /** What effects need of the daemon. */
@@ -85,6 +87,8 @@ export class Effects {
   /** The durable entries. */
   readonly #entries: () => readonly Entry[];
   readonly #typed: TypedAnswers;
+  /** Calls whose server waits for a person, by wire id. */
+  readonly #asked = new Map<string, (content: ServersAnswer) => void>();
 
   constructor(
     conversation: string,
@@ -117,6 +121,7 @@ export class Effects {
   start(effect: Effect, prepared: PreparedCall | undefined): void {
     if (effect.type === 'abort-turn') this.#abortTurn(effect.turnId, 'aborted by a person');
     else if (effect.type === 'run-tool') this.#track(this.#runTool(effect));
+    else if (effect.type === 'answer-tool') this.#asked.get(wireCallId(effect.call))?.(effect.content);
     else if (prepared) this.#track(this.#call(effect, prepared));
   }
 
@@ -329,7 +334,7 @@ export class Effects {
       const traceparent = this.#traceparent(turnId, (lineage) => lineage.toolCall(turnId, call));
       const ran = await runTool(
         this.#conversation,
-        { ...effect, ...traceparent },
+        { ...effect, ...traceparent, ask: (asks, ended) => this.#ask(effect, asks, ended) },
         this.#daemon,
         abort.signal,
         requested,
@@ -339,6 +344,32 @@ export class Effects {
       this.#report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
       this.#end(turnId, abort);
+    }
+  }
+
+  /** SERVER-QUESTION-1 */
+  async #ask(
+    { agent, turnId, call }: ToolEffect,
+    asks: ServerAsks,
+    ended: AbortSignal,
+  ): Promise<ServersAnswer> {
+    const key = wireCallId(call);
+    if (ended.aborted || this.#asked.has(key)) return undefined;
+    const report = (given: ServerAsks | null) =>
+      this.#report({ type: 'tool-asks', agent, turnId, call, asks: given });
+    const withdraw = () => {
+      report(null);
+      this.#asked.get(key)?.(undefined);
+    };
+    ended.addEventListener('abort', withdraw, { once: true });
+    try {
+      return await new Promise((resolve) => {
+        this.#asked.set(key, resolve);
+        report(asks);
+      });
+    } finally {
+      this.#asked.delete(key);
+      ended.removeEventListener('abort', withdraw);
     }
   }
 

@@ -288,7 +288,7 @@ describe('a call of an MCP tool', () => {
     expect(done).toMatchObject({
       kind: 'completed',
       content: expect.stringMatching(
-        /^decline\n\[during this call the server asked: Which\\nday\? \(day\)\. It was declined/,
+        /^decline\n\[during this call the server asked: Which\\nday\? \(day\)\. It was declined: a call cannot wait here/,
       ),
     });
     files.answer = async () => {

@@ -1,0 +1,108 @@
+import { canonicalArguments, readArguments, refusal } from '../../kernel/index.ts';
+import { approvalIdOf } from '../log/call-id.ts';
+import { SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
+import { askedText, proposedAnswer } from '../log/server-asks.ts';
+import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
+import type { Command, Effect, Reply } from './command.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
+
+/**
+ * Questions that the server of a running call asks a person, as approvals: the answer goes to that server.
+ *
+ * SERVER-QUESTION-1 A call has one question at a time, and runs meanwhile: the answer neither starts nor ends it.
+ * SERVER-QUESTION-2 An answer matches the schema of the question, or is refused; the question then stays open.
+ * SERVER-QUESTION-3 The end of the call closes its question visibly, also after a crash: its connection is gone.
+ */
+
+type Asked = Extract<Command, { type: 'tool-asks' }>;
+
+/** `asks` null: the server waits no longer. */
+export function toolAsks(builder: DecisionBuilder, { agent, turnId, call: place, asks }: Asked): boolean {
+  const { turn } = agentState(builder.state, agent);
+  const call = turn?.openCalls.find((open) => samePlace(open.place, place));
+  if (turn?.turnId !== turnId || turn.status !== 'running' || !call?.started) return false;
+  if (asks === null || call.question) return asks === null && closeQuestion(builder, call);
+  const text = canonicalArguments(JSON.stringify(proposedAnswer(asks.schema)));
+  const { context, nextIndex } = builder;
+  const bound = [context.newId(), wireCallId(place), call.name, text];
+  builder.add({
+    type: 'approval-requested',
+    author: builder.agentAuthor(agent),
+    turnId,
+    approvalId: approvalIdOf(
+      context.conversation,
+      nextIndex,
+      context.tools.fingerprint(JSON.stringify(bound)),
+    ),
+    call: place,
+    agent,
+    tool: call.name,
+    arguments: text,
+    argumentsHash: context.tools.fingerprint(text),
+    risk: 'risky',
+    why: askedText(asks),
+    mayHaveRun: false,
+    asks,
+  });
+  return true;
+}
+
+/** SERVER-QUESTION-2. Accepted with the proposed answer, or with the one that the person gave. */
+export function answerServer(
+  builder: DecisionBuilder,
+  turn: Turn,
+  call: OpenCall,
+  given: Extract<Command, { type: 'answer' }>,
+): Reply {
+  const { question } = call;
+  const { answer, by, reason } = given;
+  if (!question) return { kind: 'stale' };
+  if ((answer !== 'approve' && answer !== 'deny') || given.always) {
+    const why = 'a server waits for this answer: it is approve, with the answer as arguments, or deny';
+    return { kind: 'refused', refusal: refusal('ANSWER_DOES_NOT_FIT', why, 'answer approve, deny') };
+  }
+  const text = canonicalArguments(given.arguments ?? question.arguments);
+  const parsed = readArguments(text);
+  const { tools } = builder.context;
+  const wrong = parsed.ok
+    ? tools.argumentsFault?.('the answer', question.asks.schema, parsed.value)
+    : parsed.why;
+  if (answer === 'approve' && wrong) {
+    const hint = 'the server still waits: approve with other arguments, or deny';
+    return { kind: 'refused', refusal: refusal('INVALID_ARGUMENTS', wrong, hint) };
+  }
+  const accepted = answer === 'approve' ? { arguments: text } : { reason };
+  builder.add({
+    type: 'approval-answered',
+    author: by,
+    approvalId: question.id,
+    call: call.place,
+    answer,
+    ...accepted,
+  });
+  builder.effect(answerEffect(turn, call, answer === 'approve' && parsed.ok ? parsed.value : null));
+  return { kind: 'done' };
+}
+
+/** Nothing was answered in time: the server reads that the question was cancelled. */
+export function expireQuestion(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
+  if (!closeQuestion(builder, call)) return false;
+  builder.effect(answerEffect(turn, call, undefined));
+  return true;
+}
+
+/** SERVER-QUESTION-3 */
+export function closeQuestion(builder: DecisionBuilder, { question, place: call }: OpenCall): boolean {
+  if (!question) return false;
+  const { id: approvalId } = question;
+  builder.add({ type: 'approval-answered', author: SYSTEM_AUTHOR, approvalId, call, answer: 'expired' });
+  return true;
+}
+
+function answerEffect(
+  { agent, turnId }: Turn,
+  { place: call }: OpenCall,
+  content: Readonly<Record<string, unknown>> | null | undefined,
+): Effect {
+  return { type: 'answer-tool', agent, turnId, call, key: call.index, content };
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+
+/** What the server of a running call asks a person (SERVER-QUESTION-1). */
+export const serverAsksSchema = z.object({
+  server: z.string(),
+  message: z.string(),
+  /** JSON Schema of the answer. */
+  schema: z.record(z.string(), z.unknown()),
+  /** A page that the person opens; absent: only the answer is asked for. */
+  url: z.string().optional(),
+});
+export type ServerAsks = Readonly<z.infer<typeof serverAsksSchema>>;
+
+type Field = Readonly<Record<string, unknown>>;
+
+/** Who asks what, and where the answer goes, for the person who gives it. */
+export function askedText({ server, message, url, schema }: ServerAsks): string {
+  const fields = fieldsOf(schema).map(([name, { type = 'string', description, title, enum: values }]) => {
+    const kind = Array.isArray(values) ? `one of ${JSON.stringify(values)}` : type;
+    return `${name} (${[kind, title, description].filter(Boolean).join(', ')})`;
+  });
+  const what =
+    url === undefined
+      ? fields.length > 0 && `Fields: ${fields.join('; ')}`
+      : `open ${url} yourself, then approve`;
+  return [
+    `the server ${server}, a program outside of Parley, asks “${message}”`,
+    what,
+    'The answer goes to that server and is kept in the log: give it no passwords or keys',
+  ]
+    .filter(Boolean)
+    .join('. ');
+}
+
+/** The defaults of the fields, and an empty value for each that is required. */
+export function proposedAnswer(schema: ServerAsks['schema']): Record<string, unknown> {
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  return Object.fromEntries(
+    fieldsOf(schema).flatMap(([name, field]) => {
+      if (field.default === undefined && !required.includes(name)) return [];
+      return [[name, field.default ?? EMPTY[String(field.type)] ?? '']];
+    }),
+  );
+}
+
+const EMPTY: Field = { boolean: false, number: 0, integer: 0, array: [] };
+
+function fieldsOf({ properties }: ServerAsks['schema']): [string, Field][] {
+  const isRecord = (value: unknown): value is Field => typeof value === 'object' && value !== null;
+  return isRecord(properties)
+    ? (Object.entries(properties).filter(([, field]) => isRecord(field)) as [string, Field][])
+    : [];
+}
