@@ -29,6 +29,7 @@ const SCRIPT = [
     when: { last: '/^long/' },
     reply: calls(['shell', { command: `${'echo step\n'.repeat(60)}rm -rf /the/end` }]),
   },
+  { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
   { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
   { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
@@ -138,6 +139,23 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.evaluate("location.hash = '#/c/stale'");
     await card.getByText('No difference can be shown: the text to find is not in @project/plan.md').waitFor();
     expect(await card.locator('.diff .gone').count()).toBeGreaterThan(0);
+  });
+
+  it('a call shows its progress, and a question of its server is a form whose answer goes to that server', async () => {
+    const page = await stage.begin('book', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    const card = page.getByRole('group', { name: 'program asks' });
+    expect(await textOf(card)).toContain(
+      'the server program, a program outside of Parley, asks “Which day?”',
+    );
+    expect(await textOf(card)).toContain('give it no passwords or keys');
+    await page.getByText('waits for a person: 1 of 2: asking').waitFor();
+    await card.getByRole('button', { name: 'Edit the answer' }).click();
+    await card.getByLabel('Answer').fill('{"day":"monday","seats":3}');
+    await card.getByRole('button', { name: 'Send this answer' }).click();
+    await message(page, /Noted/).waitFor();
+    expect(await card.count()).toBe(0);
+    expect(await textOf(message(page, 'Noted'))).toContain('"seats":3');
   });
 
   it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {

@@ -49,7 +49,9 @@ server.registerTool('shot', { annotations: { readOnlyHint: true } }, () => {
   return { content: [{ type: 'image', data: process.argv[2], mimeType: 'image/png' }] };
 });
 /** Asks the person behind the client. */
-server.registerTool('book', {}, async () => {
+server.registerTool('book', {}, async ({ _meta, sendNotification }) => {
+  const params = { progressToken: _meta.progressToken, progress: 1, total: 2, message: 'asking' };
+  await sendNotification({ method: 'notifications/progress', params });
   const properties = { day: { type: 'string' }, seats: { type: 'integer', minimum: 1, default: 2 } };
   const form = { message: 'Which day?', requestedSchema: { type: 'object', properties, required: ['day'] } };
   return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));

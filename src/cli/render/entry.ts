@@ -218,10 +218,10 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
   const { approvalId, conversation, agent, tool, mayHaveRun, asks } = approval;
   if (asks) {
     const head = [approvalId, conversation, agent].map(visibleText).join('  ');
-    const given = `--arguments '${quotable(textOf(approval.arguments))}'`;
+    const given = asks.url === undefined && `--arguments '${quotable(textOf(approval.arguments))}'`;
     return [
       `${head} called ${visibleText(tool)}: ${visibleText(askedText(asks))}`,
-      `  ${command(`approve ${approvalId} ${given}`)}   or   ${command(`deny ${approvalId}`)}`,
+      `  ${command(['approve', approvalId, given].filter(Boolean).join(' '))}   or   ${command(`deny ${approvalId}`)}`,
     ];
   }
   const answers = mayHaveRun

@@ -15,21 +15,16 @@ type Field = Readonly<Record<string, unknown>>;
 
 /** Who asks what, and where the answer goes, for the person who gives it. */
 export function askedText({ server, message, url, schema }: ServerAsks): string {
-  const fields = fieldsOf(schema).map(([name, { type = 'string', description, title, enum: values }]) => {
-    const kind = Array.isArray(values) ? `one of ${JSON.stringify(values)}` : type;
-    return `${name} (${[kind, title, description].filter(Boolean).join(', ')})`;
+  const asking = `the server ${server}, a program outside of Parley, asks “${message}”`;
+  if (url !== undefined)
+    return `${asking}. Open ${url} yourself, then approve: the server learns that you agreed`;
+  const fields = fieldsOf(schema).map(([name, { type, description, title, enum: values }]) => {
+    const kind = Array.isArray(values) ? `one of ${JSON.stringify(values)}` : type === 'string' ? '' : type;
+    const about = [title, description, kind].filter(Boolean).join(', ');
+    return about ? `${name} (${about})` : name;
   });
-  const what =
-    url === undefined
-      ? fields.length > 0 && `Fields: ${fields.join('; ')}`
-      : `open ${url} yourself, then approve`;
-  return [
-    `the server ${server}, a program outside of Parley, asks “${message}”`,
-    what,
-    'The answer goes to that server and is kept in the log: give it no passwords or keys',
-  ]
-    .filter(Boolean)
-    .join('. ');
+  const asked = fields.length > 0 ? `${asking}. Fields: ${fields.join('; ')}` : asking;
+  return `${asked}. The answer goes to that server and is kept in the log: give it no passwords or keys`;
 }
 
 /** The defaults of the fields, and an empty value for each that is required. */

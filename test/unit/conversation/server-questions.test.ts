@@ -39,7 +39,7 @@ describe('a question of the server of a running call', () => {
       mayHaveRun: false,
       asks: { server: 'files' },
       why: expect.stringMatching(
-        /^the server files, a program outside.*Which.*day \(string, ISO date\).*no passwords/su,
+        /^the server files, a program outside.*Which.*day \(ISO date\).*no passwords/su,
       ),
     });
     expect(team.running()).toEqual(['risky']);

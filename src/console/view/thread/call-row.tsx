@@ -9,6 +9,7 @@ import { type Call, type Question, questionOf } from '../../model/thread/calls.t
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
+import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
@@ -31,6 +32,8 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   if (question) return <QuestionCard question={question} />;
   const status = statusOf(call);
   const failure = failureOf(call);
+  const reported = call.status === 'running' ? activityOf(conversation, agent)?.progress : undefined;
+  const progress = reported?.tool === call.tool ? reported.text : '';
   const { files = [] } = call.result ?? {};
   const heading = (
     <>
@@ -39,6 +42,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       <span class="meta">
         {files.length > 0 && `${files.length} file${files.length === 1 ? '' : 's'}, `}
         {stateText(call)}
+        {progress && `: ${escapeHidden(progress)}`}
       </span>
     </>
   );
@@ -129,8 +133,12 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
 }
 
 /** A denied call did what the person wanted. */
-function failureOf({ result, approval }: Call): ModelFailure | null {
-  return result && approval?.answer !== 'deny' ? resultFailure(result.content) : null;
+function failureOf(call: Call): ModelFailure | null {
+  return call.result && !isDenied(call) ? resultFailure(call.result.content) : null;
+}
+
+function isDenied({ approval }: Call): boolean {
+  return approval?.answer === 'deny' && !approval.asks;
 }
 
 function statusOf(call: Call): string {
@@ -141,7 +149,7 @@ function statusOf(call: Call): string {
 }
 
 function stateText(call: Call): string {
-  if (call.approval?.answer === 'deny') return 'denied';
+  if (isDenied(call)) return 'denied';
   const took = call.result?.duration ?? null;
   if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
   if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);

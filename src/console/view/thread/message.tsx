@@ -264,11 +264,10 @@ function Working({ agent, since }: { readonly agent: string; readonly since: str
 }
 
 function workText(activity: Activity | undefined, since: string, now: number): string {
-  const { retry, progress } = activity ?? {};
+  const { retry } = activity ?? {};
   if (!retry) {
     const worked = now - Date.parse(since);
-    const words = worked < LONG_MS ? 'is working' : `is working, ${duration(worked)}`;
-    return progress ? `${words}: ${escapeHidden(`${progress.tool} ${progress.text}`)}` : words;
+    return worked < LONG_MS ? 'is working' : `is working, ${duration(worked)}`;
   }
   const wait = Math.ceil((Date.parse(retry.at) - now) / 1_000);
   const when = wait > 0 ? `in ${wait} s` : 'runs';
