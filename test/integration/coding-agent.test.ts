@@ -265,11 +265,6 @@ describe('a coding agent', () => {
     expect((await second).content).toMatch(/I was told/);
   }, 4_000);
 
-  it('an agent that reports nothing is ended', async () => {
-    const { agent } = await agentWith([], 1);
-    await expect(agent.handle(turnOf('hang').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
-  }, 20_000);
-
   it('a turn that ends with a process that another conversation had to end says why, and the next one works', async () => {
     const { agent } = await agentWith();
     const stopped = turnOf('hang');
@@ -286,19 +281,6 @@ describe('a coding agent', () => {
     const next = turnOf('hello', { conversation: 'c2', turnId: 't3' });
     expect((await agent.handle(next.turn)).content).toMatch(/I was told/);
   }, 20_000);
-
-  it('a program that does not answer at all is ended, and the error says what to run', async () => {
-    const { agent } = await agentWith(['--mute'], 1);
-    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
-      code: 'ACP_NOT_STARTED',
-      message: expect.stringMatching(/did not answer within 1 s.*Next step: run the command by hand/),
-    });
-  });
-
-  it('an agent that begins no session is ended', async () => {
-    const { agent } = await agentWith(['--no-session'], 1);
-    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({ code: 'ACP_SILENT' });
-  });
 
   it.each([
     ['noise', 'noise is over'],
@@ -324,15 +306,68 @@ describe('a coding agent', () => {
   });
 
   it.each([
-    [['--version', '7'], 'ACP_NOT_STARTED', /version 7/],
-    [['--no-auth'], 'ACP_NOT_AUTHENTICATED', /not signed in/],
-  ])('an agent with %j fails with %s', async (flags, code, message) => {
-    const { agent } = await agentWith(flags);
-    await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
-      code,
-      message: expect.stringMatching(message),
-    });
-  });
+    [
+      'of an older version',
+      ['--version', '0'],
+      'x',
+      'ACP_OTHER_VERSION',
+      /speaks version 0 of .* Parley speaks version 1\. Next step: update the agent, or its adapter/,
+    ],
+    [
+      'of a newer version',
+      ['--version', '7'],
+      'x',
+      'ACP_OTHER_VERSION',
+      /speaks version 7 of .* Parley speaks version 1\. Next step: update Parley, or install a release/,
+    ],
+    [
+      'without a sign-in',
+      ['--no-auth'],
+      'x',
+      'ACP_NOT_AUTHENTICATED',
+      /not signed in.* sign in once .*: Sign in with the browser/,
+    ],
+    [
+      'that ends at once',
+      ['--crash'],
+      'x',
+      'ACP_NOT_STARTED',
+      /connection closed \(it says: .* is wrong\)\. Next step: run the command by hand/,
+    ],
+    [
+      'that prints text and answers nothing',
+      ['--banner', '--mute'],
+      'x',
+      'ACP_NOT_STARTED',
+      /within 1 s \(it says: .*Welcome.*print nothing else on standard output/,
+    ],
+    ['that begins no session', ['--no-session'], 'x', 'ACP_SILENT', /nothing for 1 s.* raise idleSeconds/],
+    [
+      'that ends in a turn',
+      [],
+      'crash',
+      'ACP_AGENT_ENDED',
+      /ended in the middle of a turn \(it says: .*\)\. Next step: post again/,
+    ],
+    ['that hangs', [], 'hang', 'ACP_SILENT', /nothing for 1 s.* raise idleSeconds/],
+    [
+      'that answers with broken JSON',
+      [],
+      'bad-json && hang',
+      'ACP_SILENT',
+      /nothing for 1 s.*\(it says: .*JSON/,
+    ],
+  ])(
+    'an agent %s fails with what to do',
+    async (_, flags, order, code, message) => {
+      const { agent } = await agentWith(flags, 1);
+      await expect(agent.handle(turnOf(order).turn)).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(message),
+      });
+    },
+    20_000,
+  );
 
   it('a command that is missing is named', async () => {
     const agent = new CodingAgent({
@@ -340,7 +375,7 @@ describe('a coding agent', () => {
     });
     await expect(agent.handle(turnOf('hello').turn)).rejects.toMatchObject({
       code: 'ACP_NOT_STARTED',
-      message: expect.stringMatching(/there is no program no-such-agent/),
+      message: expect.stringMatching(/there is no program no-such-agent.*Next step: install it/),
     });
   });
 });

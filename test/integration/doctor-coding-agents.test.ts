@@ -57,7 +57,8 @@ describe('doctor and coding agents', () => {
     });
     expect(check('old')).toMatchObject({
       status: 'fail',
-      message: expect.stringContaining('it speaks version 7 of the protocol, and Parley speaks 1'),
+      message: expect.stringContaining('it speaks version 7 of the protocol, and Parley speaks version 1'),
+      fix: expect.stringContaining('install a release of the agent that speaks this version'),
     });
     expect(check('guest')).toMatchObject({
       status: 'fail',

@@ -76,7 +76,7 @@ export class AgentConnection {
       return new AgentConnection(about, noise, transport, connection, command);
     } catch (error) {
       await transport.close();
-      throw startFailure(command, error, [...noise(), transport.lastWords()]);
+      throw startFailure(command, error, saidOf(noise(), transport));
     }
   }
 
@@ -105,7 +105,11 @@ export class AgentConnection {
 
   /** What a request that failed says to a person. */
   failure(error: unknown): ParleyError {
-    if (error instanceof ParleyError) return error;
+    const said = saidOf(this.noise(), this.#transport);
+    if (error instanceof ParleyError) {
+      const { code, message, hint } = error;
+      return code === 'ACP_SILENT' ? new ParleyError(code, message + said, { hint, cause: error }) : error;
+    }
     const name = this.#command.command.join(' ');
     if (error instanceof RequestError && error.code === AUTH_REQUIRED) {
       const ways = this.about.authMethods?.map((method) => method.name).join(', ');
@@ -123,17 +127,11 @@ export class AgentConnection {
           cause: error,
         },
       );
-    if (this.ended.aborted) {
-      const last = cut(this.#transport.lastWords(), 500);
-      return new ParleyError(
-        'ACP_AGENT_ENDED',
-        `${name} ended in the middle of a turn${last && `: ${last}`}`,
-        {
-          hint: 'post again: it is started anew, and its session continues',
-          cause: error,
-        },
-      );
-    }
+    if (this.ended.aborted)
+      return new ParleyError('ACP_AGENT_ENDED', `${name} ended in the middle of a turn${said}`, {
+        hint: 'post again: it is started anew, and its session continues',
+        cause: error,
+      });
     return new ParleyError('ACP_AGENT_FAILED', `${name} reports: ${cut(messageOf(error), 500)}`, {
       hint: 'its own log has more; post again to continue',
       cause: error,
@@ -156,7 +154,7 @@ function streamOver(transport: ChildTransport) {
   const readable = new ReadableStream<AnyMessage>({
     start(controller) {
       transport.onmessage = (message) => controller.enqueue(message as AnyMessage);
-      transport.onerror = (error) => void (noise.length < MOST_NOISE && noise.push(error.message));
+      transport.onerror = (error) => void (noise.push(error.message) > MOST_NOISE && noise.shift());
       transport.onclose = () => {
         try {
           controller.close();
@@ -172,28 +170,40 @@ function streamOver(transport: ChildTransport) {
   return { stream: { readable, writable }, noise: () => noise };
 }
 
-function otherVersion(version: unknown): Error {
-  return new Error(`it speaks version ${version} of the protocol, and Parley speaks ${PROTOCOL_VERSION}`);
+/** What it said beside messages, for the text of an error. */
+function saidOf(noise: readonly string[], transport: ChildTransport): string {
+  const words = [...noise, transport.lastWords()].filter((line) => line !== '').join('; ');
+  return words && ` (it says: ${cut(words, 500)})`;
 }
 
-function startFailure(
-  { command, directory }: AgentCommand,
-  error: unknown,
-  said: readonly string[],
-): ParleyError {
-  const isMissing =
-    (error instanceof Error && 'code' in error && error.code === 'ENOENT') ||
-    said.some((line) => /failed to execute .*: No such file or directory/.test(line)); // what encloses it says so
-  const why = isMissing ? `there is no program ${command[0]}, or no folder ${directory}` : messageOf(error);
-  const words = said.filter((line) => line !== '').join('; ');
+function otherVersion(version: unknown): ParleyError {
+  const older = typeof version === 'number' && version < PROTOCOL_VERSION;
   return new ParleyError(
-    'ACP_NOT_STARTED',
-    `${command.join(' ')} is no running agent: ${why}${words && ` (it says: ${cut(words, 500)})`}`,
+    'ACP_OTHER_VERSION',
+    `it speaks version ${version} of the protocol, and Parley speaks version ${PROTOCOL_VERSION}`,
     {
-      hint: isMissing
-        ? 'install it, or name it by its whole path in `command`'
-        : 'run the command by hand: it must speak the Agent Client Protocol on its standard streams, and print nothing else on standard output',
-      cause: error,
+      hint: older
+        ? 'update the agent, or its adapter, to a release that speaks this version'
+        : 'update Parley, or install a release of the agent that speaks this version',
     },
   );
+}
+
+function startFailure({ command, directory }: AgentCommand, error: unknown, said: string): ParleyError {
+  const name = command.join(' ');
+  if (error instanceof ParleyError)
+    return new ParleyError(error.code, `${name} cannot be used: ${error.message}`, {
+      hint: error.hint,
+      cause: error,
+    });
+  const isMissing =
+    (error instanceof Error && 'code' in error && error.code === 'ENOENT') ||
+    /failed to execute .*: No such file or directory/.test(said); // what encloses it says so
+  const why = isMissing ? `there is no program ${command[0]}, or no folder ${directory}` : messageOf(error);
+  return new ParleyError('ACP_NOT_STARTED', `${name} is no running agent: ${why}${said}`, {
+    hint: isMissing
+      ? 'install it, or name it by its whole path in `command`'
+      : 'run the command by hand: it must speak the Agent Client Protocol on its standard streams, and print nothing else on standard output',
+    cause: error,
+  });
 }

@@ -256,7 +256,7 @@ async function work(session, last, texts) {
 }
 
 const about = () => ({
-  protocolVersion: Number(process.argv[process.argv.indexOf('--version') + 1]) || 1,
+  protocolVersion: flag('version') ? Number(process.argv[process.argv.indexOf('--version') + 1]) : 1,
   agentInfo: { name: 'test-agent', version: '1.2.3' },
   authMethods: [{ id: 'login', name: 'Sign in with the browser' }],
   agentCapabilities: {
