@@ -5,19 +5,20 @@ import { followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
 import { until } from '../support/steps.ts';
 
-/** `stopOnDisconnect` of a token: a client of `/v1` that leaves ends the turns of its request. */
+/** `stopOnDisconnect` of all tokens or of one: a client of `/v1` that leaves ends the turns of its request. */
 describe('a client of `/v1` that disconnects', () => {
   // biome-ignore-start lint/suspicious/noTemplateCurlyInString: names of variables
   const people = [
-    { role: 'post', token: '${STOPS}', publisher: 'shop', stopOnDisconnect: true },
-    { role: 'post', token: '${STAYS}', publisher: 'site' },
+    { role: 'post', token: '${STAYS}', publisher: 'site', stopOnDisconnect: false },
+    { role: 'post', token: '${STOPS_TOO}', publisher: 'desk' },
   ];
+  const tokens = { post: '${STOPS}' };
   // biome-ignore-end lint/suspicious/noTemplateCurlyInString: names of variables
   const project = shared(async () => {
     const opened = await openProject({
       nats: {},
-      env: { STOPS: 'a-token-that-stops', STAYS: 'a-token-that-stays' },
-      settings: { retry: { attempts: 1 }, http: { people } },
+      env: { STOPS: 'a-token-that-stops', STOPS_TOO: 'a-token-that-stops-too', STAYS: 'a-token-that-stays' },
+      settings: { retry: { attempts: 1 }, http: { stopOnDisconnect: true, tokens, people } },
       model: () => ({ text: 'one two three four five six seven eight', delayMs: 400 }),
       agents: {
         pm: '---\nname: Pam\ndescription: plans\n---\nPERSONA OF PAM',
@@ -49,20 +50,21 @@ describe('a client of `/v1` that disconnects', () => {
 
   it.each([
     ['a-token-that-stops', 'aborted'],
+    ['a-token-that-stops-too', 'aborted'],
     ['a-token-that-stays', 'completed'],
   ])('while it waits or streams, with %s: its turn is %s', async (token, outcome) => {
     const { chat, responses } = openai(token);
-    await leave((signal) => chat.completions.create(asked(`whole-${outcome}`), { signal }));
+    await leave((signal) => chat.completions.create(asked(`whole-${token}`), { signal }));
     await leave(async (signal) => {
-      const body = { ...asked(`stream-${outcome}`), stream: true as const };
+      const body = { ...asked(`stream-${token}`), stream: true as const };
       for await (const _ of await chat.completions.create(body, { signal }));
       return signal.aborted ? Promise.reject(new Error('left')) : 'whole';
     });
     await leave((signal) =>
-      responses.create({ model: 'pm', input: 'Count', conversation: `response-${outcome}` }, { signal }),
+      responses.create({ model: 'pm', input: 'Count', conversation: `response-${token}` }, { signal }),
     );
     for (const how of ['whole', 'stream', 'response'])
-      expect(await outcomeIn(`${how}-${outcome}`)).toBe(outcome);
+      expect(await outcomeIn(`${how}-${token}`)).toBe(outcome);
   });
 
   it('an agent that was stopped so answers the next message', async () => {

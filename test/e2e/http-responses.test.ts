@@ -243,6 +243,35 @@ describe('the Responses API', () => {
     expect((again as Response).output_text).toBe('It is warm.');
   });
 
+  it('a reference to an answer continues its conversation, with the instructions before it', async () => {
+    const asked = await create('weather by reference', { model: 'lead', instructions: 'Be brief.' });
+    const [said] = asked.output;
+    const follow = (...more: object[]) =>
+      openai.responses.create({
+        model: 'lead',
+        input: [
+          { role: 'developer', content: 'Be brief.' },
+          { role: 'user', content: 'an older message' },
+          { type: 'item_reference', id: said?.id },
+          ...more,
+          { role: 'user', content: 'and now' },
+        ],
+      } as never) as Promise<Response>;
+    const next = await follow({ type: 'item_reference', id: 'rs_of-a-thought' });
+    expect(conversationOf(next)).toBe(conversationOf(asked));
+    const posts = ofType(await log(conversationOf(next)), 'message').filter(({ role }) => role === 'user');
+    expect(posts.map(({ content }) => content)).toEqual([
+      expect.stringContaining('Be brief.'),
+      'and now', // the instructions are the same ones
+    ]);
+    const forked = await follow();
+    expect(conversationOf(forked)).not.toBe(conversationOf(asked));
+    await expect(follow({ type: 'item_reference', id: 'msg_of-another-service' })).rejects.toMatchObject({
+      status: 404,
+    });
+    await expect(follow({ role: 'assistant', content: 'more' })).rejects.toMatchObject({ status: 400 });
+  });
+
   it('a `text.format` gives JSON that matches it', async () => {
     const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     const typed = await create('as json', { text: { format: { type: 'json_schema', name: 'w', schema } } });
@@ -279,7 +308,8 @@ describe('the Responses API', () => {
     [{ input: [] }, 'input', /the last item must be a message of the user/],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type', /only tools of the type function/],
     [{ input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }, '', /no call x was made/],
-    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input.0', /item_reference is not taken/],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input', /the last item must be a message/],
+    [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input.0', /item_reference is not taken/],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
       'input.0.content.0',

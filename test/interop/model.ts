@@ -29,10 +29,13 @@ export const model: FakeHandler = ({ json }) => {
   const asked = textOf(last?.content ?? null);
   const all = body.messages.map(({ content }) => textOf(content)).join('\n');
   if (asked.includes(words.typed)) return { text: '{"city":"Oslo","degrees":4}' };
-  if (asked.includes(words.tool)) {
+  if (asked.includes(words.tool) || asked.includes(words.textAndTool)) {
     const tool = body.tools?.find(({ function: { name } }) => name.endsWith('weather'));
     return tool
-      ? { toolCalls: [{ name: tool.function.name, arguments: '{"city":"Oslo"}' }] }
+      ? {
+          ...(asked.includes(words.textAndTool) && { text: words.before }),
+          toolCalls: [{ name: tool.function.name, arguments: '{"city":"Oslo"}' }],
+        }
       : { text: 'There is no tool.' };
   }
   if (asked.includes(words.see)) {

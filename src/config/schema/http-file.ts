@@ -113,14 +113,18 @@ export const http = z.strictObject({
           .describe('The name of the person who owns the token; it is bound to the publisher'),
         stopOnDisconnect: z
           .boolean()
-          .default(false)
-          .describe(
-            'A client of /v1 that disconnects before its answer is complete ends the turns that its request started',
-          ),
+          .optional()
+          .describe('The same for requests with this token (default: http.stopOnDisconnect)'),
       }),
     )
     .default([])
     .describe('Further tokens, one for each person or program'),
+  stopOnDisconnect: z
+    .boolean()
+    .default(false)
+    .describe(
+      'A client of /v1 that disconnects before its answer is complete ends the turns that its request started',
+    ),
   hosts: z
     .array(z.string().min(1))
     .default([])

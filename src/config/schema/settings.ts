@@ -28,7 +28,16 @@ type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
 interface HttpSetting
   extends Readonly<
-    Pick<HttpFile, 'hosts' | 'origins' | 'fetch' | 'requestsPerSecond' | 'readers' | 'readersPerCaller'>
+    Pick<
+      HttpFile,
+      | 'hosts'
+      | 'origins'
+      | 'fetch'
+      | 'stopOnDisconnect'
+      | 'requestsPerSecond'
+      | 'readers'
+      | 'readersPerCaller'
+    >
   > {
   readonly host: string;
   /** 0: any free port. */
@@ -52,7 +61,7 @@ export interface HttpToken {
   /** The person at that publisher who owns the token. */
   readonly name?: string;
   /** A client of `/v1` that disconnects ends the turns of its request. */
-  readonly stopOnDisconnect?: boolean;
+  readonly stopOnDisconnect: boolean;
 }
 
 export interface DaemonSettings {
@@ -280,12 +289,12 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
       hint: `set ${settingVariable('httpToken')} to serve other machines`,
     });
   }
-  const { hosts, origins, fetch, requestsPerSecond, readers, readersPerCaller } = file;
+  const { hosts, origins, fetch, stopOnDisconnect, requestsPerSecond, readers, readersPerCaller } = file;
   const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
   const own = token === undefined ? null : new Secret(token);
   const isGuarded = tokens.length > 0 || text !== NO_TOKEN;
   const operator = file.publishers.operate ?? null;
-  const limits = { requestsPerSecond, readers, readersPerCaller, isGuarded, operator };
+  const limits = { stopOnDisconnect, requestsPerSecond, readers, readersPerCaller, isGuarded, operator };
   return { host, port, token: own, tokens, hosts, origins, fetch, publicUrl, ...limits };
 }
 
@@ -297,11 +306,15 @@ const SHORTEST_TOKEN = 16;
 
 function httpTokens(
   own: string | undefined,
-  { tokens, publishers, people }: HttpFile,
+  { tokens, publishers, people, stopOnDisconnect: stops }: HttpFile,
   problems: Problems,
 ): HttpToken[] {
   const { operate = null, approve = HTTP_PUBLISHER, post = HTTP_PUBLISHER } = publishers;
-  const rows: readonly (Omit<HttpToken, 'secret'> & { key: string; text: string | undefined })[] = [
+  const rows: readonly (Omit<HttpToken, 'secret' | 'stopOnDisconnect'> & {
+    key: string;
+    text: string | undefined;
+    stopOnDisconnect?: boolean | undefined;
+  })[] = [
     { key: settingVariable('httpToken'), role: 'operate', text: own, publisher: operate },
     { key: 'http.tokens.operate', role: 'operate', text: tokens.operate, publisher: operate },
     { key: 'http.tokens.approve', role: 'approve', text: tokens.approve, publisher: approve },
@@ -320,7 +333,8 @@ function httpTokens(
     const fault = faultOf(text, keys.get(text));
     if (fault) problems.add({ source: key, ...fault, hint: 'such as `openssl rand -hex 32` prints' });
     keys.set(text, key);
-    known.push({ ...token, secret: new Secret(text) });
+    const { stopOnDisconnect = stops } = token;
+    known.push({ ...token, stopOnDisconnect, secret: new Secret(text) });
   }
   return known;
 }

@@ -54,7 +54,7 @@ export async function ownHttpToken({ daemon }: Config, log: Log): Promise<HttpTo
   }
   const path = join(data, NAME);
   const secret = new Secret((await kept(path, log)) ?? (await make(path)));
-  return { role: 'operate', secret, publisher: http.operator };
+  return { role: 'operate', secret, publisher: http.operator, stopOnDisconnect: http.stopOnDisconnect };
 }
 
 async function make(path: string): Promise<string> {

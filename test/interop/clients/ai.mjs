@@ -25,11 +25,14 @@ const clientOf =
           inputSchema: jsonSchema(WEATHER.parameters),
           execute: async (given) => forecastOf(given),
         });
-        const answer = await ask(say('tool'), {
-          tools: { [WEATHER.name]: weather },
-          stopWhen: stepCountIs(3),
-        });
+        const loop = { tools: { [WEATHER.name]: weather }, stopWhen: stepCountIs(3) };
+        check((await ask(say('tool'), loop)).text, words.toolAnswer);
+        const asked = { role: 'user', content: say('textAndTool') };
+        const answer = await generateText({ model, messages: [asked], maxRetries: 0, ...loop });
+        check(answer.steps[0].text, words.before);
         check(answer.text, words.toolAnswer);
+        const messages = [asked, ...answer.response.messages, { role: 'user', content: say('hello') }];
+        check((await generateText({ model, messages, maxRetries: 0, ...loop })).text, words.helloAnswer);
       },
       structured: async () => {
         const output = Output.object({ schema: jsonSchema(FORECAST) });

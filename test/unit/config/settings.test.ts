@@ -23,6 +23,7 @@ describe('the settings of the daemon', () => {
         hosts: [],
         origins: [],
         fetch: { hosts: [] },
+        stopOnDisconnect: false,
         publicUrl: null,
         requestsPerSecond: 100,
         readers: 1_000,

@@ -11,6 +11,7 @@ import { type ChatRequest, readChatRequest, type Sender } from '../request.ts';
  * RESPONSES-REQUEST-1 The user's messages at the end of `input` are one post; results of calls there continue their turn. What is before
  *    them is the history.
  * RESPONSES-REQUEST-2 After an earlier response or in a named conversation, the history is in the log: `input` is only what is new.
+ *    So does a reference to the answer of an earlier response, before the user's messages: what it follows is in the log.
  * RESPONSES-REQUEST-3 Everything is stored, because the log is the memory of the agents: `store: false` is refused.
  */
 
@@ -65,7 +66,7 @@ export interface ResponseMeta {
 
 export interface ResponseRequest {
   readonly chat: ChatRequest;
-  /** The response that is continued; null: none. */
+  /** The response that is continued, or an item of its output; null: none. */
   readonly previous: string | null;
   readonly isInBackground: boolean;
   readonly meta: ResponseMeta;
@@ -77,11 +78,12 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   if (previous && conversation)
     throw refusedField('previous_response_id', 'name it or `conversation`, not both');
   const named = typeof conversation === 'string' ? conversation : conversation?.id;
-  const messages = messagesOf(input);
-  const isContinued = Boolean(previous || named || from.headers.conversation);
-  if (isContinued && messages.some(({ role }) => role !== 'user' && role !== 'tool'))
+  const { referred, items, instructed } = withoutReferences(input);
+  const messages = messagesOf(items);
+  const isNamed = Boolean(previous || named || from.headers.conversation);
+  if ((isNamed || referred) && messages.some(({ role }) => role !== 'user' && role !== 'tool'))
     throw refusedField('input', 'the history is in the log: send only new messages of the user and results');
-  const system = instructions ? [{ role: 'system', content: instructions }] : [];
+  const system = [...(instructions ? [{ role: 'system', content: instructions }] : []), ...instructed];
   const { user, safety_identifier, prompt_cache_key, stream } = given;
   const chat = readChatRequest(
     {
@@ -96,7 +98,7 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   );
   return {
     chat: { ...chat, unused: unusedOf(given) },
-    previous: previous || null,
+    previous: previous || (isNamed ? null : referred),
     isInBackground: given.background === true,
     meta: {
       ...(previous && { previous }),
@@ -128,12 +130,37 @@ interface ChatMessage {
   readonly [more: string]: unknown;
 }
 
-function messagesOf(input: string | readonly Item[]): ChatMessage[] {
+interface Sent {
+  /** The answer that the messages follow; null: none. */
+  readonly referred: string | null;
+  readonly items: string | readonly (readonly [Item, where: string])[];
+  /** Instructions before a reference. */
+  readonly instructed: readonly ChatMessage[];
+}
+
+/** RESPONSES-REQUEST-2. Results find their turn by the ids of their calls: what was said before them is not needed. */
+function withoutReferences(input: string | readonly Item[]): Sent {
+  if (typeof input === 'string') return { referred: null, items: input, instructed: [] };
+  const placed = input.map((one, at) => [one, `input.${at}`] as const);
+  const isReference = ([{ type, role, id }]: (typeof placed)[number]) =>
+    (type ?? role ?? 'item_reference') === 'item_reference' && /^(msg|fc|rs)_/.test(String(id));
+  const items = placed.filter((one) => !isReference(one));
+  const end = placed.findLastIndex((one) => isReference(one) && String(one[0].id).startsWith('msg_'));
+  if (end === -1 || input.at(-1)?.type === 'function_call_output')
+    return { referred: null, items, instructed: [] };
+  return {
+    referred: String(input[end]?.id),
+    items: placed.slice(end + 1).filter((one) => !isReference(one)),
+    instructed: placed
+      .slice(0, end)
+      .filter(([{ role }]) => role === 'system' || role === 'developer')
+      .flatMap(([one, where]) => messageOf(one, where)),
+  };
+}
+
+function messagesOf(input: Sent['items']): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
-  // Results find their turn by the ids of their calls: what was said before them may be a reference.
-  const isResult = input.at(-1)?.type === 'function_call_output';
-  const given = isResult ? input.filter(({ type }) => type !== 'item_reference') : input;
-  const messages = given.flatMap((one) => messageOf(one, `input.${input.indexOf(one)}`));
+  const messages = input.flatMap(([one, where]) => messageOf(one, where));
   const end = messages.findLastIndex(({ role }) => role !== 'user') + 1;
   const [last, ...others] = messages.slice(end);
   if (!last && messages.at(-1)?.role === 'tool') return messages;
