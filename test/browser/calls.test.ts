@@ -383,6 +383,27 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.locator('article.fault').count()).toBe(0);
   });
 
+  it('a stop moves nothing of the partial answer, in no frame', async () => {
+    const page = await stage.begin('still', 'slowly');
+    await message(page, 'word word').waitFor();
+    await page.evaluate(`{
+      window.tops = new Set();
+      const look = () => {
+        const prose = document.querySelector('.by-agent .prose, .draft .prose, .interrupted .prose');
+        window.tops.add(prose ? prose.getBoundingClientRect().top : 'gone');
+        requestAnimationFrame(look);
+      };
+      look();
+    }`);
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.locator('article.note', { hasText: 'This turn was stopped by' }).waitFor();
+    await page.locator('.band-title', { hasText: 'The conversation was stopped' }).waitFor();
+    expect(await page.evaluate('[...window.tops].length')).toBe(1);
+    expect((await page.locator('.thread').innerText()).replace(/\s+/g, ' ')).toMatch(
+      /word The conversation was stopped .*This turn was stopped by/,
+    );
+  });
+
   it('after a stop each agent is marked as stopped, and the header offers what fits the agents', async () => {
     const page = await stage.begin('stopped', 'hello', 'Noted: hello');
     await page.getByRole('button', { name: 'Stop', exact: true }).click();

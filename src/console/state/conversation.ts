@@ -172,7 +172,6 @@ export function open(id: string): void {
     signal: left.signal,
     next: () => thread.entries.length,
     onEntry(entry) {
-      const known = thread.blocks.length;
       const isNew = entry.index >= thread.entries.length;
       if (!thread.add(entry)) throw new Error(`entry ${entry.index} came before ${thread.entries.length}`);
       if (!isNew) return;
@@ -182,7 +181,7 @@ export function open(id: string): void {
       const said = before.get(entry.turnId ?? '');
       if (said && entry.type === 'message' && !drafts.value.has(said.turnId))
         streamedAs.set(entry.index, keyOfDraft(said));
-      if (connection.value.kind === 'live') announce(thread.blocks.slice(known), entry.createdAt);
+      if (connection.value.kind === 'live') announce(thread.blockAt(entry.index), entry.createdAt);
       hasEntries = true;
       plan(ENTRIES_MS);
     },
@@ -239,14 +238,12 @@ export function close(): void {
 /** Older entries are not announced. */
 const NEWS_MS = 10_000;
 
-function announce(blocks: readonly Block[], createdAt: string): void {
-  if (Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
-  for (const block of blocks) {
-    if (block.kind === 'message')
-      announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
-    else if (block.kind === 'passage')
-      announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
-    else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;
-    else announcement.value = block.title;
-  }
+function announce(block: Block | null, createdAt: string): void {
+  if (block === null || Date.now() - Date.parse(createdAt) >= NEWS_MS) return;
+  if (block.kind === 'message')
+    announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content || filesOf(block.entry).map(fileText).join(', '), 200)}`;
+  else if (block.kind === 'passage')
+    announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
+  else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;
+  else announcement.value = block.title;
 }

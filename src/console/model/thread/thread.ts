@@ -11,7 +11,8 @@ import { type Run, runsWith } from './runs.ts';
  * One conversation, folded from its log for the screen.
  *
  * THREAD-1 Each index is added once and in order: known entries are ignored, a gap is refused.
- * THREAD-2 A block is never changed, only replaced, so that blocks can be compared by identity.
+ * THREAD-2 A block is never changed, only replaced, so that blocks can be compared by identity. Each is at the end, but an answer
+ *          that a stop cut off is before the stop.
  */
 
 type AgentStatus = 'idle' | 'running' | 'waiting';
@@ -88,8 +89,10 @@ export class Thread {
     this.entries.push(entry);
     const block = blockOf(entry, this);
     if (block) {
-      this.#blockOfEntry.set(entry.index, this.blocks.length);
-      this.blocks.push(block);
+      const place = this.#placeFor(block);
+      this.blocks.splice(place, 0, block);
+      for (const [at, { index }] of this.blocks.slice(place).entries())
+        this.#blockOfEntry.set(index, place + at);
     }
     this.#fold(entry);
     return true;
@@ -106,7 +109,21 @@ export class Thread {
 
   /** The position of the block with this entry, or of the last block before it; -1: there is none. */
   placeOf(index: number): number {
-    return this.blocks.findLastIndex((block) => block.index <= index);
+    return this.#blockOfEntry.get(index) ?? this.blocks.findLastIndex((block) => block.index <= index);
+  }
+
+  /** The end; before the stop that cut off this answer, so that it keeps its place on the screen. */
+  #placeFor(block: Block): number {
+    let place = this.blocks.length;
+    if (block.kind !== 'message' || block.entry.role !== 'assistant') return place;
+    const { id } = block.entry.author;
+    for (let at = place - 1; at >= 0; at--) {
+      const { kind = 'message', index = -1 } = this.blocks[at] ?? {};
+      const entry = this.entries[index];
+      if ((kind !== 'band' && kind !== 'note') || entry?.type === 'agent-resumed') break;
+      if (entry?.type === 'agent-stopped' && (entry.agent ?? id) === id) place = at;
+    }
+    return place;
   }
 
   /** The pending approvals and questions, oldest first. */
@@ -271,8 +288,13 @@ export class Thread {
     this.agents.set(slug, { ...this.stateOf(slug), ...change });
   }
 
+  /** Null: this entry has none. */
+  blockAt(index: number): Block | null {
+    return this.blocks[this.#blockOfEntry.get(index) ?? -1] ?? null;
+  }
+
   callAt(place: CallPlace): Call | undefined {
-    const block = this.blocks[this.#blockOfEntry.get(place.index) ?? -1];
+    const block = this.blockAt(place.index);
     return block?.kind === 'message' ? block.calls[place.position] : undefined;
   }
 
