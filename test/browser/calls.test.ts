@@ -92,7 +92,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(card.locator('pre').first())).toBe(COMMAND);
     expect(await textOf(card)).toContain('shell may change something outside this conversation');
     expect(await card.locator('button.primary').allInnerTexts()).toEqual(['Approve']);
-    await card.getByText('Always allow', { exact: false }).click();
+    await card.getByText('As a rule for all conversations').click();
     expect(await textOf(card.locator('.rule'))).toContain('No rule can allow this command.');
     expect(await card.locator('.rule').getByText('allow: true').count()).toBe(0);
   });
@@ -109,7 +109,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => card.locator('pre').first().innerText()).toBe('# A\n\n\\u202ehidden');
     await card.getByText('The file is new.').waitFor();
     expect(await card.locator('pre mark').innerText()).toBe('\\u202e');
-    await card.getByText('Always allow', { exact: false }).click();
+    await card.getByText('As a rule for all conversations').click();
     expect(await textOf(card.locator('.rule'))).toContain('with exactly this path, whatever its content');
     expect(await textOf(card.locator('.rule'))).toContain('parley reload');
     await card.getByRole('button', { name: 'Edit arguments' }).click();
@@ -247,6 +247,25 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.evaluate('document.activeElement.value')).toBe('echo "one"\necho two');
     await card.getByRole('button', { name: 'Run with these arguments' }).click();
     await expect.poll(() => textOf(message(page, 'Noted:'))).toMatch(/one\s+two/);
+  });
+
+  it('an operator allows what a call covers for its conversation: the next such call runs, and the thread says by which entry', async () => {
+    const page = await stage.begin('allowed', 'write');
+    const card = page.locator('.ask-card');
+    const allow = card.getByRole('button', { name: 'Allow for this conversation' });
+    await allow.waitFor();
+    const words = card.locator(`[id="${await allow.getAttribute('aria-describedby')}"]`);
+    expect(await textOf(words)).toBe(
+      '“Allow for this conversation” approves also later calls of fs_write with path "@project/a.md" by Lena Lead, in this conversation alone, until the agent is stopped.',
+    );
+    await allow.click();
+    await page.getByText(/^Approved by \w+ for this conversation$/).waitFor();
+    await post('allowed', 'write again');
+    await page.getByText(/^Approved by \w+ for this conversation in entry \d+$/).waitFor();
+    expect(await card.count()).toBe(0);
+    await post('elsewhere', 'write');
+    await page.evaluate("location.hash = '#/c/elsewhere'");
+    await allow.waitFor();
   });
 
   it('a call with an unknown outcome gets a result only with a text', async () => {

@@ -44,6 +44,7 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       expect(await textOf(page.locator('.settings'))).toMatch(/Phase\s+chat[\s\S]*Mode\s+agent/);
       await page.keyboard.press('Escape');
       expect(await count('Approve')).toBe(role === 'approve' ? 1 : 0);
+      expect(await count('Allow for this conversation')).toBe(0);
       expect(await page.getByText('Your token may not answer this.').count()).toBe(
         role === 'approve' ? 0 : 1,
       );

@@ -63,7 +63,9 @@ function approvalPart(entry: ApprovalEntry): string {
   const about = `${placeOf(entry)} (${timeAndIndex(entry)})`;
   if (entry.type === 'approval-answered') {
     const { arguments: changed } = entry;
-    const answer = visible(answeredBy(entry.answer, entry.author.name, changed !== undefined));
+    const answer = visible(
+      answeredBy(entry.answer, entry.author.name, { ...entry, isChanged: changed !== undefined }),
+    );
     return joined(
       `${about}: ${answer}`,
       changed && fenced(changed),

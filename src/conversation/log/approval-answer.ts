@@ -7,12 +7,17 @@ const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
   result: ['Result given', 'gave the result of this call'],
 };
 
-/** `isChanged`: with other arguments. */
-export function answeredBy(answer: string, by: string, isChanged = false): string {
+/** `isChanged`: with other arguments. `always`, `grant`: of the entry. */
+export function answeredBy(
+  answer: string,
+  by: string,
+  { isChanged, always, grant }: Readonly<{ isChanged?: boolean; always?: true; grant?: number }> = {},
+): string {
   if (isChanged) return `Approved with changed arguments by ${by}`;
   if (answer === 'expired') return 'Expired: it was not answered in time';
   const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
-  return `${words?.[0] ?? answer} by ${by}`;
+  const lasting = always || grant !== undefined ? ' for this conversation' : '';
+  return `${words?.[0] ?? answer} by ${by}${lasting}${grant === undefined ? '' : ` in entry ${grant}`}`;
 }
 
 export function answeredFirst(answer: string, by: string): string {

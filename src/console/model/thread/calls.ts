@@ -58,14 +58,21 @@ export interface Approval {
   readonly reason: string | null;
   /** Who approved it changed its arguments. */
   readonly isChanged?: boolean;
+  /** What an operator may allow with it; absent: nothing more (GRANTS-1). */
+  readonly covers?: string;
+  readonly always?: true;
+  readonly grant?: number;
   /** The server of the running call asks; with the proposed answer, as JSON. */
   readonly asks?: ServerAsks & { readonly proposed: string };
 }
 
 export function approvalIn(entry: EntryOf<'approval-requested'>): Approval {
-  const { approvalId, index, risk, mayHaveRun, why = null, asks, arguments: proposed = '{}' } = entry;
-  const asked = { approvalId, index, risk, mayHaveRun, why, ...(asks && { asks: { ...asks, proposed } }) };
-  return { ...asked, answer: null, by: null, reason: null };
+  const { approvalId, index, risk, mayHaveRun, why = null, asks, covers } = entry;
+  const more = {
+    ...(asks && { asks: { ...asks, proposed: entry.arguments ?? '{}' } }),
+    ...(covers && { covers }),
+  };
+  return { approvalId, index, risk, mayHaveRun, why, ...more, answer: null, by: null, reason: null };
 }
 
 export interface Question {

@@ -259,13 +259,15 @@ export class Thread {
 
   #answer({ call: place, answer, author, ...given }: EntryOf<'approval-answered'>): void {
     const reason = given.reason ?? null;
-    const { arguments: changed } = given;
+    const { arguments: changed, always, grant } = given;
     this.#change(place, (call) => ({
       ...call,
       arguments: call.approval?.asks ? call.arguments : (changed ?? call.arguments),
       approval: call.approval && {
         ...call.approval,
         ...{ answer, by: author.name, reason, isChanged: changed !== undefined && !call.approval.asks },
+        ...(always && { always }),
+        ...(grant !== undefined && { grant }),
       },
     }));
   }

@@ -16,7 +16,7 @@ import { answerApproval, fieldsOf, offeredArguments } from '../../state/approval
 import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
-import { mayApprove } from '../../state/session.ts';
+import { isOperator, mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onText, QuietButton } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
@@ -73,11 +73,7 @@ function Answers(props: ApprovalProps) {
   return (
     <>
       {answering.edited === '' ? (
-        <Choices
-          {...{ answering, call }}
-          mayHaveRun={approval.mayHaveRun}
-          isAnswer={approval.asks !== undefined}
-        />
+        <Choices {...{ answering, call, agent, approval }} />
       ) : (
         <EditArguments {...{ answering, agent }} server={approval.asks?.server} />
       )}
@@ -124,15 +120,16 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({
-  answering,
-  call,
-  mayHaveRun,
-  isAnswer,
-}: AnsweringProps & { readonly mayHaveRun: boolean; readonly isAnswer: boolean }) {
+function Choices({ answering, call, agent, approval }: AnsweringProps & ApprovalProps) {
+  const { mayHaveRun, approvalId, asks } = approval;
+  const covers = isOperator.value ? approval.covers : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
-  const withReason = (answer: ApprovalAnswer['answer']) =>
-    say({ answer, ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }) });
+  const withReason = (answer: ApprovalAnswer['answer'], more: Partial<ApprovalAnswer> = {}) =>
+    say({
+      answer,
+      ...more,
+      ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }),
+    });
   return (
     <>
       <input
@@ -161,10 +158,25 @@ function Choices({
             disabled={isBusy}
             onClick={() => setEdited(offeredArguments(call))}
           >
-            {isAnswer ? 'Edit the answer' : 'Edit arguments'}
+            {asks ? 'Edit the answer' : 'Edit arguments'}
           </button>
         )}
+        {covers !== undefined && (
+          <Button
+            disabled={isBusy}
+            aria-describedby={`covers-${approvalId}`}
+            onClick={() => void withReason('approve', { always: true })}
+          >
+            Allow for this conversation
+          </Button>
+        )}
       </div>
+      {covers !== undefined && (
+        <p class="muted" id={`covers-${approvalId}`}>
+          “Allow for this conversation” approves also later {escapeHidden(covers)} by{' '}
+          <bdi>{nameOf(agent)}</bdi>, in this conversation alone, until the agent is stopped.
+        </p>
+      )}
     </>
   );
 }
@@ -270,7 +282,10 @@ function Argument({ view }: { readonly view: ArgumentView }) {
 function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const offered = policyRule(agent, call.tool, argumentsOf(call));
   return (
-    <Fold name={`rule ${call.place.index} ${call.place.position}`} summary={<span>Always allow this…</span>}>
+    <Fold
+      name={`rule ${call.place.index} ${call.place.position}`}
+      summary={<span>As a rule for all conversations…</span>}
+    >
       <div class="rule">
         {'reason' in offered ? (
           <p>{offered.reason}</p>

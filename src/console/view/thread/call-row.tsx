@@ -72,7 +72,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       )}
       {call.approval?.answer && (
         <p class="muted answered">
-          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval.isChanged))}
+          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval))}
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
         </p>
       )}
