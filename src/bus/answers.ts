@@ -470,8 +470,8 @@ export const whatIfRequest = {
   id: whatIfId.optional(),
   /** Default: the agent of entry `at`. */
   agent: slugShape.optional(),
-  /** Entries of the turns to send again, or every turn of the agent. */
-  at: z.union([index, z.array(index).min(1).max(MOST_TURNS), z.literal('all')]),
+  /** Entries of the turns to send again, every turn of the agent, or those with an answer that people rated up or down. */
+  at: z.union([index, z.array(index).min(1).max(MOST_TURNS), z.enum(['all', 'up', 'down'])]),
   /** `turn` (default): from the first request of the turn. `answer`: from the request that entry `at` answers. */
   start: z.enum(['turn', 'answer']).optional(),
   /** A key of `models`. */

@@ -4,6 +4,7 @@ import {
   type Entry,
   type ExplainedRequest,
   entrySchema,
+  FEEDBACK,
   filePartSchema,
   modeSchema,
   NAME_PATTERN,
@@ -173,6 +174,24 @@ export const CONTRACT = {
         path: ['title'],
       }),
     answer: detail,
+    isRepeatable: true,
+  },
+  /** A thumb for an answer, from the caller; the newest one counts, and `none` takes it back. */
+  feedback: {
+    request: z.strictObject({
+      conversation,
+      index,
+      value: z.enum(FEEDBACK),
+      note: z
+        .string()
+        .max(2_000)
+        .refine(hasVisible, { error: 'expected at least one visible character' })
+        .optional(),
+      ...actor,
+    }),
+    answer: accepted,
+    actsAsPublisher: true,
+    namesConversation: true,
     isRepeatable: true,
   },
   phase: {

@@ -11,6 +11,7 @@ import { addRun, addSay } from './commands/conversations/say.ts';
 import { addRecord, addShow, addTail } from './commands/conversations/show.ts';
 import {
   addDismiss,
+  addFeedback,
   addFork,
   addHire,
   addMode,
@@ -113,7 +114,7 @@ export function createProgram(io: Io, act: Act): Command {
 
 /** By heading of `parley --help`. */
 const COMMANDS = {
-  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail, addFile, addAcp],
+  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail, addFeedback, addFile, addAcp],
   Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addMcp, addDoctor],

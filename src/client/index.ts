@@ -31,6 +31,8 @@ export {
   type Entry,
   type EntryOf,
   emptyAnswerFailure,
+  FEEDBACK,
+  type FeedbackValue,
   type FilePart,
   fileLine,
   filesOf,

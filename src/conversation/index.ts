@@ -36,6 +36,7 @@ export { conversationOfApproval } from './log/call-id.ts';
 export * from './log/client-tools.ts';
 export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
+export { feedbackIn } from './log/feedback.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export * from './log/model-failure.ts';

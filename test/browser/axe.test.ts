@@ -103,6 +103,12 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
         await page.locator('article.message').first().focus();
         expect(await violations(page)).toEqual([]);
         if (conversation !== 'mixed') continue;
+        const thumb = page.getByRole('button', { name: 'Bad answer, entry 2' });
+        if ((await thumb.getAttribute('aria-pressed')) === 'false') await thumb.click();
+        await page.getByRole('button', { name: 'Add a note' }).click();
+        await page.getByLabel('Note on entry 2').fill('Too short');
+        expect(await violations(page)).toEqual([]);
+        await page.getByRole('button', { name: 'Cancel' }).click();
         for (const menu of ['summary[aria-label=More]', 'summary.chip']) {
           await page.locator(menu).first().press('Enter'); // an open menu covers the others
           await page.locator('.menu[open] button').first().waitFor();

@@ -30,6 +30,14 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['thread', '#/c/mixed', (page) => message(page, 'Built.').first().waitFor()],
   ['timeline', '#/c/mixed/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
   ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel h2').waitFor()],
+  [
+    'feedback',
+    '#/c/calm',
+    async (page) => {
+      await page.getByRole('button', { name: 'Add a note' }).click();
+      await page.getByLabel('Note on entry 2').fill('It does not say what it noted.');
+    },
+  ],
   ['floor', '#/c/calm', (page) => page.getByTitle('Phase and mode: who answers').click()],
 ];
 
@@ -58,6 +66,9 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       ['mixed', 'hand it over'],
     ] as const)
       await stage.post(conversation, content);
+    await stage.look('#/c/calm').then((page) => message(page, 'Noted').waitFor());
+    for (const more of [{ value: 'down' }, { value: 'up', note: 'Short and right.', publisher: 'alice' }])
+      await stage.api('POST', 'conversations/calm/feedback', { index: 2, publisher: 'console', ...more });
   });
 
   it.each(Object.keys(LOOKS))('nothing is wider than the window, in the look %s', async (look) => {

@@ -57,9 +57,10 @@ describe('the package parleyd/testing', () => {
       '--test-reporter=tap',
       'team.test.mjs',
       'approvals.test.mjs',
+      'cases.test.mjs',
     ]);
     await link('vitest');
-    expect(output).toContain('# pass 4');
+    expect(output).toContain('# pass 5');
     expect([code, /# fail (\d+)/.exec(output)?.[1]]).toEqual([0, '0']);
   });
 

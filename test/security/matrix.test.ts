@@ -36,6 +36,9 @@ const FORMS: Readonly<Record<string, boolean>> = {
   'results.': false,
   'results.demo': true,
   'results.other': false,
+  'feedback.': false,
+  'feedback.demo': true,
+  'feedback.other': false,
 };
 const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
   read: ['read', 'post', 'approve', 'operate'],
@@ -47,7 +50,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
   ...needs('read', 'what-ifs what-if-result status search dead dead-letter'),
-  ...{ post: 'post', results: 'post', answer: 'approve', change: 'approve' },
+  ...{ post: 'post', results: 'post', feedback: 'post', answer: 'approve', change: 'approve' },
   ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
   ...needs('operate', 'dead-retry dead-discard'),
 };
@@ -148,6 +151,7 @@ function bodyOf(verb: string): object {
     post: { content: 'Hello' },
     results: { results: [{ call: 'c0_0', content: 'x' }] },
     answer: { answer: 'deny' },
+    feedback: { index: 0, value: 'up' },
     fork: { as: 'matrix-fork' },
     hire: { slug: 'scout', persona: 'Look.' },
     ...{ label: { title: 'Mine' }, dismiss: { agent: 'scout' } },

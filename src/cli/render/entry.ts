@@ -161,6 +161,8 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
   'agent-stopped': ({ agent, by }) => `${agent ?? 'the conversation'} was stopped by ${by}`,
   'agent-resumed': ({ agent, by }) => `${agent ?? 'the conversation'} was resumed by ${by}`,
   'title-set': ({ title }) => `title: ${title}`,
+  feedback: ({ on, value, note, author }) =>
+    `${author.name} ${FEEDBACK_TEXT[value]} entry ${on}${because(note)}`,
   'limit-reached': ({ limit, content }) => `limit ${limit} reached: ${content}`,
   note: ({ call, content }) => (call ? firstLine(content, 160) : content), // a late result may be long
   forked: ({ file, from, at, author }) =>
@@ -171,6 +173,8 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
   'team-changed': ({ author, agents }) =>
     `the team changed by ${author.id}: ${agents.map(teamChangeText).join('; ')}`,
 };
+
+const FEEDBACK_TEXT = { up: 'liked', down: 'disliked', none: 'took back the feedback on' } as const;
 
 /** One line for each entry except messages. */
 export function describeEvent(entry: EventEntry): string {

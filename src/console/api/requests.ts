@@ -195,6 +195,7 @@ export const requests = {
   blob: (conversation: string, { sha256, name = '' }: FilePart, signal?: AbortSignal) =>
     download(`${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`, signal),
   label: step<'label'>('label'),
+  feedback: step<'feedback'>('feedback'),
   phase: step<'phase'>('phase'),
   mode: step<'mode'>('mode'),
   stop: step<'stop'>('stop'),

@@ -7,6 +7,7 @@ import type {
   Candidate,
   DeliveryMode,
   Entry,
+  FeedbackValue,
   Mode,
   ReportedCall,
   SentPrompt,
@@ -189,6 +190,14 @@ export type Command =
       /** Absent: unchanged. */
       readonly title?: string;
       readonly archived?: boolean;
+      readonly by: Author;
+    }
+  /** What a person thinks of an answer. */
+  | {
+      readonly type: 'feedback';
+      readonly on: number;
+      readonly value: FeedbackValue;
+      readonly note?: string | undefined;
       readonly by: Author;
     }
   | { readonly type: 'set-phase'; readonly phase: string; readonly by: Author; readonly reason?: string }

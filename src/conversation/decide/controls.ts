@@ -42,6 +42,23 @@ export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title
   return DONE;
 }
 
+/** What the person said already adds no entry. */
+export function feedback(builder: DecisionBuilder, { on, value, note, by }: CommandOf<'feedback'>): Reply {
+  const { entries } = builder.context;
+  const answer = entries[on];
+  if (answer?.type !== 'message' || answer.role !== 'assistant' || answer.author.kind !== 'agent') {
+    const message = `entry ${on} is no answer of an agent`;
+    return { kind: 'refused', refusal: refusal('NO_SUCH_ENTRY', message, 'give the index of an answer') };
+  }
+  const said = entries.findLast(
+    (entry) => entry.type === 'feedback' && entry.on === on && entry.author.id === by.id,
+  );
+  const before = said?.type === 'feedback' ? said : { value: 'none', note: undefined };
+  if (before.value === value && before.note === note) return DONE;
+  builder.add({ type: 'feedback', author: by, on, value, ...(note !== undefined && { note }) });
+  return DONE;
+}
+
 /** A person may force any known phase; the entry records that. */
 export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Reply {
   const { phases } = builder.context;

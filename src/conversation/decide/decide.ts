@@ -5,6 +5,7 @@ import type { Command, Decision, Reply } from './command.ts';
 import {
   changeTeam,
   dismiss,
+  feedback,
   hire,
   label,
   resume,
@@ -69,6 +70,8 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
       return titleWritten(builder, command);
     case 'label':
       return label(builder, command);
+    case 'feedback':
+      return feedback(builder, command);
     case 'set-phase':
       return setPhase(builder, command);
     case 'set-mode':

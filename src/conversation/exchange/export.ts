@@ -1,13 +1,17 @@
 import { escapeHidden } from '../../kernel/index.ts';
 import { answeredBy } from '../log/approval-answer.ts';
 import { type CallPlace, type Entry, type EntryOf, type MessageEntry, wireCallId } from '../log/entry.ts';
+import { feedbackIn } from '../log/feedback.ts';
 import { splitMessage } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, withFileLines } from '../log/parts.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { type ContentPart, contentPart } from './openai-parts.ts';
 
-/** A conversation as a text. `openai`: its messages; `markdown`: the same for people; `jsonl`: all entries, one a line. */
-export const EXPORT_FORMATS = ['openai', 'markdown', 'jsonl'] as const;
+/**
+ * A conversation as a text. `openai`: its messages; `markdown`: the same for people; `jsonl`: all entries, one a line; `cases`: each
+ * answer that people rated, one a line, for tests.
+ */
+export const EXPORT_FORMATS = ['openai', 'markdown', 'jsonl', 'cases'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 /** The bytes of a file as a data URL; undefined: it is named only. */
@@ -22,9 +26,22 @@ export function exportEntries(entries: readonly Entry[], format: ExportFormat, u
       return markdownFromEntries(entries);
     case 'jsonl':
       return entries.map((entry) => JSON.stringify(portableEntry(entry))).join('\n');
+    case 'cases':
+      return casesOf(entries, urlOf).join('\n');
     default:
       return format satisfies never;
   }
+}
+
+/** What preceded the answer, the answer, and what each person said about it. */
+function casesOf(entries: readonly Entry[], urlOf?: UrlOf): string[] {
+  return [...feedbackIn(entries)].flatMap(([index, given]) => {
+    const answer = entries[index];
+    if (answer?.type !== 'message' || given.length === 0) return [];
+    const feedback = given.map(({ author, value, note }) => ({ by: author.id, value, note }));
+    const messages = messagesFromEntries(entries.slice(0, index), urlOf);
+    return JSON.stringify({ index, agent: answer.author.id, feedback, messages, answer: answer.content });
+  });
 }
 
 /** Without the ingress sequence of a post, which is meaningless with another stream. */

@@ -44,6 +44,7 @@ export const ENTRY_TRAITS = {
   'agent-stopped': { ...HIDDEN, ...RESULT },
   'agent-resumed': { ...HIDDEN, isProgress: false, isMachinery: false },
   'title-set': { ...HIDDEN, isProgress: true, isMachinery: true },
+  feedback: { ...HIDDEN, isProgress: false, isMachinery: false },
   'session-set': { ...HIDDEN, ...STEP },
   'limit-reached': { ...NOTICE, ...RESULT },
   claim: { ...HIDDEN, ...STEP },

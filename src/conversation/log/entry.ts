@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { clientToolSchema, toolChoiceSchema } from './client-tools.ts';
-import { MODES } from './names.ts';
+import { FEEDBACK, MODES } from './names.ts';
 import { partSchema } from './part-schema.ts';
 import { serverAsksSchema } from './server-asks.ts';
 
@@ -498,6 +498,15 @@ const fields = {
     model: z.string().optional(),
     /** Lists show it among the archived ones; absent: they show it among the others. */
     archived: z.literal(true).optional(),
+  },
+  /** What a person thinks of an answer; their newest one counts (`feedback.ts`). */
+  feedback: {
+    ...commonFields,
+    type: z.literal('feedback'),
+    /** The index of the answer. */
+    on: z.int().nonnegative(),
+    value: z.enum(FEEDBACK),
+    note: z.string().optional(),
   },
   'session-set': {
     ...commonFields,

@@ -9,5 +9,9 @@ export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
 export const OWN_PUBLISHERS = ['a2a', 'ag-ui', 'console', 'http', 'mcp', 'openai', 'operator'] as const;
 export type OwnPublisher = (typeof OWN_PUBLISHERS)[number];
 
+/** `none` takes it back. */
+export const FEEDBACK = ['up', 'down', 'none'] as const;
+export type FeedbackValue = (typeof FEEDBACK)[number];
+
 export const MODES = ['chat', 'agent', 'run'] as const;
 export type Mode = (typeof MODES)[number];

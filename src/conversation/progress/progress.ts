@@ -111,6 +111,7 @@ const CHANGES_STATUS = {
   'agent-stopped': false,
   'agent-resumed': false,
   'title-set': false,
+  feedback: false,
   'session-set': false,
   'limit-reached': false,
   claim: false,

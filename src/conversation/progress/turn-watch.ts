@@ -146,6 +146,7 @@ function observe(entry: Entry, { stops, outstanding, calls, turns, endings }: Pa
     case 'run-started':
     case 'run-ended':
     case 'title-set':
+    case 'feedback':
     case 'session-set':
     case 'claim':
     case 'forked':

@@ -64,6 +64,7 @@ const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => vo
   'agent-stopped': (next, { agent }) => setStopped(next, agent, true),
   'agent-resumed': (next, { agent }) => setStopped(next, agent, false),
   'title-set': applyTitleSet,
+  feedback: null,
   'session-set': applySessionSet,
   'limit-reached': applyLimitReached,
   claim: null,

@@ -158,6 +158,7 @@ export class Knowledge {
       case 'agent-stopped':
       case 'agent-resumed':
       case 'title-set':
+      case 'feedback':
       case 'session-set':
       case 'claim':
       case 'forked':

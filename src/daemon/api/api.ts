@@ -107,6 +107,7 @@ export class Api {
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),
     label: (request, caller) => this.#steer(request, caller, labelCommand),
+    feedback: (request, caller) => this.#feedback(request, caller),
     phase: (request, caller) => this.#phase(request, caller),
     mode: (request, caller) => this.#mode(request, caller),
     seed: (request, caller) => this.#seed(request, caller),
@@ -360,14 +361,34 @@ export class Api {
   }
 
   async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {
-    refuseOther(sender, request.publisher);
-    const who = { publisher: sender ?? request.publisher, author: request.author };
-    const by = operatorOf(who, this.daemon.team.rules.roster, isBound);
-    await this.workers.existing(request.conversation);
+    const by = await this.#posterOf(request, { sender, isBound });
     const results = request.results.map(resultOf);
     const reply = await this.workers.submit(request.conversation, { type: 'answer-calls', results, by });
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true, index: reply.kind === 'answered' ? reply.index : 0 };
+  }
+
+  async #feedback(
+    { index: on, value, note, ...request }: RequestOf<'feedback'>,
+    caller: Caller,
+  ): Promise<AnswerOf<'feedback'>> {
+    const by = await this.#posterOf(request, caller);
+    const command = { type: 'feedback', on, value, note, by } as const;
+    const reply = await this.workers.submit(request.conversation, command);
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return { accepted: true };
+  }
+
+  /** The author of a request that a publisher makes about a conversation that exists. */
+  async #posterOf(
+    { conversation, publisher, author }: Pick<RequestOf<'feedback'>, 'conversation' | 'publisher' | 'author'>,
+    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+  ): Promise<Author> {
+    refuseOther(sender, publisher);
+    const who = { publisher: sender ?? publisher, author };
+    const by = operatorOf(who, this.daemon.team.rules.roster, isBound);
+    await this.workers.existing(conversation);
+    return by;
   }
 
   async #answer(

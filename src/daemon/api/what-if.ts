@@ -1,6 +1,6 @@
 import { fromAnswer, type RecordedTurn, recordedTurns, turnAt } from '../../agents/index.ts';
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
-import type { Author, Entry } from '../../conversation/index.ts';
+import { type Author, type Entry, feedbackIn } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
@@ -109,7 +109,7 @@ function turnsOf(
   const turns = recordedTurns(entries, agent);
   if (at === 'all' && turns.length > 0) return turns;
   if (at === 'all') throw noTurn(conversation, agent, '');
-  const found = [at].flat().map((index) => {
+  const found = indexesOf(at, agent, entries).map((index) => {
     if (index >= entries.length) {
       const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
       throw new ParleyError('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${index}; ${range}`, {
@@ -120,8 +120,19 @@ function turnsOf(
     if (!turn) throw noTurn(conversation, agent, ` at entry ${index}`);
     return start === 'answer' ? fromAnswer(turn, index) : turn;
   });
+  if (found.length === 0) throw noTurn(conversation, agent, ` whose answer is rated ${at}`);
   const firstSteps = found.map(({ steps }) => steps[0].index);
   return found.filter((_, position) => firstSteps.indexOf(firstSteps[position] ?? -1) === position);
+}
+
+function indexesOf(
+  at: Exclude<Start['at'], 'all'>,
+  agent: string,
+  entries: readonly Entry[],
+): readonly number[] {
+  if (at !== 'up' && at !== 'down') return [at].flat();
+  const given = [...feedbackIn(entries)].filter(([, rated]) => rated.some(({ value }) => value === at));
+  return given.map(([index]) => index).filter((index) => entries[index]?.author.id === agent);
 }
 
 function noTurn(conversation: string, agent: string, where: string): ParleyError {
@@ -146,7 +157,7 @@ async function refuseUnreplayable(
       { hint: 'name an agent with the runtime `local`' },
     );
   }
-  if (at === 'all') return;
+  if (typeof at === 'string') return;
   for (const hash of new Set(turns.flatMap(({ steps }) => steps.map(({ definition }) => definition)))) {
     if (hash === null) throw noDefinition(agent);
     await definitions.read(hash);

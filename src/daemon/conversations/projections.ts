@@ -21,7 +21,7 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
 const TITLE_LENGTH = 60;
 
 /** About the place in lists, the team or the daemon: no news of the conversation. */
-const NO_NEWS: ReadonlySet<Entry['type']> = new Set(['title-set', 'team-changed', 'claim']);
+const NO_NEWS: ReadonlySet<Entry['type']> = new Set(['title-set', 'feedback', 'team-changed', 'claim']);
 
 export function rowOf(id: string, state: ConversationState, entries: readonly Entry[]): ConversationRow {
   const newest = entries.findLastIndex(({ type }) => !NO_NEWS.has(type));

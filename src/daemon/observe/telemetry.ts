@@ -212,6 +212,7 @@ function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
     case 'agent-stopped':
     case 'agent-resumed':
     case 'title-set':
+    case 'feedback':
     case 'session-set':
     case 'limit-reached':
     case 'claim':

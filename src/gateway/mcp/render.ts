@@ -101,6 +101,7 @@ function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
     case 'node-entered':
     case 'run-ended':
     case 'title-set':
+    case 'feedback':
     case 'session-set':
     case 'claim':
     case 'note':

@@ -91,6 +91,10 @@ export const ROUTES: readonly Route[] = [
       'Answer calls of tools that a message of the same author brought. The same results again change nothing',
   },
   {
+    ...post(`${ONE}/feedback`, 'feedback', 'post'),
+    summary: 'A thumb for the answer `index`, with a `note`: `up`, `down`, or `none` to take it back',
+  },
+  {
     ...get(`${ONE}/entries`, 'entries', 'from', 'limit'),
     summary: 'A page of the log; the next one begins at the last index + 1, until `length`',
   },
@@ -253,6 +257,7 @@ export const EXPORTS: Readonly<Record<ExportFormat, { readonly type: string; rea
     markdown: { type: 'text/markdown', extension: 'md' },
     openai: { type: 'application/json', extension: 'json' },
     jsonl: { type: 'application/jsonl', extension: 'jsonl' },
+    cases: { type: 'application/jsonl', extension: 'cases.jsonl' },
   };
 
 export const OTHER_ROUTES: readonly OtherRoute[] = [
@@ -263,7 +268,7 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
     answers: Object.values(EXPORTS).map(({ type }) => type),
     query: { format: z.enum(EXPORT_FORMATS).default('markdown') },
     summary:
-      'A whole conversation as a file: for people, as messages in the form of OpenAI, or all entries as JSON Lines',
+      'A whole conversation as a file: for people, as messages in the form of OpenAI, all entries as JSON Lines, or its rated answers as test cases',
   },
   {
     ...{ method: 'put', path: '/api/blobs', operationId: 'uploadFile', role: 'post', stays: true },

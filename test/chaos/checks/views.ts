@@ -121,6 +121,7 @@ const IS_NOTICE = {
   'agent-stopped': false,
   'agent-resumed': false,
   'title-set': false,
+  feedback: false,
   'session-set': false,
   'limit-reached': true,
   claim: false,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evolve, isStopped } from '../../../src/conversation/index.ts';
+import { type Author, evolve, feedbackIn, isStopped } from '../../../src/conversation/index.ts';
 import { OPERATOR } from './random-steps.ts';
 import { typesOf, World } from './world.ts';
 
@@ -284,6 +284,41 @@ describe('titles and the archive', () => {
     expect(new World().do({ type: 'label', archived: true, by: OPERATOR })).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'NO_TITLE' } },
+    });
+  });
+});
+
+describe('feedback on an answer', () => {
+  const ALICE = { kind: 'person', id: 'alice', name: 'Alice' } as const;
+
+  it('the newest feedback of each person counts, and what was said already adds no entry', () => {
+    const world = new World().posted('Hello');
+    world.answer(world.callOf('pm'), 'Good day');
+    const on = world.entries.findIndex((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const rate = (value: 'up' | 'down' | 'none', by: Author = OPERATOR, note?: string) =>
+      world.do({ type: 'feedback', on, value, note, by });
+    expect(rate('none').entries).toEqual([]);
+    expect(rate('up').entries).toMatchObject([{ type: 'feedback', author: OPERATOR, on, value: 'up' }]);
+    expect(rate('up')).toMatchObject({ entries: [], effects: [] });
+    expect(rate('down', OPERATOR, 'too short')).toMatchObject({ entries: [{}], effects: [] });
+    rate('up', ALICE);
+    const counted = () =>
+      feedbackIn(world.entries)
+        .get(on)
+        ?.map(({ author, value }) => [author.id, value]);
+    expect(counted()).toEqual([
+      ['operator', 'down'],
+      ['alice', 'up'],
+    ]);
+    rate('none', OPERATOR);
+    expect(counted()).toEqual([['alice', 'up']]);
+  });
+
+  it.each([0, 99])('feedback is refused on entry %i, which is no answer', (on) => {
+    const world = new World().posted('Hello');
+    expect(world.do({ type: 'feedback', on, value: 'up', by: OPERATOR })).toMatchObject({
+      entries: [],
+      reply: { kind: 'refused', refusal: { code: 'NO_SUCH_ENTRY' } },
     });
   });
 });

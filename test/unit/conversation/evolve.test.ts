@@ -127,7 +127,7 @@ describe('the fold of a log', () => {
 
 it('every entry type has a schema: the union that reads logs covers the table of traits', () => {
   expectTypeOf<z.infer<typeof entrySchema>['type']>().toEqualTypeOf<EntryType>();
-  expect(Object.keys(ENTRY_TRAITS)).toHaveLength(28);
+  expect(Object.keys(ENTRY_TRAITS)).toHaveLength(29);
 });
 
 describe('an entry type of a newer version', () => {

@@ -54,6 +54,38 @@ a \`\`\` fence
 \`\`\`\``);
   });
 
+  it('cases are the rated answers, each with the messages before it and what each person said', () => {
+    const said = {
+      index: 4,
+      id: 'e',
+      createdAt: at,
+      type: 'message',
+      role: 'assistant',
+      author: lead,
+      content: 'Done.',
+    };
+    const rated = {
+      createdAt: at,
+      type: 'feedback',
+      author: { kind: 'person', id: 'ann', name: 'Ann' },
+      on: 4,
+    };
+    const all = [
+      ...entries,
+      said,
+      { ...rated, index: 5, id: 'f', value: 'up' },
+      { ...rated, index: 6, id: 'g', value: 'down', note: 'not yet' },
+    ] as unknown as Entry[];
+    expect(exportEntries(entries, 'cases')).toBe('');
+    const [line = '', ...others] = exportEntries(all, 'cases').split('\n');
+    expect(others).toEqual([]);
+    expect(JSON.parse(line)).toMatchObject({
+      ...{ index: 4, agent: 'lead', answer: 'Done.' },
+      feedback: [{ by: 'ann', value: 'down', note: 'not yet' }],
+      messages: [{ role: 'user', content: 'read it' }, { role: 'assistant' }, { role: 'tool' }],
+    });
+  });
+
   it('Markdown has who approved or denied a call and why, who gave a result, and what failed in a model call', () => {
     const of = { index: 1, position: 0 };
     const ann = { kind: 'person', id: 'ann', name: 'Ann' };

@@ -116,6 +116,7 @@ export class HandMade {
       { type: 'node-entered', author, runId: 'r', node: 'plan', brief: 'do' },
       { type: 'run-ended', author, runId: 'r', outcome: 'end' },
       { type: 'title-set', author, title: 'never shown' },
+      { type: 'feedback', author, on: 0, value: 'down', note: 'never shown' },
       { type: 'session-set', author, agent: slug, sessionId: 's', from: 0 },
       { type: 'message', role: 'system', author, content: 'a system message', isCollapsed: true },
     ];

@@ -89,6 +89,7 @@ export function take(world: World, step: Step): void {
     case 'phase':
       if (step.pick % 3 === 0)
         world.do({ type: 'label', title: 'Renamed', archived: step.pick % 2 === 0, by: OPERATOR });
+      if (step.pick % 3 === 1) rate(world, step.pick);
       world.do({ type: 'set-phase', phase: PHASES[step.pick % PHASES.length] ?? 'chat', by: OPERATOR });
       return;
     case 'mode':
@@ -112,6 +113,13 @@ export function take(world: World, step: Step): void {
       loseOne(world, step.by);
       return;
   }
+}
+
+/** Words of people that no agent may see. */
+function rate(world: World, pick: number): void {
+  const answer = world.entries.findLast(({ author, type }) => author.kind === 'agent' && type === 'message');
+  const value = pick % 2 === 0 ? 'up' : 'down';
+  if (answer) world.do({ type: 'feedback', on: answer.index, value, note: 'unseen', by: OPERATOR });
 }
 
 function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readonly string[]): void {

@@ -100,6 +100,7 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
   'mode-entered': system('mode-entered', { from: 'agent', to: 'chat', by: 'x' }),
   'run-started': system('run-started', { runId: 'r', workflowId: 'w' }),
   'run-ended': system('run-ended', { runId: 'r', outcome: 'x' }),
+  feedback: system('feedback', { on: 0, value: 'up' }),
   'title-set': system('title-set', { title: 'x' }),
   'session-set': system('session-set', { agent: AGENT, sessionId: 'x', from: 0 }),
   note: system('note', { content: 'x' }),

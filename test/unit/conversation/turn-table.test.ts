@@ -100,6 +100,7 @@ const COMMANDS: Record<Command['type'], 'table' | 'other'> = {
   'tool-asks': 'other',
   label: 'other',
   'title-written': 'other',
+  feedback: 'other',
   'set-phase': 'other',
   'set-mode': 'other',
   seed: 'other',

@@ -148,6 +148,7 @@ describe('V5: what is never shown', () => {
       },
     ],
     ['a title', { type: 'title-set', author: PARLEY, title: 'x' }],
+    ['feedback', { type: 'feedback', author: person('Alice'), on: 0, value: 'down', note: 'x' }],
     ['a stop', { type: 'agent-stopped', author: PARLEY, agent: null, by: 'x' }],
   ])('a view never shows %s', (_, draft) => {
     expect(seen(logOf(draft))).toEqual([]);

@@ -51,6 +51,35 @@ describe('the request API', () => {
     });
   });
 
+  it('feedback names its author, is kept once, and does not change what is new in the list', async () => {
+    await talk('hello');
+    const isAnswer = (entry: Entry) => entry.type === 'message' && entry.author.kind === 'agent';
+    const index = (await world.entries()).findIndex(isAnswer);
+    const row = async () => {
+      const listed = await ask('conversations');
+      return listed.ok && (listed.body as { conversations: { activeLength: number }[] }).conversations[0];
+    };
+    const before = await row();
+    const rate = (more: object = {}) =>
+      ask('feedback', {
+        conversation: 'demo',
+        index,
+        value: 'down',
+        note: 'too long',
+        publisher: 'alice',
+        ...more,
+      });
+    expect(await rate()).toEqual({ ok: true, body: { accepted: true } });
+    await rate();
+    const kept = (await world.entries()).filter(({ type }) => type === 'feedback');
+    expect(kept).toMatchObject([{ author: { id: 'alice' }, on: index, value: 'down', note: 'too long' }]);
+    expect(await row()).toMatchObject({ activeLength: before ? before.activeLength : 0 });
+    expect(await rate({ index: 0 })).toMatchObject({ ok: false, refusal: { code: 'NO_SUCH_ENTRY' } });
+    expect(await rate({ conversation: 'none' })).toMatchObject({ ok: false, refusal: { code: 'NOT_FOUND' } });
+    expect(await rate({ value: 'good' })).toMatchObject({ ok: false, refusal: { code: 'BAD_REQUEST' } });
+    expect(await rate({ note: ' ' })).toMatchObject({ ok: false, refusal: { code: 'BAD_REQUEST' } });
+  });
+
   it.each<[string, object, string]>([
     ['without a publisher', { conversation: 'demo', content: 'x' }, 'INVALID_NAME'],
     ['to an illegal conversation', { conversation: 'a b', publisher: 'alice', content: 'x' }, 'INVALID_NAME'],

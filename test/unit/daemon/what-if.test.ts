@@ -159,6 +159,22 @@ describe('what-ifs of a daemon', () => {
     expect(turns).toBe(2);
   });
 
+  it('send the turns whose answers people rated down', async () => {
+    await begin();
+    const answers = (await world.entries()).filter(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    const [one, two] = answers.map(({ index }) => index);
+    await ask('feedback', { index: one, value: 'up', publisher: 'alice' });
+    await ask('feedback', { index: two, value: 'down', note: 'wrong', publisher: 'alice' });
+    const { turns, id } = await ask('what-if', { agent: 'pm', at: 'down', model: 'm2' });
+    expect(turns).toBe(1);
+    await ended(id).toBe('done');
+    expect((await ask('what-if-result', { id })).results).toMatchObject([{ at: two }]);
+    await ask('feedback', { index: two, value: 'none', publisher: 'alice' });
+    await expect(ask('what-if', { agent: 'pm', at: 'down', model: 'm2' })).rejects.toThrow('NO_SUCH_TURN');
+  });
+
   it.each<[string, object, string]>([
     ['no change', {}, 'BAD_REQUEST'],
     ['an unknown model', { model: 'm9' }, 'UNKNOWN_MODEL'],

@@ -1,7 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Argument, type Command } from 'commander';
-import { type ConversationDetail, MODES, type Mode, ParleyError } from '../../../client/index.ts';
+import {
+  type ConversationDetail,
+  FEEDBACK,
+  type FeedbackValue,
+  MODES,
+  type Mode,
+  ParleyError,
+} from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
 import { asking } from '../../find-daemon.ts';
 import { isOfConversation } from '../../follow/post-and-wait.ts';
@@ -20,6 +27,36 @@ export function addPhase(program: Command, act: Act): void {
         const request = { conversation, phase, ...actorOf(context, options) };
         context.result(await client.request('phase', request), renderState);
       }),
+    ),
+  );
+}
+
+export function addFeedback(program: Command, act: Act): void {
+  const added = ofConversation(program, 'feedback', 'rate an answer; the newest rating of each person counts')
+    .argument('<index>', 'the index of the answer', entryIndex)
+    .addArgument(new Argument('<rating>', 'none takes it back').choices(FEEDBACK))
+    .option('--note <text>', 'what was right or wrong');
+  interface FeedbackOptions extends ActorOptions {
+    readonly note?: string;
+  }
+  addActorOptions(added).action(
+    act(
+      asking(
+        async (
+          context,
+          client,
+          conversation: string,
+          index: number,
+          value: FeedbackValue,
+          options: FeedbackOptions,
+        ) => {
+          const request = { conversation, index, value, note: options.note, ...actorOf(context, options) };
+          context.result(
+            await client.request('feedback', request),
+            () => `${conversation} ${index}: ${value}`,
+          );
+        },
+      ),
     ),
   );
 }

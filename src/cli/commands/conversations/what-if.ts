@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import {
   type ParleyClient,
   ParleyError,
+  type RequestOf,
   type WhatIfResult,
   type WhatIfSummary,
   type WhatIfTurn,
@@ -19,7 +20,7 @@ import { personaIn } from './steer.ts';
 
 interface WhatIfOptions {
   readonly agent?: string;
-  readonly at?: number | number[] | 'all';
+  readonly at?: RequestOf<'what-if'>['at'];
   readonly model?: string;
   readonly persona?: string;
   readonly runs?: number;
@@ -36,7 +37,11 @@ export function addWhatIf(program: Command, act: Act): void {
   const about = 'send the request of past turns again with another model or persona, and compare the answers';
   const added = ofConversation(program, 'what-if', about)
     .option('--agent <slug>', 'whose turns (default: the agent of entry --at)')
-    .option('--at <indexes>', 'entries of the turns, separated by commas, or all', indexes)
+    .option(
+      '--at <indexes>',
+      'entries of the turns, separated by commas; all; or up or down: as people rated the answers',
+      indexes,
+    )
     .option('--model <name>', 'a key of models in parley.yaml')
     .option('--persona <file>', 'instructions instead of those of the agent')
     .option('-n, --runs <count>', 'runs of the changed request, and of the unchanged one (default: 1)', runs)
@@ -149,8 +154,8 @@ function print(context: Context, result: WhatIfResult): number {
   return result.state === 'done' || isOpen(result) ? 0 : 1;
 }
 
-function indexes(value: string): number | number[] | 'all' {
-  if (value === 'all') return 'all';
+function indexes(value: string): RequestOf<'what-if'>['at'] {
+  if (value === 'all' || value === 'up' || value === 'down') return value;
   const [first, ...others] = value.split(',').map((one) => entryIndex(one.trim()));
   return first !== undefined && others.length === 0 ? first : [first ?? 0, ...others];
 }

@@ -73,11 +73,14 @@ function summary(reports: readonly FsckReport[]): string {
 
 export function addExport(program: Command, act: Act): void {
   const about =
-    'print a conversation as OpenAI messages, as Markdown, or all its entries as JSON Lines; needs no daemon';
+    'print a conversation as OpenAI messages, as Markdown, all its entries as JSON Lines, or its rated answers as test cases; needs no daemon';
   ofConversation(program, 'export', about)
     .addOption(
-      new Option('--format <format>', 'openai: the messages; markdown: for people; jsonl: all entries')
-        .choices(['openai', 'markdown', 'jsonl'] satisfies ExportFormat[])
+      new Option(
+        '--format <format>',
+        'openai: the messages; markdown: for people; jsonl: all entries; cases: the rated answers',
+      )
+        .choices(['openai', 'markdown', 'jsonl', 'cases'] satisfies ExportFormat[])
         .default('openai'),
     )
     .option(

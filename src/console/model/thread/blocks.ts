@@ -12,6 +12,7 @@ export type Block =
       readonly index: number;
       readonly entry: MessageEntry;
       readonly calls: Calls;
+      readonly feedback: readonly EntryOf<'feedback'>[];
       /** The result of the question that it answers, if that was over already. */
       readonly lateFor: CallResult | null;
     }
@@ -76,7 +77,14 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
     case 'message':
       return entry.role === 'tool'
         ? null
-        : { kind: 'message', index, entry, calls: callsOf(entry), lateFor: lateFor(entry, before) };
+        : {
+            kind: 'message',
+            index,
+            entry,
+            calls: callsOf(entry),
+            feedback: [],
+            lateFor: lateFor(entry, before),
+          };
     case 'handoff':
       return passage(entry, 'handoff', entry.summary);
     case 'delegation-requested':
@@ -97,6 +105,7 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
     case 'approval-requested':
     case 'approval-answered':
     case 'title-set':
+    case 'feedback':
     case 'session-set':
     case 'claim':
       return null;

@@ -1,5 +1,6 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { wireCallId } from '../../../conversation/log/call-id.ts';
+import { withFeedback } from '../../../conversation/log/feedback.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
@@ -186,6 +187,9 @@ export class Thread {
       case 'title-set':
         this.title = entry.title;
         break;
+      case 'feedback':
+        this.#rate(entry);
+        break;
       case 'phase-entered':
         this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
         break;
@@ -272,6 +276,11 @@ export class Thread {
     }));
   }
 
+  #rate(given: EntryOf<'feedback'>): void {
+    const { at, block } = this.#messageAt(given.on);
+    if (block) this.blocks[at] = { ...block, feedback: withFeedback(block.feedback, given) };
+  }
+
   #answered(entry: EntryOf<'delegation-answered'>): void {
     const place = this.blocks.findLastIndex(
       (block) =>
@@ -296,14 +305,19 @@ export class Thread {
   }
 
   callAt(place: CallPlace): Call | undefined {
-    const block = this.blockAt(place.index);
-    return block?.kind === 'message' ? block.calls[place.position] : undefined;
+    return this.#messageAt(place.index).block?.calls[place.position];
+  }
+
+  #messageAt(index: number) {
+    const at = this.#blockOfEntry.get(index) ?? -1;
+    const block = this.blocks[at];
+    return { at, block: block?.kind === 'message' ? block : undefined };
   }
 
   #change(place: CallPlace | undefined, change: (call: Call) => Call): void {
-    const at = place ? this.#blockOfEntry.get(place.index) : undefined;
-    const block = at === undefined ? undefined : this.blocks[at];
-    if (at === undefined || block?.kind !== 'message' || !place) return;
+    if (!place) return;
+    const { at, block } = this.#messageAt(place.index);
+    if (!block) return;
     const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
     this.blocks[at] = { ...block, calls };
   }

@@ -77,6 +77,7 @@ type Untimed =
   | 'limit-reached'
   | 'note'
   | 'title-set'
+  | 'feedback'
   | 'session-set'
   | 'claim';
 

@@ -22,6 +22,7 @@ import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { CallRow, ReportedRow } from './call-row.tsx';
 import { FailureText } from './failure-view.tsx';
+import { Feedback, Thumbs } from './feedback.tsx';
 import { Files } from './files.tsx';
 
 /**
@@ -89,7 +90,7 @@ function beginningOf(text: string, most: number): string {
   return text.slice(0, line > most / 2 ? line : most);
 }
 
-export function messageView({ entry, calls, index, lateFor }: Extract<Block, { kind: 'message' }>) {
+export function messageView({ entry, calls, feedback, index, lateFor }: Extract<Block, { kind: 'message' }>) {
   const { author } = entry;
   const notice = finishNotice(entry.finishReason);
   const { text, failure } = splitMessage(entry);
@@ -121,7 +122,7 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
           )}
           <span class="meta">
             <MessageActions
-              {...{ index, isAnswer }}
+              {...{ index, isAnswer, feedback }}
               author={nameOfAuthor(author)}
               text={entry.content ?? ''}
             />
@@ -162,6 +163,7 @@ export function messageView({ entry, calls, index, lateFor }: Extract<Block, { k
           ))}
         </div>
       )}
+      <Feedback index={index} given={feedback} />
     </Frame>
   );
 }
@@ -302,10 +304,11 @@ interface ActionsProps {
   readonly author: string;
   readonly text: string;
   readonly isAnswer: boolean;
+  readonly feedback: Parameters<typeof Thumbs>[0]['given'];
 }
 
 /** What can be done with a message. */
-function MessageActions({ index, author, text, isAnswer }: ActionsProps) {
+function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProps) {
   const id = opened.value?.id ?? '';
   const link = (kind: Panel['kind']) => linkTo.panel(id, { kind, index });
   const address = () => new URL(linkTo.entry(id, index), location.href).href;
@@ -318,6 +321,7 @@ function MessageActions({ index, author, text, isAnswer }: ActionsProps) {
           fork
         </a>
       )}
+      {isAnswer && <Thumbs index={index} given={feedback} />}
       {isAnswer && (
         <a
           class="why"

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/conversation/index.ts';
+import { chromiumPath } from '../support/browser.ts';
+import { message, sharedStage, textOf } from './support.ts';
+
+describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', () => {
+  const stage = sharedStage();
+
+  const given = async (conversation: string) => {
+    const { entries } = await stage.api<{ entries: Entry[] }>('GET', `conversations/${conversation}/entries`);
+    return entries.flatMap((entry) => (entry.type === 'feedback' ? [[entry.value, entry.note]] : []));
+  };
+
+  it('a person rates an answer and adds a note by keyboard, and another tab shows both', async () => {
+    const page = await stage.begin('rated', 'hello', 'Noted: hello');
+    const other = await stage.look('#/c/rated');
+    const down = page.getByRole('button', { name: 'Bad answer, entry 2' });
+    await down.focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => down.getAttribute('aria-pressed')).toBe('true');
+    await page.getByRole('button', { name: 'Add a note' }).focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('Too short');
+    await page.keyboard.press('Enter');
+    expect(await textOf(other.locator('.feedback').filter({ hasText: 'Too short' }))).toMatch(
+      /Bad answer.*console/s,
+    );
+    expect(await given('rated')).toEqual([
+      ['down', undefined],
+      ['down', 'Too short'],
+    ]);
+  });
+
+  it('the other thumb replaces the first one, and a second click takes it back', async () => {
+    const page = await stage.begin('changed', 'hello', 'Noted: hello');
+    const up = page.getByRole('button', { name: 'Good answer, entry 2' });
+    await page.getByRole('button', { name: 'Bad answer, entry 2' }).click();
+    await page.locator('.feedback.down').waitFor();
+    await up.click();
+    await page.locator('.feedback.up').waitFor();
+    expect(await page.locator('.feedback').count()).toBe(1);
+    await up.click();
+    await page.locator('.feedback').waitFor({ state: 'detached' });
+    expect((await given('changed')).map(([value]) => value)).toEqual(['down', 'up', 'none']);
+  });
+
+  it('a message of a person has no thumbs', async () => {
+    const page = await stage.begin('mine', 'hello', 'Noted: hello');
+    const mine = message(page, 'hello').first();
+    expect(await mine.getByRole('button', { name: 'answer, entry' }).count()).toBe(0);
+    expect(await message(page, 'Noted').getByRole('button', { name: 'answer, entry' }).count()).toBe(2);
+  });
+});
