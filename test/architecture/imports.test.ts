@@ -89,7 +89,8 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-ag-ui-core': ['src/gateway/j.ts', "import type { Message } from '@ag-ui/core';"],
   'vendor-ag-ui-encoder': ['src/gateway/k.ts', "import '@ag-ui/encoder';"],
   'vendor-hono-node-server': ['src/daemon/c.ts', "import '@hono/node-server';"],
-  'vendor-modelcontextprotocol-sdk': ['src/tools/builtin/b.ts', "import '@modelcontextprotocol/sdk';"],
+  'vendor-modelcontextprotocol-client': ['src/tools/builtin/b.ts', "import '@modelcontextprotocol/client';"],
+  'vendor-modelcontextprotocol-server': ['src/tools/mcp/v.ts', "import '@modelcontextprotocol/server';"],
   'vendor-opentelemetry-api': ['src/daemon/o.ts', "import '@opentelemetry/api';"],
   'vendor-opentelemetry-exporter-trace-otlp-proto': [
     'src/daemon/p.ts',

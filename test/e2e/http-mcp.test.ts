@@ -327,7 +327,7 @@ describe('the client of the MCP SDK', () => {
       `${uri.slice(0, -1)}x`,
       uri.replace(/\w{3}$/, '000'),
     ])
-      await expect(client.readResource({ uri: other })).rejects.toMatchObject({ code: -32002 });
+      await expect(client.readResource({ uri: other })).rejects.toMatchObject({ code: -32602 });
   });
 
   it.each([

@@ -6,14 +6,14 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import type { ContentBlock, McpCapabilities, McpServer } from '@agentclientprotocol/sdk';
-import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import {
-  CallToolRequestSchema,
   type CallToolResult,
-  ListToolsRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
 import { PERMIT } from '../../conversation/index.ts';
 import { messageOf, VERSION } from '../../kernel/index.ts';
 import { BRIDGE } from './bridge.ts';
@@ -95,11 +95,21 @@ export class TurnTools {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const conversation = this.#conversationOf(request.headers.authorization ?? '');
     if (conversation === null) return void response.writeHead(401).end();
-    const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
+    const isRead = request.method === 'POST';
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true }); // for agents and BRIDGE
     const server = this.#mcpServer(conversation);
     response.once('close', () => void server.close());
-    await server.connect(transport as Parameters<Server['connect']>[0]);
-    await transport.handleRequest(request, response);
+    await server.connect(transport);
+    const { status, headers, body } = await transport.handleRequest(
+      new Request('http://127.0.0.1/mcp', {
+        method: request.method ?? 'GET',
+        headers: headersOf(request),
+        ...(isRead && { body: await buffer(request) }),
+      }),
+    );
+    response.writeHead(status, Object.fromEntries(headers));
+    if (body) await pipeline(body, response);
+    else response.end();
   }
 
   #conversationOf(authorization: string): string | null {
@@ -113,14 +123,14 @@ export class TurnTools {
 
   #mcpServer(conversation: string): Server {
     const server = new Server({ name: 'parley', version: VERSION }, { capabilities: { tools: {} } });
-    server.setRequestHandler(ListToolsRequestSchema, () => ({
+    server.setRequestHandler('tools/list', () => ({
       tools: (this.#turns.get(conversation)?.tools ?? []).map(
         ({ function: { name, description, parameters } }) => ({
           ...{ name, description, inputSchema: { type: 'object' as const, ...parameters } },
         }),
       ),
     }));
-    server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    server.setRequestHandler('tools/call', async ({ params }) => {
       const turn = this.#turns.get(conversation);
       const isOffered = turn?.tools.some(({ function: { name } }) => name === params.name);
       if (!turn || !isOffered) return failed(`${params.name} is not offered in this turn`);
@@ -133,6 +143,12 @@ export class TurnTools {
     });
     return server;
   }
+}
+
+function headersOf({ headers }: IncomingMessage): [string, string][] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, [value].flat().join(', ')]],
+  );
 }
 
 function failed(text: string) {

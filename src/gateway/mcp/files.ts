@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import type { CallToolResult, ReadResourceResult } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, ReadResourceResult } from '@modelcontextprotocol/server';
 import type { FilePart } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { FoundFile, GatewayPort } from '../port.ts';

@@ -1,6 +1,5 @@
 import type { Application, RouteContext } from '../context.ts';
 import { jsonBody } from '../guard/body.ts';
-import { onAbort } from '../progress/event-stream.ts';
 
 /**
  * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
@@ -13,11 +12,11 @@ export function addMcpRoutes(app: Application, routes: RouteContext): void {
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
     const parsedBody = await jsonBody(context, routes);
-    const { createMcpServer, WebStandardStreamableHTTPServerTransport } = await import('./server.ts'); // loads MCP's SDK
-    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: routes.heartbeatMs });
+    const { createMcpServer, createMcpHandler } = await import('./server.ts'); // loads MCP's SDK
     const ofRequest = { ...routes, daemon: () => routes.daemon(context) };
-    await createMcpServer(ofRequest, identity).connect(transport);
-    onAbort([context.req.raw.signal], () => void transport.close());
-    return transport.handleRequest(context.req.raw, { parsedBody });
+    const handler = createMcpHandler(() => createMcpServer(ofRequest, identity), {
+      keepAliveMs: routes.heartbeatMs,
+    });
+    return handler.fetch(context.req.raw, { parsedBody });
   });
 }

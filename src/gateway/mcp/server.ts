@@ -1,11 +1,4 @@
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import {
-  type CallToolResult,
-  ErrorCode,
-  ListResourcesRequestSchema,
-  ListResourceTemplatesRequestSchema,
-  ReadResourceRequestSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+import { type CallToolResult, McpServer, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { RouteContext } from '../context.ts';
@@ -17,7 +10,7 @@ import { onAbort } from '../progress/event-stream.ts';
 import { fileBlocks, fileResource, SCHEME } from './files.ts';
 import { type Asked, newestEntries, TOOLS, type Tool } from './tools.ts';
 
-export { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+export { createMcpHandler } from '@modelcontextprotocol/server';
 
 /**
  * The MCP server for one request of one caller.
@@ -35,17 +28,17 @@ export function createMcpServer(routes: RouteContext, identity: Identity): McpSe
     const { name, description, input: inputSchema, output: outputSchema, role } = one;
     const annotations = { readOnlyHint: role === 'read', destructiveHint: false, openWorldHint: false };
     const about = { description, inputSchema, ...(outputSchema && { outputSchema }), annotations };
-    server.registerTool(name, about, (input, extra) => {
-      const progressToken = extra._meta?.progressToken;
+    server.registerTool(name, about, (input: unknown, { mcpReq }) => {
+      const progressToken = mcpReq._meta?.progressToken;
       let progress = 0;
       const onBeat = () => {
         if (progressToken === undefined) return;
         progress += 1;
         const params = { progressToken, progress, message: 'waiting for the agents' };
-        // Best effort: `extra.signal` aborts when the client disconnects.
-        extra.sendNotification({ method: 'notifications/progress', params }).catch(() => undefined);
+        // Best effort: the signal aborts when the client disconnects.
+        mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined);
       };
-      const asked = askedBy(routes, identity, extra.signal, onBeat);
+      const asked = askedBy(routes, identity, mcpReq.signal, onBeat);
       return attempt(one, input as Record<string, unknown>, asked, routes);
     });
   }
@@ -120,13 +113,11 @@ function askedBy(
  *
  * RESOURCE-1  The list is paged: the SDK's own handler ignores cursors. A cursor is opaque, and one that was not made
  *             here is refused.
- * RESOURCE-2  What does not exist is `-32002`, as the protocol has it.
+ * RESOURCE-2  What does not exist is `-32602` with its URI, as revision 2026-07-28 has it.
  * RESOURCE-3  No notifications are announced: there is no stream to send them on.
  */
 
 const PAGE = 100;
-/** The SDK has no name for it. */
-const RESOURCE_NOT_FOUND = -32002;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
 const ABOUT_FILE = 'A file of a message';
 
@@ -149,13 +140,13 @@ function addResources(
   read: (conversation: string, gone: AbortSignal) => Promise<string>,
 ): void {
   server.registerCapabilities({ resources: {} });
-  server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
+  server.setRequestHandler('resources/templates/list', () => ({
     resourceTemplates: [
       { name: 'conversation', uriTemplate: `${SCHEME}{conversation}`, ...ABOUT },
       { name: 'file', uriTemplate: `${SCHEME}{conversation}/blobs/{sha256}`, description: ABOUT_FILE },
     ],
   }));
-  server.setRequestHandler(ListResourcesRequestSchema, ({ params }) =>
+  server.setRequestHandler('resources/list', ({ params }) =>
     guarded(routes, async () => {
       const after = params?.cursor === undefined ? {} : { after: positionOf(params.cursor) };
       const body = { ...after, limit: PAGE };
@@ -168,7 +159,7 @@ function addResources(
       return { resources, ...(next !== null && { nextCursor: cursorOf(next) }) };
     }),
   );
-  server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }, { signal }) =>
+  server.setRequestHandler('resources/read', ({ params: { uri } }, { mcpReq: { signal } }) =>
     guarded(routes, async () => {
       const [, conversation = '', sha256] = /^([^/]+)(?:\/blobs\/([0-9a-f]{64}))?$/.exec(pathOf(uri)) ?? [];
       if (!NAME_PATTERN.test(conversation)) throw notFound(uri);
@@ -194,14 +185,14 @@ function positionOf(cursor: string): string {
   const [, id = ''] = /^after (.*)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (NAME_PATTERN.test(id) && cursorOf(id) === cursor) return id;
   throw new ProtocolError(
-    ErrorCode.InvalidParams,
+    ProtocolErrorCode.InvalidParams,
     `${JSON.stringify(cursor)} is no cursor of this server: take \`nextCursor\` of the page before`,
   );
 }
 
 function notFound(uri: string): ProtocolError {
   const message = `there is no resource ${JSON.stringify(uri)}: resources/list names those that there are`;
-  return new ProtocolError(RESOURCE_NOT_FOUND, message, { uri });
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
 }
 
 async function guarded<T>({ onFault }: RouteContext, work: () => Promise<T>): Promise<T> {
@@ -210,6 +201,6 @@ async function guarded<T>({ onFault }: RouteContext, work: () => Promise<T>): Pr
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
     const shown = publicErrorOf(error, (fault) => onFault(fault, '/mcp resources'));
-    throw new ProtocolError(ErrorCode.InternalError, errorText(shown), { code: shown.code });
+    throw new ProtocolError(ProtocolErrorCode.InternalError, errorText(shown), { code: shown.code });
   }
 }

@@ -1,4 +1,4 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Tool } from '@modelcontextprotocol/client';
 import { escapeTokens } from '../../conversation/index.ts';
 import { hasLoneSurrogate, isRecord, type JsonRecord } from '../../kernel/index.ts';
 import { type CheckBudget, draftFault, shapeFault, valueCheck } from '../../kernel/json-schema.ts';

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import {
+  deserializeMessage,
+  type JSONRPCMessage,
+  serializeMessage,
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { within } from '../../kernel/index.ts';
 import { asIs, type Enclose, OrphanWatch, signalGroup } from '../processes.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './failure.ts';
@@ -37,8 +40,11 @@ export class ChildTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
+  /** With `pid`, tells the SDK that this is a child process: silence is an old server, not an outage. */
+  readonly stderr = null;
   readonly #settings: ChildSettings;
-  readonly #buffer = new ReadBuffer({ maxBufferSize: LONGEST_MESSAGE });
+  /** The beginning of a line. */
+  #line = Buffer.alloc(0);
   #child: ChildProcess | null = null;
   #ended: Promise<void> = Promise.resolve();
   #closing: Promise<void> | null = null;
@@ -127,24 +133,24 @@ export class ChildTransport implements Transport {
 
   #read(chunk: Buffer): void {
     if (this.#closing) return;
-    try {
-      this.#buffer.append(chunk);
-    } catch {
-      this.onerror?.(new MessageTooLarge());
-      void this.close();
+    this.#line = Buffer.concat([this.#line, chunk]);
+    for (let end = this.#line.indexOf('\n'); end >= 0; end = this.#line.indexOf('\n')) {
+      const line = this.#line.subarray(0, end).toString();
+      this.#line = this.#line.subarray(end + 1);
+      this.#take(line);
     }
-    while (this.#take());
+    if (this.#line.length <= LONGEST_MESSAGE) return;
+    this.#line = Buffer.alloc(0);
+    this.onerror?.(new MessageTooLarge());
+    void this.close();
   }
 
-  /** False: there is no whole line. Invalid lines are reported and skipped: many programs print a greeting. */
-  #take(): boolean {
+  /** Invalid lines are reported and skipped: many programs print a greeting. (The SDK's buffer hides them.) */
+  #take(line: string): void {
     try {
-      const message = this.#buffer.readMessage();
-      if (message !== null) this.onmessage?.(message);
-      return message !== null;
+      this.onmessage?.(deserializeMessage(line));
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(String(error)));
-      return true;
     }
   }
 

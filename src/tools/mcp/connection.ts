@@ -1,16 +1,14 @@
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
+  Client,
   type ElicitRequest,
-  ElicitRequestSchema,
   type ElicitResult,
-  ErrorCode,
-  McpError,
+  isSpecType,
   type Progress,
+  SdkError,
+  SdkErrorCode,
   type Tool,
-  ToolListChangedNotificationSchema,
-  ToolSchema,
-} from '@modelcontextprotocol/sdk/types.js';
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { ServerAsks } from '../../conversation/index.ts';
 import {
@@ -35,6 +33,7 @@ import { type ToolResult, toolResult } from './render-result.ts';
  * MCP-CONNECTION-2 When the connection ends for any reason, `onClosed` is called and every pending call rejects.
  * MCP-CONNECTION-3 A question of the server (elicitation) is put to a person, for the one call that runs; the time of the call
  *    stops meanwhile. If several run, none says whose it is: it is declined, and their results contain it.
+ * MCP-CONNECTION-4 Revision 2026-07-28 is tried first, unless `isOld`: then 2025-11-25 or an older one, as the server has it.
  */
 
 /** Limit for servers that return cursors endlessly. */
@@ -104,12 +103,21 @@ export class Connection {
     this.#times = times;
     this.#client = new Client(
       { name: 'parley', version: VERSION },
-      { capabilities: { elicitation: { form: {}, url: {} } } },
+      {
+        capabilities: { elicitation: { form: {}, url: {} } },
+        listChanged: {
+          tools: { autoRefresh: false, debounceMs: 0, onChanged: () => events.onToolsChanged() },
+        },
+        versionNegotiation: {
+          mode: 'auto',
+          probe: { timeoutMs: Math.min(times.connectMs / 2, times.discoverMs) },
+        },
+      },
     );
-    this.#client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) =>
-      this.#elicit(params, signal),
+    this.#client.setRequestHandler('elicitation/create', ({ params }, { mcpReq }) =>
+      this.#elicit(params, mcpReq.signal),
     );
-    this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.onToolsChanged());
+    this.#client.setNotificationHandler('notifications/tools/list_changed', () => events.onToolsChanged());
     this.#client.onclose = () => {
       this.#hasEnded = true;
       events.onClosed();
@@ -123,23 +131,27 @@ export class Connection {
   /** Rejects if the connection fails; the transport is then closed. */
   static async open(
     link: Link,
-    options: { times: McpTimes; events: ConnectionEvents; signal: AbortSignal },
+    options: { times: McpTimes; events: ConnectionEvents; signal: AbortSignal; isOld: boolean },
   ): Promise<Connection> {
-    const { times, events, signal } = options;
+    const { times, events, signal, isOld } = options;
     const connection = new Connection(link, times, events);
     const own = linkedAbort(signal);
     // The SDK's timeout does not cover everything that it waits for; closing the transport does.
     own.signal.addEventListener('abort', () => void link.transport.close(), { once: true });
     const late = setTimeout(() => own.abort(), times.connectMs);
     try {
-      await connection.#client.connect(link.transport, { timeout: times.connectMs });
+      await connection.#client.connect(link.transport, {
+        timeout: times.connectMs,
+        ...(isOld && { prior: { kind: 'legacy' } }),
+      });
       own.signal.throwIfAborted();
       return connection;
     } catch (error) {
       await link.transport.close();
-      throw own.signal.aborted && !signal.aborted
-        ? new Error(`it did not answer within ${times.connectMs / 1000} s`)
-        : error;
+      if (signal.aborted) throw error;
+      const isLate = error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
+      const { timeout = times.connectMs } = isLate ? ((error.data ?? {}) as { timeout?: number }) : {};
+      throw own.signal.aborted || isLate ? new Error(`it did not answer within ${timeout / 1000} s`) : error;
     } finally {
       clearTimeout(late);
       own.unlink();
@@ -171,7 +183,7 @@ export class Connection {
     const tools: Tool[] = [];
     const leftOut: string[] = [];
     for (const one of given) {
-      const { data } = ToolSchema.safeParse(one);
+      const data = isSpecType.Tool(one) ? one : undefined;
       const why =
         data === undefined
           ? 'it is no tool of the protocol'
@@ -279,7 +291,10 @@ export class Connection {
   #probe(): void {
     if (this.#hasEnded) return;
     this.#probing ??= this.#client
-      .ping({ timeout: this.#times.probeMs })
+      .request(
+        { method: this.#client.getProtocolEra() === 'modern' ? 'server/discover' : 'ping' },
+        { timeout: this.#times.probeMs },
+      )
       .then(() => undefined)
       .catch((error: unknown) => {
         this.#pingError = error;
@@ -310,11 +325,11 @@ function askedIn(params: ElicitRequest['params'], hide?: HideValues): Omit<Serve
 /** The time of a call: without a word of the server, and in all. Both stop while a person is asked, and begin again then. */
 class CallClock {
   readonly #times: McpTimes;
-  readonly #onLate: (error: McpError) => void;
+  readonly #onLate: (error: SdkError) => void;
   #timers: NodeJS.Timeout[] = [];
   #isOver = false;
 
-  constructor(times: McpTimes, onLate: (error: McpError) => void) {
+  constructor(times: McpTimes, onLate: (error: SdkError) => void) {
     this.#times = times;
     this.#onLate = onLate;
     this.#begin();
@@ -347,7 +362,7 @@ class CallClock {
   }
 
   #late(why: string): void {
-    this.#onLate(new McpError(ErrorCode.RequestTimeout, why));
+    this.#onLate(new SdkError(SdkErrorCode.RequestTimeout, why));
   }
 
   #clear(): void {
@@ -404,6 +419,8 @@ export type McpLog = Pick<Log, 'info' | 'warn'>;
 export interface McpTimes {
   /** For a server to start and list its tools: `npx` may have to fetch it first. */
   readonly connectMs: number;
+  /** For a server to say which revisions it knows: an old one may say nothing. */
+  readonly discoverMs: number;
   /** For a call without a message from the server; progress restarts it. */
   readonly callMs: number;
   /** For a call in all. */
@@ -423,6 +440,7 @@ export interface McpTimes {
 
 export const DEFAULT_TIMES: McpTimes = {
   connectMs: 60_000,
+  discoverMs: 10_000,
   callMs: 300_000,
   callInAllMs: LONGEST_CALL_MS,
   probeMs: 5000,

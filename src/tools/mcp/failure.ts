@@ -1,6 +1,11 @@
-import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ErrorCode, McpError, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
-import { z } from 'zod';
+import {
+  InsufficientScopeError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UrlElicitationRequiredError,
+} from '@modelcontextprotocol/client';
 import { cut, type HideValues, inOneLine, messageOf } from '../../kernel/index.ts';
 import { failed } from '../toolbox.ts';
 
@@ -25,20 +30,20 @@ export function callFailure(server: string, error: unknown, reason: string): Fai
       `the server ${server} was cut off: ${reason}. ${UNKNOWN} ${advice}`,
     );
   }
-  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) {
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
     return failed('TOOL_TIMEOUT', `the server ${server} did not answer in time (${reason}). ${UNKNOWN}`);
   }
-  if (error instanceof McpError && !isLost(error)) {
+  if (error instanceof ProtocolError && !isLost(error)) {
     return failed('TOOL_FAILED', reason.replace(/^(?:MCP error -?\d+: )+/, ''));
   }
-  if (error instanceof z.core.$ZodError) {
+  if (error instanceof SdkError && INVALID.has(error.code)) {
     return failed(
       'TOOL_FAILED',
       `the server ${server} answered with something that is not a result of a tool`,
     );
   }
   // A 4xx status: the server refused the request (unknown session or caller) and did not execute it.
-  if (error instanceof StreamableHTTPError && error.code !== undefined && isRefusal(error.code)) {
+  if (error instanceof InsufficientScopeError || (error instanceof SdkHttpError && isRefusal(error.status))) {
     return failed(
       'MCP_SERVER_UNAVAILABLE',
       `the server ${server} refused the call (${reason}). Nothing was done.`,
@@ -59,11 +64,22 @@ const UNKNOWN = 'Whether the call took effect is not known: look before you call
 
 /** The error of a request whose stream ended before its answer. */
 export const STREAM_ENDED = 'the stream ended without an answer';
+export const STREAM_ENDED_CODE = -32_000;
 
-/** Checks the text of the SDK or ours: many servers use the same code for any failure of a tool. */
-function isLost({ code, message }: McpError): boolean {
-  const isWord = [': Connection closed', `: ${STREAM_ENDED}`].some((word) => message.endsWith(word));
-  return code === ErrorCode.ConnectionClosed && isWord;
+/** Checks our text too: many servers use the same code for any failure of a tool. */
+function isLost({ code, message }: ProtocolError): boolean {
+  return code === STREAM_ENDED_CODE && message.endsWith(STREAM_ENDED);
+}
+
+/** The server answered, with something that is no result. */
+const INVALID: ReadonlySet<string> = new Set([
+  SdkErrorCode.InvalidResult,
+  SdkErrorCode.UnsupportedResultType,
+]);
+
+/** It wants a login, whichever revision it knows. */
+export function wantsLogin(error: unknown): boolean {
+  return error instanceof SdkHttpError && (error.status === 401 || error.status === 403);
 }
 
 function isRefusal(status: number): boolean {
@@ -87,6 +103,8 @@ function withCause(error: unknown, login: string | undefined): string {
   const message = answeredWith(error, login) ?? wantsPage(error) ?? messageOf(error);
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined) return message;
+  if (error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed)
+    return withCause(cause, login);
   const because = withCause(cause, login);
   return message.includes(because) ? message : `${message}: ${because}`;
 }
@@ -98,11 +116,13 @@ const ADVICE: Readonly<Record<number, string>> = {
   405: 'check its url; the older transport HTTP+SSE, whose url often ends in /sse, is not supported',
 };
 
-/** An HTTP status that is an error. The SDK's text has the body of the answer, but no status. */
+/** An HTTP status that is an error, with the body of the answer. */
 function answeredWith(error: unknown, login: string | undefined): string | null {
-  if (!(error instanceof StreamableHTTPError) || error.code === undefined || error.code < 400) return null;
-  const [, body = ''] =
-    /^Streamable HTTP error: (?:Error POSTing to endpoint: )?(.*)$/s.exec(error.message) ?? [];
+  if (error instanceof InsufficientScopeError)
+    return `it answered 403: ${error.message} (${login ?? ADVICE[403]})`;
+  if (!(error instanceof SdkHttpError) || error.status < 400) return null;
+  const { status } = error;
+  const body = typeof error.data.text === 'string' ? error.data.text : '';
   const text = inOneLine(
     cut(
       body
@@ -112,9 +132,9 @@ function answeredWith(error: unknown, login: string | undefined): string | null 
       LONGEST / 2,
     ),
   );
-  const isLogin = error.code === 401 || (error.code === 403 && body.includes('insufficient_scope'));
-  const advice = isLogin && login !== undefined ? login : ADVICE[error.code];
-  return `it answered ${error.code}${text === '' ? '' : `: ${text}`}${advice === undefined ? '' : ` (${advice})`}`;
+  const isLogin = status === 401 || (status === 403 && body.includes('insufficient_scope'));
+  const advice = isLogin && login !== undefined ? login : ADVICE[status];
+  return `it answered ${status}${text === '' ? '' : `: ${text}`}${advice === undefined ? '' : ` (${advice})`}`;
 }
 
 /** The protocol's error for a call that a person must enable on a page of the server. */

@@ -1,9 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import {
+  type JSONRPCMessage,
+  type RequestId,
+  StreamableHTTPClientTransport,
+  type Transport,
+  type TransportSendOptions,
+} from '@modelcontextprotocol/client';
 import { monotonicClock, sleep } from '../../kernel/index.ts';
-import { LONGEST_MESSAGE, MessageTooLarge, STREAM_ENDED } from './failure.ts';
+import { LONGEST_MESSAGE, MessageTooLarge, STREAM_ENDED, STREAM_ENDED_CODE } from './failure.ts';
 import type { Authorization } from './oauth/authorization.ts';
 
 /**
@@ -41,6 +45,7 @@ interface Sending {
 }
 
 export class HttpTransport implements Transport {
+  readonly hasPerRequestStream = true;
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
@@ -182,7 +187,7 @@ export class HttpTransport implements Transport {
     const lost = () => {
       if (this.#open.get(id) !== false) return;
       this.#open.delete(id);
-      const error = { code: ErrorCode.ConnectionClosed, message: STREAM_ENDED };
+      const error = { code: STREAM_ENDED_CODE, message: STREAM_ENDED };
       this.onmessage?.({ jsonrpc: '2.0', id, error });
     };
     setTimeout(lost, this.#settings.answerGraceMs).unref();

@@ -1,4 +1,4 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Tool } from '@modelcontextprotocol/client';
 import type { ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { type Clock, type HideValues, linkedAbort, sleep } from '../../kernel/index.ts';
 import { CheckBudget } from '../../kernel/json-schema.ts';
@@ -12,7 +12,7 @@ import {
   type McpTimes,
   MOST_PAGES,
 } from './connection.ts';
-import { callFailure, type Reason, unavailable } from './failure.ts';
+import { callFailure, type Reason, unavailable, wantsLogin } from './failure.ts';
 import { renderResult } from './render-result.ts';
 
 /**
@@ -25,6 +25,8 @@ import { renderResult } from './render-result.ts';
  * TOOLS-MCP-SERVER-3 After the first failure its tools stay known and calls wait for the restart. After the second failure they
  *    are gone until the server is ready.
  * TOOLS-MCP-SERVER-4 A call ends with its answer, its connection, its timeout or its signal. It is never sent twice.
+ * TOOLS-MCP-SERVER-5 A start that fails may fail because the server does not know the newest revision: a program exits, a gateway
+ *    answers 500 or nothing. The next start uses the old handshake, and the one after it the new one again.
  */
 
 export interface ServerOptions {
@@ -95,6 +97,8 @@ export class McpServer {
   readonly #waiting = new Set<() => void>();
   #state: State = { kind: 'connecting', tools: [] };
   #lives: Promise<void> | null = null;
+  /** TOOLS-MCP-SERVER-5 */
+  #isOld = false;
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -260,8 +264,9 @@ export class McpServer {
     };
     const link = this.#options.link();
     try {
-      return await Connection.open(link, { times: this.#options.times, events, signal });
+      return await Connection.open(link, { times: this.#options.times, events, signal, isOld: this.#isOld });
     } catch (error) {
+      this.#isOld = !this.#isOld && !wantsLogin(error);
       const words = link.lastWords?.() ?? '';
       throw words === '' ? error : new Error(`${this.#options.reason(error)}; it said: ${words}`);
     }

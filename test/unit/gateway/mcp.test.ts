@@ -1,3 +1,7 @@
+import {
+  Client as NextClient,
+  StreamableHTTPClientTransport as NextTransport,
+} from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -23,7 +27,7 @@ describe('an MCP client at /mcp', () => {
     const client = new Client({ name: 'test', version: '1' });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`)) as never);
     clients.push(client);
-    return { client, daemon, faults };
+    return { client, daemon, faults, url: `${gateway.url}/mcp` };
   }
 
   const IDS = Array.from({ length: 250 }, (_, n) => `c-${String(n).padStart(3, '0')}`);
@@ -37,6 +41,22 @@ describe('an MCP client at /mcp', () => {
       body: { conversations: page, next: rest.length > limit ? (page.at(-1)?.id ?? null) : null },
     };
   };
+
+  it('a client of revision 2026-07-28 gets the same tools and resources, without a handshake', async () => {
+    const { client, url, faults } = await join(conversations);
+    const options = { versionNegotiation: { mode: { pin: '2026-07-28' } } };
+    const next = new NextClient({ name: 'test', version: '1' }, options);
+    await next.connect(new NextTransport(new URL(url)));
+    const named = (tools: readonly { readonly name: string }[]) => tools.map(({ name }) => name);
+    expect(named((await next.listTools()).tools)).toEqual(named((await client.listTools()).tools));
+    expect((await next.listResources()).resources.length).toBe(250);
+    const none = next.readResource({ uri: 'nonsense' });
+    await expect(none).rejects.toMatchObject({ code: -32602 });
+    const unknown = next.callTool({ name: 'none', arguments: {} });
+    await expect(unknown).rejects.toMatchObject({ code: -32602 });
+    await next.close();
+    expect(faults).toEqual([]);
+  });
 
   it('an MCP client reads the list of resources to its end, page by page', async () => {
     const { client } = await join(conversations);
@@ -66,7 +86,7 @@ describe('an MCP client at /mcp', () => {
     'nonsense',
   ])('an MCP client gets an error for the unknown resource %s', async (uri) => {
     const { client, faults } = await join();
-    await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32002, data: { uri } });
+    await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32602, data: { uri } });
     expect(faults).toEqual([]);
   });
 

@@ -1,6 +1,10 @@
 import { unwatchFile, watchFile } from 'node:fs';
-import { extractWWWAuthenticateParams, refreshAuthorization } from '@modelcontextprotocol/sdk/client/auth.js';
-import { OAuthError, ServerError } from '@modelcontextprotocol/sdk/server/auth/errors.js';
+import {
+  extractWWWAuthenticateParams,
+  OAuthError,
+  OAuthErrorCode,
+  refreshAuthorization,
+} from '@modelcontextprotocol/client';
 import { type HideValues, hideValues, systemClock } from '../../../kernel/index.ts';
 import { guardFor } from './guarded-fetch.ts';
 import type { Login, LoginStore } from './logins.ts';
@@ -111,7 +115,7 @@ export class Authorization {
       await this.#read();
       return tokens.access_token;
     } catch (error) {
-      if (!(error instanceof OAuthError) || error instanceof ServerError) throw error;
+      if (!(error instanceof OAuthError) || error.code === OAuthErrorCode.ServerError) throw error;
       const latest = await this.#read();
       if (latest && latest.tokens.access_token !== used) return latest.tokens.access_token;
       this.#refused = refreshToken;

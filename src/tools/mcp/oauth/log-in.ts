@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net';
 import {
   auth,
   extractWWWAuthenticateParams,
+  LATEST_PROTOCOL_VERSION,
+  type OAuthClientInformationContext,
+  type OAuthClientInformationMixed,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
-} from '@modelcontextprotocol/sdk/client/auth.js';
-import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
-import { LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js';
+  type OAuthTokens,
+} from '@modelcontextprotocol/client';
 import {
   cut,
   escapeHidden,
@@ -64,6 +66,7 @@ export async function logIn(options: LogInOptions): Promise<string> {
     const { resourceMetadataUrl } = challenge;
     const about = {
       ...{ serverUrl: settings.url, fetchFn: guard.fetch },
+      skipIssuerMetadataValidation: true, // LOG-IN-1 checks it, for servers of revision 2025-03-26 too
       ...(scope !== '' && { scope }),
       ...(resourceMetadataUrl && { resourceMetadataUrl }),
     };
@@ -201,7 +204,9 @@ class Person implements OAuthClientProvider {
   }
 
   state = () => this.expectedState;
-  clientInformation = () => this.#client;
+  /** A configured client is one of the server that is asked: LOG-IN-1 checks which that is. */
+  clientInformation = (about?: OAuthClientInformationContext) =>
+    this.#client && { ...(about && { issuer: about.issuer }), ...this.#client };
   tokens = () => undefined;
   codeVerifier = () => this.#verifier;
   discoveryState = () => this.#found ?? undefined;

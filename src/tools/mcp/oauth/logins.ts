@@ -6,7 +6,7 @@ import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
   OAuthTokens,
-} from '@modelcontextprotocol/sdk/shared/auth.js';
+} from '@modelcontextprotocol/client';
 import { errnoOf, isRecord, messageOf, ParleyError, replaceFile } from '../../../kernel/index.ts';
 
 /**
