@@ -131,3 +131,22 @@ export async function readFrom(file: FileHandle, position: number, length: numbe
   }
   return bytes.subarray(0, filled);
 }
+
+/** Null: the file is missing. A link is not followed: it and other errors reject with `code` and `hint`. */
+export async function readOwnText(
+  path: string,
+  { code, hint }: { readonly code: string; readonly hint: string },
+): Promise<string | null> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    if (errnoOf(cause) === 'ENOENT') return null;
+    const why = errnoOf(cause) === 'ELOOP' ? 'it is a link' : messageOf(cause);
+    throw new ParleyError(code, `${path} cannot be read: ${why}`, { hint, cause });
+  }
+}

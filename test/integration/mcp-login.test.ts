@@ -124,6 +124,19 @@ describe('a login at an MCP server', () => {
     await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
   });
 
+  it('a call that runs when the login is revoked ends as unknown, and says what to do', async () => {
+    await login();
+    const { run } = await open();
+    const hanging = run('mcp__web__hang');
+    await vi.waitFor(() => expect(server.mcp.marks).toContain('hanging'), 10_000);
+    server.revoke();
+    await run('mcp__web__echo');
+    expect(await hanging).toMatchObject({
+      ...{ kind: 'failed', code: 'MCP_CONNECTION_LOST' },
+      message: expect.stringMatching(/needs login: run `parley mcp login web`.*is not known/),
+    });
+  });
+
   it('a token that is valid still is used while it cannot be renewed', async () => {
     server.token.expires_in = 25;
     await login();

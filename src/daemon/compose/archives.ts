@@ -16,7 +16,14 @@ import {
 } from '../../bus/nats/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import { type Log, messageOf, ParleyError, type Releasers, replaceFile } from '../../kernel/index.ts';
+import {
+  type Log,
+  messageOf,
+  ParleyError,
+  type Releasers,
+  readOwnText,
+  replaceFile,
+} from '../../kernel/index.ts';
 import type {
   ConversationStore,
   MigrationSource,
@@ -34,7 +41,6 @@ import {
   openFileStore,
   openFileTarget,
   readLogFile,
-  readOwnText,
   refuseFile,
   refuseUnfinished,
   storePaths,

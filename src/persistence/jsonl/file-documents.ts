@@ -9,6 +9,7 @@ import {
   messageOf,
   orNullIfMissing,
   ParleyError,
+  readOwnText,
   replaceFile,
   syncDirectory,
   UNLINKED,
@@ -20,7 +21,7 @@ import { type AuditLog, type Documents, type Durability, InOrder } from '../stor
 import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { openLazyDocument } from './lazy-document.ts';
-import { readOwnText, refuseFile, type StoreLog } from './log/durable.ts';
+import { refuseFile, type StoreLog } from './log/durable.ts';
 
 /**
  * Documents in a data directory. The kinds of `COLLECTIONS` share a file each, in memory while the directory is owned; every

@@ -28,7 +28,6 @@ export {
   type LogFile,
   type LogFiles,
   nodeLogFiles,
-  readOwnText,
   refuseFile,
   type StoreEvent,
 } from './log/durable.ts';

@@ -77,6 +77,11 @@ const INVALID: ReadonlySet<string> = new Set([
   SdkErrorCode.UnsupportedResultType,
 ]);
 
+/** The call was lost with the connection. */
+export function isClosed(error: unknown): boolean {
+  return error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed;
+}
+
 /** It wants a login, whichever revision it knows. */
 export function wantsLogin(error: unknown): boolean {
   return error instanceof SdkHttpError && (error.status === 401 || error.status === 403);

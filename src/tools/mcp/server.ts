@@ -12,7 +12,7 @@ import {
   type McpTimes,
   MOST_PAGES,
 } from './connection.ts';
-import { callFailure, type Reason, unavailable, wantsLogin } from './failure.ts';
+import { callFailure, isClosed, type Reason, unavailable, wantsLogin } from './failure.ts';
 import { renderResult } from './render-result.ts';
 
 /**
@@ -176,8 +176,10 @@ export class McpServer {
       return failed('TOOL_FAILED', noted(text || 'the tool failed and did not say why'), files);
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
-      const cause = state.connection.fault ?? error;
-      const { code, message } = callFailure(this.name, cause, this.#options.reason(cause));
+      const { fault, pingError } = state.connection;
+      const cause = fault ?? error;
+      const why = fault ?? (isClosed(error) ? (pingError ?? error) : error); // such as a login that was revoked
+      const { code, message } = callFailure(this.name, cause, this.#options.reason(why));
       return failed(code, noted(message));
     } finally {
       own.unlink();

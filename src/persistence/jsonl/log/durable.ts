@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import {
   errnoOf,
   makeDirectory,
-  messageOf,
   orNullIfMissing,
   ParleyError,
   readFrom,
@@ -27,25 +26,6 @@ export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<
     throw new ParleyError(code, `${root} is not a directory`, {
       hint: 'name the data directory of a daemon with --data DIR',
     });
-  }
-}
-
-/** Null: the file is missing. A link is not followed: it and other errors reject with `code` and `hint`. */
-export async function readOwnText(
-  path: string,
-  { code, hint }: { readonly code: string; readonly hint: string },
-): Promise<string | null> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    try {
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
-    }
-  } catch (cause) {
-    if (errnoOf(cause) === 'ENOENT') return null;
-    const why = errnoOf(cause) === 'ELOOP' ? 'it is a link' : messageOf(cause);
-    throw new ParleyError(code, `${path} cannot be read: ${why}`, { hint, cause });
   }
 }
 

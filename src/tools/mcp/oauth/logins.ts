@@ -1,13 +1,19 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { link, mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/client';
-import { errnoOf, isRecord, messageOf, ParleyError, replaceFile } from '../../../kernel/index.ts';
+import {
+  errnoOf,
+  isRecord,
+  messageOf,
+  ParleyError,
+  readOwnText,
+  replaceFile,
+} from '../../../kernel/index.ts';
 
 /**
  * Logins at MCP servers: `<data>/mcp-logins/<server>.login`.
@@ -114,21 +120,7 @@ async function makeKey(folder: string, path: string): Promise<string> {
   return (await readOwn(path)) ?? '';
 }
 
-/** Null: there is no such file. */
-async function readOwn(path: string): Promise<string | null> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    try {
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return null;
-    const why = errnoOf(error) === 'ELOOP' ? 'it is a link' : messageOf(error);
-    throw new ParleyError('MCP_LOGIN_UNREADABLE', `${path} cannot be read: ${why}`, { hint: HINT });
-  }
-}
+const readOwn = (path: string) => readOwnText(path, { code: 'MCP_LOGIN_UNREADABLE', hint: HINT });
 
 const boundTo = (server: string) => Buffer.from(`parley mcp login 1 ${server}`);
 
