@@ -121,15 +121,15 @@ describe('an HTTP server that is not reachable', () => {
 describe('a published MCP server over HTTP', () => {
   let child: ChildProcess;
 
-  async function startEverything(port: number): Promise<void> {
+  async function startEverything(port: number, transport = 'streamableHttp'): Promise<void> {
     const file = fileURLToPath(new URL(`../../node_modules/${EVERYTHING}`, import.meta.url));
     const env = { ...process.env, PORT: String(port) };
-    child = spawn(process.execPath, [file, 'streamableHttp'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    child = spawn(process.execPath, [file, transport], { env, stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';
     child.stderr?.on('data', (chunk) => {
       said += chunk;
     });
-    await vi.waitFor(() => expect(said).toContain('listening'), 20_000);
+    await vi.waitFor(() => expect(said).toMatch(/listening|running/), 20_000);
   }
 
   async function end(): Promise<void> {
@@ -137,6 +137,20 @@ describe('a published MCP server over HTTP', () => {
     child.kill('SIGKILL');
     await ended;
   }
+
+  it('a published server with the older transport is named as one', async () => {
+    const port = await freePort();
+    await startEverything(port, 'sse');
+    const stage = await stageFor(`http://127.0.0.1:${port}/sse`);
+    try {
+      expect(stage.tools.status()[0]).toMatchObject({
+        state: 'failed',
+        error: expect.stringMatching(/^it answered 404.*the older transport HTTP\+SSE.* is not supported/),
+      });
+    } finally {
+      await stage.strike();
+    }
+  });
 
   it('a published server that is killed during a call fails it, and is used again when it returns', async () => {
     const port = await freePort();
