@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { CallOfTool, ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { errorWith } from '../support/error-with.ts';
-import type { FakeCall, FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
@@ -15,15 +15,12 @@ import { until } from '../support/steps.ts';
 /** `parley.ask`: a message with the tools of a program and a typed answer. */
 describe('a program asks an agent', () => {
   let client: ParleyClient;
-  let replies: (FakeReply | FakeHandler)[] = [];
+  const model = repliesInOrder();
   const project = shared(async () => {
     const opened = await openProject({
       nats: {},
       settings: { retry: { attempts: 1 } },
-      model: (request, count) => {
-        const next = replies.shift() ?? { text: 'no more replies' };
-        return typeof next === 'function' ? next(request, count) : next;
-      },
+      model: model.handler,
       agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [ask]\n---\nPERSONA OF PAM' },
     });
     await opened.up();
@@ -31,7 +28,7 @@ describe('a program asks an agent', () => {
     return opened;
   });
   beforeEach(() => {
-    replies = [];
+    model.next = [];
   });
 
   const city = z.object({ city: z.string().min(2), unit: z.enum(['C', 'F']).default('C') });
@@ -42,7 +39,7 @@ describe('a program asks an agent', () => {
   it('a program’s tools run with typed input, and the answer has the value of its zod schema', async () => {
     const inputs: unknown[] = [];
     const two = [WEATHER, { name: 'clock', arguments: '{}' }];
-    replies = [{ toolCalls: two }, { text: '{"degrees":4,"at":"2026-01-01"}' }];
+    model.next = [{ toolCalls: two }, { text: '{"degrees":4,"at":"2026-01-01"}' }];
     const answer = await client.ask({
       ...to('typed'),
       tools: {
@@ -74,7 +71,7 @@ describe('a program asks an agent', () => {
   });
 
   it('without tools and a schema the answer is its text, and followers see the live text', async () => {
-    replies = [{ text: 'Cold.' }];
+    model.next = [{ text: 'Cold.' }];
     let live = '';
     const onEvent = (event: { kind: string; chunk?: { delta: string } }) => {
       live += event.chunk?.delta ?? '';
@@ -84,7 +81,7 @@ describe('a program asks an agent', () => {
   });
 
   it('a JSON Schema is as good as zod, and a tool may return files', async () => {
-    replies = [{ toolCalls: [WEATHER] }, { text: '[1]' }];
+    model.next = [{ toolCalls: [WEATHER] }, { text: '[1]' }];
     const { value } = await client.ask({
       ...to('json'),
       tools: {
@@ -107,7 +104,7 @@ describe('a program asks an agent', () => {
       throw new Error('the sensor is broken');
     };
     const even = z.object({ city: z.string().refine((name) => name === 'Bergen', 'only Bergen') });
-    replies = [{ toolCalls: [WEATHER, { name: 'sensor', arguments: '{}' }] }, { text: 'Sorry.' }];
+    model.next = [{ toolCalls: [WEATHER, { name: 'sensor', arguments: '{}' }] }, { text: 'Sorry.' }];
     const { content } = await client.ask({
       ...to('faults'),
       tools: { weather: { parameters: even, run: () => 'out of reach' }, sensor: { run } },
@@ -120,7 +117,7 @@ describe('a program asks an agent', () => {
 
   it('a call is answered once though the daemon is killed while it runs, and a program that asks again runs what is open', async () => {
     const runs: string[] = [];
-    replies = [{ toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] }, { text: 'Noon, 4 degrees.' }];
+    model.next = [{ toolCalls: [WEATHER, { name: 'clock', arguments: '{}' }] }, { text: 'Noon, 4 degrees.' }];
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -157,7 +154,7 @@ describe('a program asks an agent', () => {
   });
 
   it('a stop aborts the call that runs, and rejects', async () => {
-    replies = [{ toolCalls: [WEATHER] }];
+    model.next = [{ toolCalls: [WEATHER] }];
     let call: CallOfTool | undefined;
     const run = (_: unknown, given: CallOfTool) => {
       call = given;
@@ -178,7 +175,7 @@ describe('a program asks an agent', () => {
 
   it('the example program orders what its own tool says is missing', async () => {
     const lamp = { name: 'stock', arguments: '{"article":"lamp"}' };
-    replies = [{ toolCalls: [lamp] }, { text: '{"order":["lamp"],"because":"none is left"}' }];
+    model.next = [{ toolCalls: [lamp] }, { text: '{"order":["lamp"],"because":"none is left"}' }];
     const example = fileURLToPath(new URL('../../examples/post/ask.ts', import.meta.url));
     const env = { ...process.env, PARLEY_DATA: project.data };
     const program = await promisify(execFile)(process.execPath, ['--import', 'tsx', example], { env });
@@ -201,7 +198,7 @@ describe('a program asks an agent', () => {
       'Which Oslo?',
     ],
   ])('%s rejects with its reason', async (name, given, code, message) => {
-    replies = given;
+    model.next = given;
     const asked = client.ask({ ...to(name.replaceAll(' ', '-')), schema: z.object({}) });
     await expect(asked).rejects.toMatchObject(errorWith(code, message, ''));
   });

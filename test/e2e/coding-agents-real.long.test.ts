@@ -53,7 +53,7 @@ const project = shared(() =>
       ...threadTeam(agentFile('Dev', ['opencode', 'acp'], OPENCODE)),
       codex: agentFile('Cody', ['codex-acp'], CODEX),
     },
-    settings: { ...THREAD_SETTINGS, defaultAgent: 'pm' },
+    settings: THREAD_SETTINGS,
   }),
 );
 

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
+  CODING_AGENT,
+  editTask,
   finishThread,
   killDaemon,
   moments,
@@ -19,7 +20,6 @@ import { hasLongTests } from '../support/runs.ts';
 /** The thread with a coding agent that joined over NATS, with `kill -9` of each of the three processes at each step. */
 
 const folder = sharedFolder();
-const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
 const DEV = `---
 name: Dev
 runtime: bus
@@ -27,22 +27,20 @@ absent: wait
 tools: [handoff, permit_edit, permit_execute, permit_other]
 ---
 PERSONA OF DEV`;
-const task = (file: string) =>
-  `edit ${file} hello && use handoff ${JSON.stringify({ to: 'qa', summary: 'please review' })}`;
 
 const project = shared(() =>
   startProject({
     nats: {},
-    model: threadModel(task),
+    model: threadModel(editTask),
     agents: threadTeam(DEV),
-    settings: { ...THREAD_SETTINGS, defaultAgent: 'pm', agents: { silenceMs: 2_000, heartbeatMs: 500 } },
+    settings: { ...THREAD_SETTINGS, agents: { silenceMs: 2_000, heartbeatMs: 500 } },
   }),
 );
 const agent = moments(folder);
 let { client } = project;
 
 async function joined(): Promise<ChildProcess> {
-  const command = `${process.execPath} ${PROGRAM}`;
+  const command = `${process.execPath} ${CODING_AGENT}`;
   const args = ['join', 'dev', '--command', command, '--cwd', folder, '--nats', project.nats.url];
   const child = spawn(process.execPath, [launcher, ...args], {
     env: { ...strangersEnvironment(), ACP_STATE: folder },

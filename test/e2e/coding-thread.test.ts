@@ -1,7 +1,8 @@
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import {
+  CODING_AGENT,
+  editTask,
   finishThread,
   killDaemon,
   moments,
@@ -18,24 +19,21 @@ import { hasLongTests } from '../support/runs.ts';
 /** A person, two LLM agents and a coding agent in one thread, with `kill -9` at each step. */
 
 const state = sharedFolder();
-const PROGRAM = join(import.meta.dirname, '../support/acp/agent.mjs');
 const DEV = `---
 name: Dev
 runtime: acp
-command: ${JSON.stringify([process.execPath, PROGRAM])}
+command: ${JSON.stringify([process.execPath, CODING_AGENT])}
 env: { ACP_STATE: ${JSON.stringify(state)} }
 tools: [handoff]
 ---
 PERSONA OF DEV`;
-const task = (file: string) =>
-  `edit ${file} hello && use handoff ${JSON.stringify({ to: 'qa', summary: 'please review' })}`;
 
 const project = shared(() =>
   startProject({
     nats: {},
-    model: threadModel(task),
+    model: threadModel(editTask),
     agents: threadTeam(DEV),
-    settings: { ...THREAD_SETTINGS, defaultAgent: 'pm' },
+    settings: THREAD_SETTINGS,
   }),
 );
 const agent = moments(state);

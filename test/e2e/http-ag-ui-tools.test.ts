@@ -2,7 +2,7 @@ import { type BaseEvent, HttpAgent, type Message, type RunAgentParameters } from
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import type { FakeCall, FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
@@ -18,15 +18,12 @@ const LIST: FakeCall = { name: 'fs_list', arguments: '{"path":"@project/"}' };
 /** Tools and context of an application, with the official client. */
 describe('an application of AG-UI with tools of its own', () => {
   let client: ParleyClient;
-  let replies: (FakeReply | FakeHandler)[] = [];
+  const model = repliesInOrder();
   const project = shared(async () => {
     const opened = await openProject({
       nats: {},
       settings: { retry: { attempts: 1 } },
-      model: (request, count) => {
-        const next = replies.shift() ?? { text: 'no more replies' };
-        return typeof next === 'function' ? next(request, count) : next;
-      },
+      model: model.handler,
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [fs_list]\n---\nPERSONA OF PAM',
         shy: '---\nname: Shy\ndescription: takes no tools\nclientTools: false\n---\nPERSONA OF SHY',
@@ -37,7 +34,7 @@ describe('an application of AG-UI with tools of its own', () => {
     return opened;
   });
   beforeEach(() => {
-    replies = [];
+    model.next = [];
   });
 
   function application(threadId: string, agent = 'pm') {
@@ -69,7 +66,7 @@ describe('an application of AG-UI with tools of its own', () => {
   };
 
   it('a call of the application’s tool ends the run, and its next run continues the turn with the result', async () => {
-    replies = [{ text: 'I paint.', toolCalls: [LIST, paint('blue')] }, { text: 'It is blue.' }];
+    model.next = [{ text: 'I paint.', toolCalls: [LIST, paint('blue')] }, { text: 'It is blue.' }];
     const app = application('paint');
     const first = await app.say('u1', 'Paint it blue');
     expect(first.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } });
@@ -91,7 +88,7 @@ describe('an application of AG-UI with tools of its own', () => {
       { role: 'assistant', content: 'It is blue.' },
     ]);
     expect(told().at(-1)).toMatchObject({ role: 'tool', content: 'painted', tool_call_id: 'c2_1' });
-    replies = [{ text: 'Gladly.' }];
+    model.next = [{ text: 'Gladly.' }];
     expect(typesOf(await app.say('u2', 'Thanks'))).not.toContain('MESSAGES_SNAPSHOT'); // it has the messages of the log
     const entries = await lawful('paint');
     expect(ofType(entries, 'turn-started').map(({ resumed }) => resumed ?? false)).toEqual([
@@ -108,7 +105,7 @@ describe('an application of AG-UI with tools of its own', () => {
   });
 
   it('a run that is repeated with its result posts and answers nothing, and gets the same end', async () => {
-    replies = [{ toolCalls: [paint('red')] }, { text: 'It is red.' }];
+    model.next = [{ toolCalls: [paint('red')] }, { text: 'It is red.' }];
     const app = application('again');
     await app.say('u1', 'Red');
     app.result('c2_0', 'painted');
@@ -123,7 +120,7 @@ describe('an application of AG-UI with tools of its own', () => {
   });
 
   it('an error of the tool is one for the model, and a call that the user passes over ends as not answered', async () => {
-    replies = [{ toolCalls: [paint('red'), paint('blue')] }, { text: 'Then not.' }];
+    model.next = [{ toolCalls: [paint('red'), paint('blue')] }, { text: 'Then not.' }];
     const app = application('passed');
     await app.say('u1', 'Both');
     app.result('c2_0', '', 'no paint left');
@@ -138,7 +135,7 @@ describe('an application of AG-UI with tools of its own', () => {
 
   it('context is quoted after the message, and again only when it changes', async () => {
     const context = [{ description: 'The cart', value: '[{"article":"lamp"}]' }];
-    replies = [{ text: 'One lamp.' }, { text: 'Still.' }, { text: 'Empty.' }];
+    model.next = [{ text: 'One lamp.' }, { text: 'Still.' }, { text: 'Empty.' }];
     const app = application('cart');
     const first = await app.say('u1', 'What is in it?', { context });
     expect(JSON.stringify(first)).not.toContain('parley.unused');

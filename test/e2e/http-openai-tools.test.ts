@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import type { FakeCall, FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
@@ -27,16 +27,13 @@ describe('tools of a client of `/v1`', () => {
   let client: ParleyClient;
   let openai: OpenAI;
   let daemon: RunningDaemon;
-  let replies: (FakeReply | FakeHandler)[] = [];
+  const model = repliesInOrder();
 
   const project = shared(() =>
     openProject({
       nats: {},
       settings: { retry: { attempts: 1 } },
-      model: (request, count) => {
-        const next = replies.shift() ?? { text: 'no more replies' };
-        return typeof next === 'function' ? next(request, count) : next;
-      },
+      model: model.handler,
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [fs_list]\n---\nPERSONA OF PAM',
         shy: '---\nname: Shy\ndescription: takes no tools\nclientTools: false\n---\nPERSONA OF SHY',
@@ -53,7 +50,7 @@ describe('tools of a client of `/v1`', () => {
   }
   beforeAll(start);
   beforeEach(() => {
-    replies = [];
+    model.next = [];
   });
 
   async function ask(messages: Message[], body: Body = {}, headers: Record<string, string> = {}) {
@@ -77,7 +74,7 @@ describe('tools of a client of `/v1`', () => {
   };
 
   it('a call of a client’s tool is answered by its next request, and the turn continues, also if the daemon is killed in between', async () => {
-    replies = [{ text: 'Let me look.', toolCalls: [call('Oslo')] }, { text: 'It is 4 degrees.' }];
+    model.next = [{ text: 'Let me look.', toolCalls: [call('Oslo')] }, { text: 'It is 4 degrees.' }];
     const asked = [user('How is the weather in Oslo?')];
     const first = await ask(asked);
     expect(first.finish).toBe('tool_calls');
@@ -96,7 +93,7 @@ describe('tools of a client of `/v1`', () => {
     expect(ofType(entries, 'turn-ended').map(({ outcome }) => outcome)).toEqual(['waiting', 'completed']);
     const results = ofType(entries, 'message').filter(({ role }) => role === 'tool');
     expect(results.map(({ content, author }) => [content, author.id])).toEqual([['4 degrees', 'openai']]);
-    replies = [{ text: 'You are welcome.' }];
+    model.next = [{ text: 'You are welcome.' }];
     const thanks = await ask([...messages, last.message, user('Thanks')]);
     expect(thanks).toMatchObject({
       conversation: first.conversation,
@@ -105,7 +102,7 @@ describe('tools of a client of `/v1`', () => {
   });
 
   it('several calls of one answer are open together, stream in OpenAI’s form, and a second round follows the results', async () => {
-    replies = [
+    model.next = [
       { toolCalls: [call('Oslo'), { name: 'fs_list', arguments: '{}' }, call('Rome')] },
       { toolCalls: [call('Bern')] },
       { text: 'Rome is warmest.' },
@@ -131,7 +128,7 @@ describe('tools of a client of `/v1`', () => {
 
   it('the exact request with a client’s tools can be explained, and demands what the client demands once', async () => {
     const from = provider.requests.length;
-    replies = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
+    model.next = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
     const body: Body = {
       tool_choice: { type: 'function', function: { name: 'get_weather' } },
       parallel_tool_calls: false,
@@ -160,7 +157,7 @@ describe('tools of a client of `/v1`', () => {
   });
 
   it('a message of the user ends the calls that it does not answer, and takes the results that it brings', async () => {
-    replies = [{ toolCalls: [call('Oslo'), call('Rome')] }, { text: 'As you like.' }];
+    model.next = [{ toolCalls: [call('Oslo'), call('Rome')] }, { text: 'As you like.' }];
     const asked = [user('Look')];
     const first = await ask(asked);
     const [oslo] = first.calls.map(({ id }) => id);
@@ -173,7 +170,7 @@ describe('tools of a client of `/v1`', () => {
   });
 
   it('only the author of the post answers its calls, by every way', async () => {
-    replies = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
+    model.next = [{ toolCalls: [call('Oslo')] }, { text: 'Cold.' }];
     const asked = [user('Mine')];
     const first = await ask(asked);
     const [{ place }] = [{ place: first.calls[0]?.id.split('_').slice(0, 2).join('_') ?? '' }];
@@ -198,7 +195,7 @@ describe('tools of a client of `/v1`', () => {
   });
 
   it('a model gets an error for arguments that do not match, and the client is not asked', async () => {
-    replies = [
+    model.next = [
       { toolCalls: [{ name: 'get_weather', arguments: '{"town":1}' }] },
       ({ json }) => ({ text: String(json.messages?.at(-1)?.content) }),
     ];
@@ -214,7 +211,7 @@ describe('tools of a client of `/v1`', () => {
   const many = (count: number) => Array.from({ length: count }, (_, at) => tool(`t${at}`));
 
   it('a client may bring 128 tools', async () => {
-    replies = [{ text: 'So many.' }];
+    model.next = [{ text: 'So many.' }];
     expect((await ask([user('Many')], { tools: many(128) })).message.content).toBe('So many.');
   });
 
@@ -252,7 +249,7 @@ describe('tools of a client of `/v1`', () => {
   });
 
   it('stopping the agent ends its open call, and a later result is refused', async () => {
-    replies = [{ toolCalls: [call('Oslo')] }];
+    model.next = [{ toolCalls: [call('Oslo')] }];
     const asked = [user('Stop me')];
     const first = await ask(asked);
     await client.request('stop', { conversation: first.conversation, agent: 'pm' });

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import type { FakeHandler, FakeReply } from '../support/fake-provider.ts';
+import { repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, saidBy, turnsEnded } from '../support/log.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
@@ -18,17 +18,14 @@ const env = { ...process.env, PYTHONPATH: clients, PYTHONDONTWRITEBYTECODE: '1' 
 describe.skipIf(!hasPython)('the client for Python', () => {
   let client: ParleyClient;
   let daemon: RunningDaemon;
-  let replies: (FakeReply | FakeHandler)[] = [];
+  const model = repliesInOrder();
   const running: { stop: () => Promise<void> }[] = [];
 
   const project = shared(() =>
     openProject({
       nats: {},
       settings: { retry: { attempts: 1 } },
-      model: (request, count) => {
-        const next = replies.shift() ?? { text: 'no more replies' };
-        return typeof next === 'function' ? next(request, count) : next;
-      },
+      model: model.handler,
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [handoff]\n---\nP',
         py: '---\nname: Py\ndescription: a program\nruntime: bus\ntools: [handoff, ask]\n---\nP',
@@ -40,7 +37,7 @@ describe.skipIf(!hasPython)('the client for Python', () => {
     client = await project.connect();
   });
   beforeEach(() => {
-    replies = [];
+    model.next = [];
   });
   afterEach(async () => {
     for (const one of running.splice(0)) await one.stop();
@@ -76,7 +73,7 @@ describe.skipIf(!hasPython)('the client for Python', () => {
   }
 
   it('`ask` runs the functions that the agent calls, and returns the answer as a dataclass', async () => {
-    replies = [
+    model.next = [
       {
         toolCalls: [
           { name: 'temperature', arguments: '{"city":"Lyon"}' },
@@ -127,7 +124,7 @@ print(json.dumps([type(answer.value).__name__, answer.value.city, answer.value.d
   });
 
   it('`ask` again with the same id runs no function a second time, and a call that another program answered is no error', async () => {
-    replies = [{ toolCalls: [{ name: 'count', arguments: '{}' }] }, { text: 'Counted.' }];
+    model.next = [{ toolCalls: [{ name: 'count', arguments: '{}' }] }, { text: 'Counted.' }];
     const printed = await python(`
 runs = []
 def count() -> str:
@@ -151,7 +148,7 @@ for _ in range(2):
     await serve(
       'def answer(turn):\n    if "wait" in turn.text:\n        turn.over.wait()\n    turn.write("From ")\n    turn.write("Py.")',
     );
-    replies = [
+    model.next = [
       { toolCalls: [{ name: 'handoff', arguments: '{"to":"py","summary":"yours"}' }] },
       { status: 401, body: { error: { message: 'bad key' } } },
     ];
@@ -179,7 +176,7 @@ code(lambda: parley.connect("/nowhere"))
   });
 
   it('a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed', async () => {
-    replies = [{ text: 'A picture.' }, { text: 'Later.' }];
+    model.next = [{ text: 'A picture.' }, { text: 'Later.' }];
     const following = python(`
 bytes_ = bytes(range(256)) * 5000
 part = team.upload(bytes_, "noise.bin", publisher="ann")
@@ -212,7 +209,7 @@ def answer(turn):
         return {"content": "x", "sessions": 1}
     return {"content": f"session {turn.session_id}", "session_id": "s-1"}
 `);
-    replies = [{ text: 'It is mine.' }];
+    model.next = [{ text: 'It is mine.' }];
     for (const [at, content] of ['first', 'second', 'fail', 'odd', 'pass'].entries()) {
       await client.post({ conversation: 'agent', publisher: 'ann', to: ['py'], content });
       await followUntil(client, 'agent', turnsEnded(at + (content === 'pass' ? 2 : 1)));

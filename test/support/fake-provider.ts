@@ -60,6 +60,16 @@ export interface FakeReply {
 
 export type FakeHandler = (request: FakeRequest, count: number) => FakeReply | Promise<FakeReply>;
 
+/** A model that gives the replies of `next` in their order; a test sets them. */
+export function repliesInOrder() {
+  const handler: FakeHandler = (request, count) => {
+    const reply = model.next.shift() ?? { text: 'no more replies' };
+    return typeof reply === 'function' ? reply(request, count) : reply;
+  };
+  const model: { next: (FakeReply | FakeHandler)[]; readonly handler: FakeHandler } = { next: [], handler };
+  return model;
+}
+
 export interface FakeProvider {
   /** For `baseURL`: `http://127.0.0.1:<port>/v1`. */
   readonly url: string;

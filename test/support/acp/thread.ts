@@ -21,7 +21,12 @@ export const threadTeam = (dev: string) => ({
   qa: `---\nname: Quinn\ndescription: reviews\ntools: [handoff]\n---\n${PERSONAS.qa}`,
 });
 
-export const THREAD_SETTINGS = { approvals: { approvers: ['rita'] } };
+export const THREAD_SETTINGS = { approvals: { approvers: ['rita'] }, defaultAgent: 'pm' };
+
+/** The own coding agent, which edits a file and hands over as `editTask` says. */
+export const CODING_AGENT = join(import.meta.dirname, 'agent.mjs');
+export const editTask: Task = (file) =>
+  `edit ${file} hello && use handoff ${JSON.stringify({ to: 'qa', summary: 'please review' })}`;
 
 /** What Pam asks of Dev; `DONE` is in the thread when Dev has handed over. */
 type Task = (file: string) => string;
