@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -16,14 +16,14 @@ import { setMcpStage } from '../support/mcp-tools.ts';
 
 const fileOf = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 const REVISION = '2026-07-28';
-const TIMES = { restartMs: 10, restartMaxMs: 100, discoverMs: 300, endMs: 300 };
+const TIMES = { restartMs: 10, restartMaxMs: 100, endMs: 300 };
 
 function program(name: string, ...args: readonly string[]): McpServerSettings {
   return { transport: 'command', command: process.execPath, args: [fileOf(name), ...args], env: {} };
 }
 
-async function stageOf(web: McpServerSettings) {
-  const stage = await setMcpStage(() => ({ web }), TIMES);
+async function stageOf(web: McpServerSettings, discoverMs = 30_000) {
+  const stage = await setMcpStage(() => ({ web }), { ...TIMES, discoverMs });
   untilTestEnds({ close: stage.strike });
   const call = (tool: string, more: Partial<ToolRun> = {}, signal = new AbortController().signal) =>
     stage.tools.run(
@@ -41,11 +41,15 @@ async function stageOf(web: McpServerSettings) {
 async function overHttp(before: (method: string) => number | null = () => null) {
   const marks: string[] = [];
   const headers: (string | undefined)[] = [];
+  const methods: string[] = [];
+  const listening: ServerResponse[] = [];
   const handler = createMcpHandler(() => modernServer({ onCancelled: () => void marks.push('cancelled') }));
   const http = createServer(async (request, response) => {
     const body = await buffer(request);
     const method = body.length > 0 ? String(JSON.parse(body.toString()).method) : '';
     headers.push(request.headers['mcp-protocol-version'] as string | undefined);
+    methods.push(method);
+    if (method === 'subscriptions/listen') listening.push(response);
     const status = before(method);
     if (status !== null) return void response.writeHead(status).end();
     const gone = new AbortController();
@@ -71,7 +75,7 @@ async function overHttp(before: (method: string) => number | null = () => null) 
     },
   });
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
-  return { settings: { transport: 'http', url, headers: {} } as const, marks, headers, handler };
+  return { settings: { transport: 'http', url, headers: {} } as const, marks, headers, methods, listening };
 }
 
 const KINDS = ['a program', 'a server over HTTP'] as const;
@@ -119,14 +123,26 @@ describe('revision 2026-07-28', () => {
     const hanging = call('hang', {}, controller.signal);
     setTimeout(() => controller.abort(), 50);
     await hanging;
-    await vi.waitFor(() => expect(marks).toEqual(['cancelled']), 5_000);
+    await vi.waitFor(() => expect(marks).toEqual(['cancelled']), 20_000);
     expect(new Set(headers)).toEqual(new Set([REVISION]));
   });
 
   it('tools that a server gets later are listed', async () => {
     const { call, tools } = await stageOf(program('mcp-modern.mjs'));
     await call('grow');
-    await vi.waitFor(() => expect(tools.definitions().has('mcp__web__grown')).toBe(true), 5_000);
+    await vi.waitFor(() => expect(tools.definitions().has('mcp__web__grown')).toBe(true), 20_000);
+  });
+
+  it('a stream of changes that ends is requested again, and the tools are listed again', async () => {
+    const { settings, methods, listening } = await overHttp();
+    const { call } = await stageOf(settings);
+    const count = (name: string) => methods.filter((one) => one === name).length;
+    expect([count('subscriptions/listen'), count('tools/list')]).toEqual([1, 1]);
+    const hanging = call('hang');
+    listening[0]?.destroy();
+    await vi.waitFor(() => expect(count('tools/list')).toBe(2), 20_000);
+    expect(count('subscriptions/listen')).toBe(2);
+    expect(await Promise.race([hanging, call('revision')])).toMatchObject({ content: REVISION });
   });
 });
 
@@ -135,8 +151,8 @@ describe('an older revision', () => {
     ['exits', 'exit'],
     ['says nothing', 'mute'],
   ])('a program that %s at the first request is started as an old one', async (_, how) => {
-    const { call, tools } = await stageOf(program('mcp-old.mjs', how));
-    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 5_000);
+    const { call, tools } = await stageOf(program('mcp-old.mjs', how), 300);
+    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 20_000);
     expect(await call('echo')).toEqual({ kind: 'completed', content: 'echo' });
   });
 
@@ -146,8 +162,8 @@ describe('an older revision', () => {
       const { settings, headers } = await overHttp((method) =>
         method === 'server/discover' ? status : null,
       );
-      const { call, tools } = await stageOf(settings);
-      await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 5_000);
+      const { call, tools } = await stageOf(settings, 300);
+      await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 20_000);
       expect(await call('fail')).toMatchObject({ message: 'out of paper' });
       expect(headers.at(-1)).toBe('2025-11-25');
     },

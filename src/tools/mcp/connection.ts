@@ -19,6 +19,7 @@ import {
   type Log,
   linkedAbort,
   MAX_TIMER_MS,
+  sleep,
   VERSION,
 } from '../../kernel/index.ts';
 import { LONGEST_CALL_MS } from '../toolbox.ts';
@@ -96,7 +97,7 @@ export class Connection {
   readonly #running = new Set<Running>();
   #tooLarge: MessageTooLarge | null = null;
   #pingError: unknown = null;
-  #hasEnded = false;
+  readonly #over = new AbortController();
 
   private constructor(link: Link, times: McpTimes, events: ConnectionEvents) {
     this.#link = link;
@@ -119,7 +120,7 @@ export class Connection {
     );
     this.#client.setNotificationHandler('notifications/tools/list_changed', () => events.onToolsChanged());
     this.#client.onclose = () => {
-      this.#hasEnded = true;
+      this.#over.abort();
       events.onClosed();
     };
     this.#client.onerror = (error) => {
@@ -145,6 +146,7 @@ export class Connection {
         ...(isOld && { prior: { kind: 'legacy' } }),
       });
       own.signal.throwIfAborted();
+      void connection.#keepListening(events);
       return connection;
     } catch (error) {
       await link.transport.close();
@@ -155,6 +157,20 @@ export class Connection {
     } finally {
       clearTimeout(late);
       own.unlink();
+    }
+  }
+
+  /** Of revision 2026-07-28: a stream of changes that ends is requested again, and what changed meanwhile is listed. */
+  async #keepListening({ onToolsChanged }: ConnectionEvents): Promise<void> {
+    const { restartMs, restartMaxMs, connectMs: timeout } = this.#times;
+    let stream = this.#client.autoOpenedSubscription;
+    if (!stream) return;
+    for (let waitMs = restartMs; ; waitMs = Math.min(waitMs * 2, restartMaxMs)) {
+      if (stream && (await stream.closed) === 'local') return;
+      await sleep(waitMs, this.#over.signal);
+      if (this.isOver) return;
+      stream = await this.#client.listen({ toolsListChanged: true }, { timeout }).catch(() => undefined);
+      if (stream) onToolsChanged();
     }
   }
 
@@ -275,7 +291,7 @@ export class Connection {
   }
 
   get isOver(): boolean {
-    return this.#hasEnded;
+    return this.#over.signal.aborted;
   }
 
   lastWords(): string {
@@ -289,7 +305,7 @@ export class Connection {
   }
 
   #probe(): void {
-    if (this.#hasEnded) return;
+    if (this.isOver) return;
     this.#probing ??= this.#client
       .request(
         { method: this.#client.getProtocolEra() === 'modern' ? 'server/discover' : 'ping' },
