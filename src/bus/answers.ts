@@ -311,9 +311,54 @@ export const agents = fields({
 /** Messages of one answer, by default and at most. */
 export const FOUND = 20;
 const MOST_FOUND = 100;
+const MOST_TURN_ROWS = 500;
 
 const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
   error: 'expected a time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z',
+});
+
+const TURN_OUTCOMES = ['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const;
+
+export const turnsRequest = z.strictObject({
+  conversation: z.string().regex(NAME_PATTERN).optional(),
+  agent: slugShape.optional(),
+  /** As the answers name it. */
+  model: z.string().optional(),
+  outcome: z.enum(TURN_OUTCOMES).optional(),
+  /** It called this tool. */
+  tool: z.string().optional(),
+  /** Turns that began then or later. */
+  since: time.optional(),
+  /** The `next` of the page before. */
+  after: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,128}:\d{1,16}$/, { error: 'expected the `next` of a page' })
+    .optional(),
+  limit: z.int().positive().max(MOST_TURN_ROWS).optional(),
+});
+
+export const turnsAnswer = fields({
+  /** Of the conversation with the newest entry first, and in it the newest turn first. */
+  turns: list(
+    fields({
+      conversation: z.string(),
+      title: z.string().nullable(),
+      turnId: z.string(),
+      agent,
+      index: index.describe('Of its `turn-started`'),
+      answer: index.nullable().describe('Its newest answer'),
+      startedAt: z.string().describe('ISO 8601'),
+      ms: z.number().nullable().describe('To its end, waits included'),
+      outcome: z.enum(TURN_OUTCOMES),
+      models: list(z.string()),
+      tools: list(z.string()),
+      calls: count.describe('Model calls'),
+      tokens: z.number(),
+      usd: z.number().describe('Without the `unpricedCalls`'),
+      unpricedCalls: count,
+    }),
+  ),
+  next: z.string().nullable().describe('There may be more: a page reads at most 100 logs'),
 });
 
 export const searchRequest = z.strictObject({

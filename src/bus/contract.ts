@@ -33,6 +33,8 @@ import {
   searchRequest,
   status,
   tools,
+  turnsAnswer,
+  turnsRequest,
   whatIfId,
   whatIfList,
   whatIfRequest,
@@ -134,6 +136,8 @@ export const CONTRACT = {
   },
   /** Words in the messages of all conversations. */
   search: { request: searchRequest, answer: searchAnswer, isRepeatable: true },
+  /** The turns of all conversations, as a table. */
+  turns: { request: turnsRequest, answer: turnsAnswer, isRepeatable: true },
   view: {
     request: z.strictObject({
       conversation,

@@ -5,7 +5,7 @@ import { addApprovals } from './commands/conversations/approvals.ts';
 import { addChat } from './commands/conversations/chat.ts';
 import { addExplain } from './commands/conversations/explain.ts';
 import { addFile } from './commands/conversations/file.ts';
-import { addLs, addSearch } from './commands/conversations/ls.ts';
+import { addLs, addSearch, addTurns } from './commands/conversations/ls.ts';
 import { addRm } from './commands/conversations/rm.ts';
 import { addRun, addSay } from './commands/conversations/say.ts';
 import { addRecord, addShow, addTail } from './commands/conversations/show.ts';
@@ -114,7 +114,7 @@ export function createProgram(io: Io, act: Act): Command {
 
 /** By heading of `parley --help`. */
 const COMMANDS = {
-  Talk: [addChat, addSay, addRun, addLs, addSearch, addShow, addTail, addFeedback, addFile, addAcp],
+  Talk: [addChat, addSay, addRun, addLs, addSearch, addTurns, addShow, addTail, addFeedback, addFile, addAcp],
   Explain: [addExplain, addWhatIf, addFork, addRecord],
   Steer: [addPhase, addMode, addStop, addResume, addApprovals, addHire, addDismiss, addRm],
   'Run a daemon': [addUp, addJoin, addReload, addStatus, addAgents, addDead, addToken, addMcp, addDoctor],

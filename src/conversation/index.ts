@@ -66,6 +66,7 @@ export { filledBrief, pathFault, REFERENCE } from './state/node-values.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
+export * from './state/turn-rows.ts';
 export {
   firstOfDays,
   NOTHING_USED,

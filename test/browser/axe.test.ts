@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
         await page.locator('article.message').first().focus();
         expect(await violations(page)).toEqual([]);
         if (conversation !== 'mixed') continue;
-        const thumb = page.getByRole('button', { name: 'Bad answer, entry 2' });
+        const thumb = page.getByRole('button', { name: 'Bad answer, entry 2', exact: true });
         if ((await thumb.getAttribute('aria-pressed')) === 'false') await thumb.click();
         await page.getByRole('button', { name: 'Add a note' }).click();
         await page.getByLabel('Note on entry 2').fill('Too short');
@@ -166,6 +166,12 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await page.getByText('It is broken.').waitFor();
     await page.getByText('Which colour?').waitFor();
     await page.keyboard.press('j');
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it.each(LOOKS)('in the table of turns, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+    const page = await stage.look('#/turns', { colorScheme, viewport });
+    await page.locator('.turn-table tbody tr').nth(4).waitFor();
     expect(await violations(page)).toEqual([]);
   });
 

@@ -24,6 +24,7 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['start', '#/new', (page) => page.locator('.composer').waitFor()],
   ['inbox', '#/inbox', (page) => page.locator('.inbox-entry .diff').waitFor()],
   ['system', '#/system', (page) => page.locator('.member').first().waitFor()],
+  ['turns', '#/turns', (page) => page.locator('.turn-table tbody tr').nth(4).waitFor()],
   ['approval', '#/c/over', (page) => page.locator('.ask-card .diff').waitFor()],
   ['question', '#/c/asked', (page) => page.locator('.ask-card.question').waitFor()],
   ['failure', '#/c/failed', (page) => page.getByText('It is broken.').first().waitFor()],

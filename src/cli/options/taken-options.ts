@@ -37,7 +37,7 @@ const UP: Taken = {
 
 const TAKEN_BY: readonly (readonly [commands: string, Taken])[] = [
   [
-    'chat say run ls show tail feedback file record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead acp join',
+    'chat say run ls turns show tail feedback file record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead acp join',
     { ...ANY, isEither: true },
   ],
   ['explain doctor migrate backup', NO_CONTEXT],

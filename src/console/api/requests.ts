@@ -173,6 +173,7 @@ export const requests = {
   discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>
     get<'search'>(`search?${new URLSearchParams({ q, ...more })}`),
+  turns: (query: Readonly<Record<string, string>>) => get<'turns'>(`turns?${new URLSearchParams(query)}`),
   /** A post without an answer may be sent again with its id. */
   post: (conversation: string, post: Post) =>
     ask<AnswerOf<'post'>>('POST', `${of(conversation)}/messages`, post, AbortSignal.timeout(POST_TIMEOUT_MS)),

@@ -9,6 +9,7 @@ export type ConversationRow = AnswerOf<'conversations'>['conversations'][number]
 /** What one agent does or waits for. */
 export type Activity = NonNullable<ConversationRow['activity']>[number];
 export type FoundMessage = AnswerOf<'search'>['hits'][number];
+export type FoundTurn = AnswerOf<'turns'>['turns'][number];
 /** A refused post, without its content. */
 export type DeadLetter = AnswerOf<'dead'>['letters'][number];
 export type McpServer = AnswerOf<'tools'>['servers'][number];

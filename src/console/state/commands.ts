@@ -70,6 +70,7 @@ function everywhere(): Command[] {
     ...(mayPost.value ? [{ name: 'New conversation', keys: 'n', run: visit(linkTo.new) }] : []),
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
+    { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },
     { name: 'Find a conversation in the list', words: 'filter', keys: '/', run: () => focusOn('search') },
     ...(isInside || !isOperator.value
       ? []

@@ -8,6 +8,7 @@ export type Route =
   | { readonly page: 'new' }
   | { readonly page: 'inbox' }
   | { readonly page: 'system' }
+  | { readonly page: 'turns' }
   /** An address that the console does not have. */
   | { readonly page: 'unknown' }
   | {
@@ -30,7 +31,7 @@ const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['ki
 
 function routeOf(hash: string): Route {
   const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
-  if (first === 'new' || first === 'inbox' || first === 'system') return { page: first };
+  if (first === 'new' || first === 'inbox' || first === 'system' || first === 'turns') return { page: first };
   if (first === '' || !hash.startsWith('#/')) return { page: 'list' }; // `#code=…` is not a page
   if (first !== 'c' || id === '') return { page: 'unknown' };
   const index = /^\d+$/.test(at) ? Number(at) : null;
@@ -57,6 +58,7 @@ export const linkTo = {
   new: '#/new',
   inbox: '#/inbox',
   system: '#/system',
+  turns: '#/turns',
   conversation: (id: string) => `#/c/${encodeURIComponent(id)}`,
   timeline: (id: string) => `#/c/${encodeURIComponent(id)}/timeline`,
   entry: (id: string, index: number) => `#/c/${encodeURIComponent(id)}/entry/${index}`,

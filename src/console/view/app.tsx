@@ -23,6 +23,7 @@ import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { Viewer, viewed } from './thread/files.tsx';
 import { TokenGate } from './token-gate.tsx';
+import { TurnsPage } from './turns-page.tsx';
 
 export function App() {
   if (access.value === 'asking') return <main class="gate" aria-busy="true" />;
@@ -55,6 +56,7 @@ function Console() {
         {(page === 'new' || page === 'list') && <StartPage key={page} />}
         {page === 'inbox' && <InboxPage />}
         {page === 'system' && <SystemPage />}
+        {page === 'turns' && <TurnsPage />}
         {page === 'unknown' && <UnknownPage />}
         {isPaletteOpen.value && <Palette />}
         <RowMenu />

@@ -59,6 +59,7 @@ import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
 import { collectStatus, type StatusParts } from './status.ts';
+import { turnsPage } from './turns.ts';
 import { type WhatIfContext, whatIfHandlers } from './what-if.ts';
 
 /** The request API: one handler for each verb of `src/bus/contract.ts`. */
@@ -104,6 +105,7 @@ export class Api {
     conversation: ({ conversation }) => this.#document(conversation),
     conversations: (request) => this.#list(request),
     search: (request) => this.#admin.search.search(request),
+    turns: (request) => turnsPage(request, this.workers),
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),
     label: (request, caller) => this.#steer(request, caller, labelCommand),

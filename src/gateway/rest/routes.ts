@@ -142,6 +142,23 @@ export const ROUTES: readonly Route[] = [
       'Words in the messages of all conversations, best first; words in quotation marks occur in this order',
   },
   {
+    ...get(
+      '/api/turns',
+      'turns',
+      'conversation',
+      'agent',
+      'model',
+      'outcome',
+      'tool',
+      'since',
+      'after',
+      'limit',
+    ),
+    stays: true,
+    summary:
+      'The turns of all conversations with agent, models, outcome, time, tokens, cost and tools, newest conversation first; `next` is the `after` of the next page',
+  },
+  {
     ...get('/api/approvals', 'approvals', 'conversation'),
     summary: 'Outstanding approvals of all conversations',
   },

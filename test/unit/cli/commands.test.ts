@@ -65,6 +65,35 @@ describe('ls', () => {
   });
 });
 
+describe('turns', () => {
+  const turn = {
+    ...{ conversation: 'a', title: null, turnId: 't', agent: 'pm', index: 1, answer: 2, ms: 1_500, calls: 1 },
+    ...{ startedAt: '2026-11-21T20:39:00.000Z', outcome: 'completed', models: ['m1'], tools: ['shell'] },
+    ...{ tokens: 30, usd: 0.5, unpricedCalls: 0 },
+  };
+  const daemon = () =>
+    fakeDaemon({
+      turns: ({ after }: { after?: string }) =>
+        after ? { turns: [turn], next: 'a:1' } : { turns: [turn, turn], next: 'a:2' },
+    });
+
+  it('`parley turns` reads pages up to the limit, and says that there may be more', async () => {
+    const { out, err } = await parley(['turns', '--limit', '3'], { daemon: daemon() });
+    expect(out.split('\n').slice(0, 2)).toEqual([
+      'STARTED           CONVERSATION  ENTRY  AGENT  MODEL  OUTCOME    SECONDS  TOKENS  USD      TOOLS',
+      '2026-11-21 20:39  a             2      pm     m1     completed  1.5      30      $0.5000  shell',
+    ]);
+    expect(out.trim().split('\n')).toHaveLength(4);
+    expect(err).toContain('there may be more: only 3 are printed');
+  });
+
+  it('`parley turns` prints CSV or JSON Lines', async () => {
+    const csv = await parley(['turns', '--csv', '--limit', '3'], { daemon: daemon() });
+    expect(csv.out).toMatch(/^conversation,agent,.*\r\na,pm,m1,completed,/);
+    expect((await parley(['turns', '--json', '--limit', '3'], { daemon: daemon() })).json()).toHaveLength(3);
+  });
+});
+
 it('`parley search` without a word says how to call it, and asks no daemon', async () => {
   const { code, err } = await parley(['search', ''], { daemon: fakeDaemon({}) });
   expect([code, err]).toEqual([2, expect.stringContaining('parley search WORD')]);

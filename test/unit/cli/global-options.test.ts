@@ -39,6 +39,8 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   rm: ['c'],
   record: ['c'],
   search: ['word'],
+  turns: [],
+  feedback: ['c', '2', 'up'],
   status: [],
   agents: [],
   dead: ['show', '1'],

@@ -51,6 +51,43 @@ describe('the request API', () => {
     });
   });
 
+  it('turns are a table across conversations, in pages, newest conversation first, with filters', async () => {
+    await talk('one');
+    await talk('two');
+    await talk('other', 'second');
+    await say('waits', 'third');
+    type Page = { turns: { conversation: string; outcome: string; index: number }[]; next: string | null };
+    const table = async (more: object = {}) => {
+      const answer = await ask('turns', more);
+      if (!answer.ok) throw new Error(answer.refusal.code);
+      return answer.body as Page;
+    };
+    const all = await table();
+    expect(all.next).toBe(null);
+    expect(all.turns.map(({ conversation, outcome }) => [conversation, outcome])).toEqual([
+      ['third', 'running'],
+      ['second', 'completed'],
+      ['demo', 'completed'],
+      ['demo', 'completed'],
+    ]);
+    expect(all.turns[1]).toMatchObject({ agent: 'pm', answer: expect.any(Number), calls: 1, tools: [] });
+    const paged: Page['turns'] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const page: Page = await table({ limit: 1, ...(after && { after }) });
+      expect(page.turns.length).toBeLessThanOrEqual(1);
+      paged.push(...page.turns);
+      after = page.next;
+    }
+    expect(paged).toEqual(all.turns);
+    expect((await table({ outcome: 'running' })).turns).toHaveLength(1);
+    expect((await table({ conversation: 'demo' })).turns).toHaveLength(2);
+    for (const none of [{ agent: 'dev' }, { tool: 'shell' }, { model: 'm9' }, { since: '2999-01-01' }])
+      expect((await table(none)).turns).toEqual([]);
+    expect(await ask('turns', { conversation: 'none' })).toMatchObject({ refusal: { code: 'NOT_FOUND' } });
+    for (const wrong of [{ after: 'x' }, { after: 'gone:1' }, { outcome: 'good' }, { limit: 0 }])
+      expect(await ask('turns', wrong)).toMatchObject({ refusal: { code: 'BAD_REQUEST' } });
+  });
+
   it('feedback names its author, is kept once, and does not change what is new in the list', async () => {
     await talk('hello');
     const isAnswer = (entry: Entry) => entry.type === 'message' && entry.author.kind === 'agent';

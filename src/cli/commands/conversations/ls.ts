@@ -4,6 +4,8 @@ import {
   type ConversationSummary,
   type ParleyClient,
   ParleyError,
+  type TurnRow,
+  turnsCsv,
 } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
 import { asking } from '../../find-daemon.ts';
@@ -96,6 +98,81 @@ function waitsFor({ activity = [] }: ConversationSummary, now: number): string {
   if (waits.length === 0) return '-';
   const more = waits.length - SHOWN_WAITS;
   return `${waits.slice(0, SHOWN_WAITS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+interface TurnsOptions {
+  readonly in?: string;
+  readonly agent?: string;
+  readonly model?: string;
+  readonly outcome?: TurnRow['outcome'];
+  readonly tool?: string;
+  readonly since?: string;
+  readonly limit: number;
+  readonly csv?: true;
+}
+
+const TURN_HEADINGS = [
+  'STARTED',
+  'CONVERSATION',
+  'ENTRY',
+  'AGENT',
+  'MODEL',
+  'OUTCOME',
+  'SECONDS',
+  'TOKENS',
+  'USD',
+  'TOOLS',
+];
+
+export function addTurns(program: Command, act: Act): void {
+  program
+    .command('turns')
+    .description('a table of the turns of all conversations, newest conversation first')
+    .option('--in <conversation>', 'only in this conversation', conversationId)
+    .option('--agent <slug>', 'only turns of this agent')
+    .option('--model <name>', 'only turns that this model answered')
+    .option('--outcome <outcome>', 'running, waiting, completed, failed, aborted or limited')
+    .option('--tool <name>', 'only turns that called this tool')
+    .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
+    .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
+    .option('--csv', 'print comma-separated values')
+    .action(
+      act(
+        asking(async (context, client, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
+          const turns: FoundTurn[] = [];
+          let after: string | null | undefined;
+          do {
+            const asked = { conversation, ...filters, limit: Math.min(500, limit - turns.length) };
+            const page = await client.request('turns', { ...asked, ...(after && { after }) });
+            turns.push(...page.turns);
+            after = page.next;
+          } while (after !== null && turns.length < limit);
+          if (csv) context.write(turnsCsv(turns));
+          else if (context.json) for (const turn of turns) context.value(turn);
+          else if (turns.length === 0) context.note('no turn fits');
+          else context.line(renderTable(TURN_HEADINGS, turns.map(turnCells), context.palette.dim));
+          if (after !== null) context.note(`there may be more: only ${limit} are printed; give --limit`);
+        }),
+      ),
+    );
+}
+
+type FoundTurn = AnswerOf<'turns'>['turns'][number];
+
+function turnCells(turn: FoundTurn): string[] {
+  const { conversation, agent, index, answer, startedAt, ms, outcome, models, tools, tokens } = turn;
+  return [
+    ...[
+      minuteOf(startedAt),
+      conversation,
+      String(answer ?? index),
+      agent,
+      oneLine(models.join(', ')),
+      outcome,
+    ],
+    ...[ms === null ? '-' : (ms / 1_000).toFixed(1), String(tokens), money(turn.usd, turn.unpricedCalls)],
+    oneLine(tools.join(', ')),
+  ];
 }
 
 interface SearchOptions {

@@ -20,6 +20,9 @@ export function SystemPage() {
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
+        <a class="button turns" href={linkTo.turns}>
+          Turns
+        </a>
         <label class="setting theme">
           <span class="muted">Theme</span>
           <Select

@@ -1,0 +1,170 @@
+import { useEffect, useState } from 'preact/hooks';
+import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
+import { requests } from '../api/requests.ts';
+import type { FoundTurn } from '../model/answers.ts';
+import { count, duration, fullTime, money, when } from '../model/format.ts';
+import { nameOf } from '../state/conversation.ts';
+import { saveAs } from '../state/files.ts';
+import { linkTo } from '../state/route.ts';
+import { agents, attempt } from '../state/session.ts';
+import { Button, onText, Select } from './parts/controls.tsx';
+import { useHeading } from './parts/hooks.ts';
+import { BackLink } from './parts/parts.tsx';
+
+/** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
+
+type Filters = Readonly<Record<'agent' | 'outcome' | 'since' | 'model' | 'tool' | 'conversation', string>>;
+
+const NONE: Filters = { agent: '', outcome: '', since: '', model: '', tool: '', conversation: '' };
+const OUTCOMES: readonly TurnRow['outcome'][] = [
+  ...(['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const),
+];
+const SINCE = [
+  ['', 'Any time'],
+  ['1', 'Last day'],
+  ['7', 'Last 7 days'],
+  ['30', 'Last 30 days'],
+] as const;
+const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
+/** Rows of one download. */
+const MOST_SAVED = 10_000;
+
+export function TurnsPage() {
+  useHeading('Turns');
+  const [filters, setFilters] = useState(NONE);
+  const [page, setPage] = useState<Awaited<ReturnType<typeof requests.turns>> | null>(null);
+  const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value.trim() });
+  const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
+  useEffect(() => {
+    let isOver = false;
+    setPage(null);
+    const wait = setTimeout(
+      () =>
+        attempt(async () => {
+          const first = await find(filters, null, 100);
+          if (!isOver) setPage(first);
+        }),
+      200,
+    );
+    return () => {
+      isOver = true;
+      clearTimeout(wait);
+    };
+  }, [filters]);
+  return (
+    <main class="page turns-page" aria-busy={page === null}>
+      <header class="head">
+        <BackLink />
+        <h2 tabIndex={-1}>Turns</h2>
+        <Button onClick={() => void save(filters, 'csv')}>CSV</Button>
+        <Button onClick={() => void save(filters, 'jsonl')}>JSON Lines</Button>
+      </header>
+      <div class="turn-filters">
+        <Select
+          label="Agent"
+          value={filters.agent}
+          options={[['', 'Any agent'], ...agents.value.map(({ slug, name }) => [slug, name] as const)]}
+          onChoose={set('agent')}
+        />
+        <Select
+          label="Outcome"
+          value={filters.outcome}
+          options={[['', 'Any outcome'], ...OUTCOMES.map((one) => [one, one] as const)]}
+          onChoose={set('outcome')}
+        />
+        <Select label="Since" value={filters.since} options={SINCE} onChoose={set('since')} />
+        {(['model', 'tool', 'conversation'] as const).map((name) => (
+          <input
+            key={name}
+            aria-label={TEXTS[name]}
+            placeholder={TEXTS[name]}
+            value={filters[name]}
+            onInput={onText(set(name))}
+          />
+        ))}
+      </div>
+      {page && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
+        <section class="turn-table" tabIndex={0} aria-label="Turns">
+          <table>
+            <thead>
+              <tr>
+                {[
+                  'Started',
+                  'Conversation',
+                  'Agent',
+                  'Model',
+                  'Outcome',
+                  'Time',
+                  'Tokens',
+                  'Cost',
+                  'Tools',
+                ].map((name) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {page.turns.map((row) => (
+                <Row key={`${row.conversation} ${row.turnId}`} {...row} />
+              ))}
+            </tbody>
+          </table>
+          {page.turns.length === 0 && page.next === null && <p class="muted">No turn fits.</p>}
+          {page.next !== null && <Button onClick={() => void more()}>Look for more</Button>}
+        </section>
+      )}
+    </main>
+  );
+}
+
+function Row({ conversation, title, agent, index, answer, startedAt, ms, outcome, ...row }: FoundTurn) {
+  const link = linkTo.panel(conversation, { kind: 'why', index: answer ?? index });
+  return (
+    <tr>
+      <td>
+        <a href={link} title={`${fullTime(startedAt)}: why did it say that?`}>
+          {when(startedAt, Date.now())}
+        </a>
+      </td>
+      <td class="wide">
+        <bdi>{title ?? conversation}</bdi>
+      </td>
+      <td>{nameOf(agent)}</td>
+      <td>{row.models.join(', ')}</td>
+      <td class={outcome === 'failed' || outcome === 'limited' ? 'fault' : ''}>{outcome}</td>
+      <td class="figure">{ms === null ? '' : duration(ms)}</td>
+      <td class="figure">{count(row.tokens)}</td>
+      <td class="figure">{money(row.usd, row.unpricedCalls)}</td>
+      <td class="wide">{row.tools.join(', ')}</td>
+    </tr>
+  );
+}
+
+type Page = Awaited<ReturnType<typeof requests.turns>>;
+
+function joined(before: Page | null, page: Page): Page {
+  return { ...page, turns: [...(before?.turns ?? []), ...page.turns] };
+}
+
+function find({ since, ...filters }: Filters, after: string | null | undefined, limit: number) {
+  const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
+  const given = Object.entries({ ...filters, since: from, after: after ?? '', limit: String(limit) });
+  return requests.turns(Object.fromEntries(given.filter(([, value]) => value !== '')));
+}
+
+const save = (filters: Filters, format: 'csv' | 'jsonl') =>
+  attempt(async () => {
+    let page = await find(filters, null, 500);
+    while (page.next !== null && page.turns.length < MOST_SAVED)
+      page = joined(page, await find(filters, page.next, 500));
+    const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
+    const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
+    saveAs({ name: `turns.${format}`, content });
+    if (page.next !== null)
+      throw new Error(
+        `The file has the first ${count(page.turns.length)} turns. Choose a filter for others.`,
+      );
+  });

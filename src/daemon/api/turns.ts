@@ -1,0 +1,68 @@
+import type { AnswerOf, RequestOf } from '../../bus/index.ts';
+import { turnRows } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Workers } from '../conversations/workers.ts';
+
+/** The table of turns across conversations: folded from the logs at each request, newest conversation first. */
+
+type Row = AnswerOf<'turns'>['turns'][number];
+
+/** Logs that one request reads. */
+const MOST_LOGS = 100;
+
+/** A page ends at its limit, or where it has read enough logs; `next` continues there. */
+export async function turnsPage(
+  request: RequestOf<'turns'>,
+  workers: Pick<Workers, 'rows' | 'existing'>,
+): Promise<AnswerOf<'turns'>> {
+  const { conversation, agent, since = '', after, limit = 100 } = request;
+  if (conversation !== undefined) await workers.existing(conversation);
+  const from = after === undefined ? null : placeOf(after);
+  const rows = (await workers.rows()).filter(
+    (row) =>
+      (conversation ?? row.id) === row.id &&
+      (agent === undefined || row.agents?.includes(agent)) &&
+      row.updatedAt >= since,
+  );
+  rows.sort((a, b) => (b.activeAt ?? '').localeCompare(a.activeAt ?? '') || a.id.localeCompare(b.id));
+  const first = from === null ? 0 : rows.findIndex(({ id }) => id === from.conversation);
+  if (first < 0) throw new ParleyError('BAD_REQUEST', 'turns: `after` is of a conversation that is gone');
+  const turns: Row[] = [];
+  for (const [position, { id, title }] of rows.slice(first).entries()) {
+    const before = position === 0 && from !== null ? from.index : Number.POSITIVE_INFINITY;
+    if (position >= MOST_LOGS) return { turns, next: `${id}:${Number.MAX_SAFE_INTEGER}` };
+    const found = await rowsOf(id, workers);
+    for (const row of found.filter((one) => one.index < before && isWanted(one, request))) {
+      if (turns.length === limit) {
+        const last = turns.at(-1);
+        return { turns, next: `${id}:${last?.conversation === id ? last.index : Number.MAX_SAFE_INTEGER}` };
+      }
+      turns.push({ conversation: id, title, ...row });
+    }
+  }
+  return { turns, next: null };
+}
+
+function placeOf(after: string): { readonly conversation: string; readonly index: number } {
+  const [conversation = '', index = ''] = after.split(':');
+  return { conversation, index: Number(index) };
+}
+
+/** Empty for one that was deleted meanwhile, or cannot be read. */
+async function rowsOf(id: string, workers: Pick<Workers, 'existing'>) {
+  const worker = await workers.existing(id).catch(() => null);
+  return worker === null ? [] : turnRows(worker.entries());
+}
+
+function isWanted(
+  row: ReturnType<typeof turnRows>[number],
+  { agent, model, outcome, tool, since = '' }: RequestOf<'turns'>,
+): boolean {
+  return (
+    (agent ?? row.agent) === row.agent &&
+    (model === undefined || row.models.includes(model)) &&
+    (outcome ?? row.outcome) === row.outcome &&
+    (tool === undefined || row.tools.includes(tool)) &&
+    row.startedAt >= since
+  );
+}

@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { sharedStage, textOf } from './support.ts';
+
+describe.skipIf(chromiumPath === null)('the table of turns in the console', () => {
+  const stage = sharedStage();
+
+  it('filters the turns of all conversations, saves them as CSV, and each row opens why?', async () => {
+    await stage.begin('one', 'hello', 'Noted: hello');
+    await stage.begin('two', 'hand it over', 'Built.');
+    const page = await stage.look('#/system');
+    await page.getByRole('link', { name: 'Turns' }).click();
+    const rows = page.locator('.turn-table tbody tr');
+    await expect.poll(() => rows.count()).toBe(3);
+    await page.getByLabel('Tool').fill('handoff');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await textOf(rows.first())).toMatch(/hand it over\s+Lena Lead.*completed.*handoff/s);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'CSV' }).click();
+    const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n');
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toContain('two,lead,');
+    await page.getByLabel('Tool').fill('none');
+    await page.getByText('No turn fits.').waitFor();
+    await page.getByLabel('Tool').fill('');
+    await page.getByLabel('Conversation', { exact: true }).fill('one');
+    await expect.poll(() => rows.count()).toBe(1);
+    await rows.getByRole('link').focus();
+    await page.keyboard.press('Enter');
+    await page.locator('.answer-panel h2').waitFor();
+    expect(page.url()).toContain('#/c/one/why/2');
+  });
+});

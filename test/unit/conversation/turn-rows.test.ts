@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { type Entry, turnRows, turnsCsv } from '../../../src/conversation/index.ts';
+
+const pm = { kind: 'agent', id: 'pm', name: 'Pm' };
+const at = (second: number) => `2026-03-01T10:00:0${second}.000Z`;
+const log = (...entries: object[]) =>
+  entries.map((entry, index) => ({
+    index,
+    id: `e${index}`,
+    author: pm,
+    turnId: 't',
+    agent: 'pm',
+    ...entry,
+  })) as unknown as Entry[];
+const call = { id: 'c', type: 'function', function: { name: '=shell', arguments: '{}' } };
+const usage = { inputTokens: 10, outputTokens: 5, usd: 0.5 };
+const answer = { type: 'message', role: 'assistant', model: 'm1', usage };
+
+describe('the table of turns', () => {
+  const started = { type: 'turn-started', trigger: [0], createdAt: at(1) };
+  const steps = [
+    started,
+    { ...answer, tool_calls: [call], content: null, createdAt: at(2) },
+    { ...answer, content: 'a, "b"', createdAt: at(3) },
+  ];
+  const ended = { type: 'turn-ended', outcome: 'completed', createdAt: at(4) };
+
+  it('a turn has its models, tools, cost, outcome and time, and its newest answer', () => {
+    expect(turnRows(log(...steps, ended))).toEqual([
+      {
+        ...{
+          turnId: 't',
+          agent: 'pm',
+          index: 0,
+          answer: 2,
+          startedAt: at(1),
+          ms: 3_000,
+          outcome: 'completed',
+        },
+        ...{ models: ['m1'], tools: ['=shell'], calls: 2, tokens: 30, usd: 1, unpricedCalls: 0 },
+      },
+    ]);
+  });
+
+  it('a turn that waits and continues has not ended, and a copied turn has no row', () => {
+    const waits = { ...ended, outcome: 'waiting' };
+    expect(turnRows(log(started, waits))).toMatchObject([{ outcome: 'waiting', ms: null }]);
+    expect(turnRows(log(started, waits, started))).toMatchObject([{ index: 0, outcome: 'running' }]);
+    expect(turnRows(log({ ...started, copiedFrom: 'other' }))).toEqual([]);
+  });
+
+  it('CSV quotes texts, and no text is a formula', () => {
+    const [row] = turnRows(log(...steps, ended));
+    if (!row) throw new Error('no row');
+    const [head, line, end] = turnsCsv([{ ...row, conversation: 'a"b' }]).split('\r\n');
+    expect(head).toContain('conversation,agent,models,outcome');
+    expect(line).toBe(`"a""b",pm,m1,completed,${at(1)},3000,2,30,1,0,'=shell,0,2,t`);
+    expect(end).toBe('');
+  });
+});
