@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { scriptedSettings } from '../support/project.ts';
-import { message, sharedStage, textOf, write } from './support.ts';
+import { message, openItem, sharedStage, textOf, write } from './support.ts';
 
 const SETTINGS = { approvals: { ownRequests: true } };
 
@@ -33,7 +33,7 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
       /the next call may take it to \d+,\d{3}; the limit is 1,000/,
     );
     await page.evaluate("location.hash = '#/inbox'");
-    const item = page.locator('.inbox-entry', { hasText: 'hello' });
+    const item = await openItem(page, 'hello');
     await expect.poll(() => textOf(item)).toMatch(advice);
     expect(await textOf(item)).toMatch(/the limit is 1,000 tokensPerConversation/);
     await reload({});

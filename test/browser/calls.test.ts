@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
+import { clickAgain, message, openItem, sharedStage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 const calls = (...tools: (readonly [string, object])[]) => ({
@@ -263,8 +263,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await post('allowed', 'write again');
     await page.getByText(/^Approved by \w+ for this conversation in entry \d+$/).waitFor();
     expect(await card.count()).toBe(0);
-    await post('elsewhere', 'write');
-    await page.evaluate("location.hash = '#/c/elsewhere'");
+    await post('allowed-not', 'write');
+    await page.evaluate("location.hash = '#/c/allowed-not'");
     await allow.waitFor();
   });
 
@@ -364,7 +364,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(failed)).toMatch(advice);
     expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
     await page.evaluate("location.hash = '#/inbox'");
-    await expect.poll(() => textOf(page.locator('.inbox-entry', { hasText: 'huge' }))).toMatch(advice);
+    const item = await openItem(page, 'huge');
+    await expect.poll(() => textOf(item)).toMatch(advice);
   });
 
   it('a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox', async () => {
@@ -374,7 +375,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await textOf(failed)).toMatch(advice);
     expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
     await page.evaluate("location.hash = '#/inbox'");
-    await expect.poll(() => textOf(page.locator('.inbox-entry', { hasText: 'key' }))).toMatch(advice);
+    const item = await openItem(page, 'key');
+    await expect.poll(() => textOf(item)).toMatch(advice);
   });
 
   it('an older failed turn leads to the next turn of its agent, and offers no other action', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, sharedStage } from './support.ts';
+import { message, openItem, sharedStage } from './support.ts';
 import { RULES } from './team.ts';
 
 /** Pictures of the states of the console, to look at: `<temporary folder>/parley-gallery/<look>-<state>.png`. */
@@ -22,7 +22,8 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
 /** By name: the address, and what it waits for. */
 const STATES: readonly (readonly [state: string, hash: string, (page: Page) => Promise<unknown>])[] = [
   ['start', '#/new', (page) => page.locator('.composer').waitFor()],
-  ['inbox', '#/inbox', (page) => page.locator('.inbox-entry .diff').waitFor()],
+  ['inbox', '#/inbox', (page) => page.locator('.inbox-entry').nth(2).waitFor()],
+  ['inbox-detail', '#/inbox', async (page) => (await openItem(page, 'overwrite')).locator('.diff').waitFor()],
   ['system', '#/system', (page) => page.locator('.member').first().waitFor()],
   ['turns', '#/turns', (page) => page.locator('.turn-table tbody tr').nth(4).waitFor()],
   ['approval', '#/c/over', (page) => page.locator('.ask-card .diff').waitFor()],
@@ -31,6 +32,9 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['thread', '#/c/mixed', (page) => message(page, 'Built.').first().waitFor()],
   ['timeline', '#/c/mixed/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
   ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel h2').waitFor()],
+  ['running', '#/c/runs', (page) => page.locator('article.draft .prose').waitFor()],
+  ['edit-and-run', '#/c/asked-to-write', editArguments],
+  ['commands', '#/c/calm', openCommands],
   [
     'feedback',
     '#/c/calm',
@@ -42,12 +46,25 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['floor', '#/c/calm', (page) => page.getByTitle('Phase and mode: who answers').click()],
 ];
 
+async function editArguments(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Edit arguments' }).click();
+  await page.getByLabel('New content').waitFor();
+}
+
+async function openCommands(page: Page): Promise<void> {
+  await page.getByRole('heading', { name: 'Hello there' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('>');
+  await page.locator('.palette [role=option]').first().waitFor();
+}
+
 describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
   const overwrite = { name: 'fs_write', arguments: { path: '@project/plan.md', content: 'one\n2\nthree\n' } };
   const stage = sharedStage({
     settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
     script: [
       { when: { last: '/^overwrite/' }, reply: { text: 'I update the plan.', tool_calls: [overwrite] } },
+      { when: { last: '/^go on/' }, reply: { text: 'word '.repeat(9_000), delayMs: 100 } },
       { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
       ...RULES,
     ],
@@ -65,6 +82,8 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       ['calm', 'Hello there'],
       ['mixed', 'show code'],
       ['mixed', 'hand it over'],
+      ['asked-to-write', 'write it'],
+      ['runs', 'go on for long'],
     ] as const)
       await stage.post(conversation, content);
     await stage.look('#/c/calm').then((page) => message(page, 'Noted').waitFor());
@@ -84,6 +103,7 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       expect(Math.round(await page.evaluate<number>(inside)), state).toBeLessThanOrEqual(width);
       const left = `Math.min(0, ...[...document.querySelectorAll('[open] .menu-list')].map((one) => one.getBoundingClientRect().left))`;
       expect(await page.evaluate(left), state).toBe(0);
+      await page.keyboard.press('Escape'); // what is open
     }
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, escapeLater, type Stage, sharedStage, textOf } from './support.ts';
+import { centreOf, clickAgain, escapeLater, inboxItem, openItem, sharedStage, textOf } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
 
 const RULES = [
@@ -48,15 +48,14 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     const page = await stage.api<{ entries: { type: string; content?: string }[] }>('GET', path);
     return page.entries.map(({ type, content }) => `${type} ${content ?? ''}`).join('\n');
   };
-  const item = (page: Awaited<ReturnType<Stage['look']>>, title: string) =>
-    page.locator('.inbox-entry').filter({ hasText: title });
+  const item = inboxItem;
 
   it('an approval has the words of the agent beside it, and says who asked', async () => {
     await post('told', 'tell and write');
     const page = await stage.look('#/inbox');
-    const told = item(page, 'tell and write');
+    const told = await openItem(page, 'tell and write');
     await told.getByRole('button', { name: 'Approve' }).waitFor();
-    expect(await textOf(told)).toMatch(/For alice\s*I keep the note, as you asked\./);
+    await until(() => textOf(told)).toMatch(/For alice\s*tell and write\s*I keep the note, as you asked\./);
     expect(await told.locator('strong').innerText()).toBe('keep');
     await told.getByRole('button', { name: 'Deny' }).click();
     await told.waitFor({ state: 'detached' });
@@ -72,15 +71,18 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('two', 'write it, second');
     await until(() => textOf(page.locator('.inbox-link .count'))).toBe('2');
     await page.keyboard.press('i');
-    await item(page, 'second').getByRole('button', { name: 'Approve' }).waitFor();
-    expect(await textOf(item(page, 'first'))).toContain('@project/note.md');
+    await item(page, 'second').waitFor();
+    await until(() => textOf(item(page, 'first').locator('.detail'))).toContain('@project/note.md'); // the first one
+    const approve = page.locator('.detail').getByRole('button', { name: 'Approve' });
     await page.keyboard.press('ArrowDown');
+    await approve.waitFor(); // its difference is shown
     await page.evaluate(HELD_KEY); // a key that is held answers nothing
     await page.keyboard.press('ArrowUp'); // it is the first one
     await page.keyboard.press('d');
     await item(page, 'first').waitFor({ state: 'detached' });
     await page.keyboard.press('a'); // no item is selected: it answers nothing
     await page.keyboard.press('ArrowDown');
+    await approve.waitFor();
     await page.keyboard.press('a');
     await item(page, 'second').waitFor({ state: 'detached' });
     await page.getByText('Nothing needs you.').waitFor();
@@ -95,21 +97,48 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     for (const name of ['top', 'middle', 'end']) await post(name, `write it, ${name}`);
     await page.keyboard.press('i');
     await until(() => page.locator('.inbox-entry').count()).toBe(3);
-    await item(page, 'end').getByRole('button', { name: 'Approve' }).waitFor();
     const below = page.locator('.inbox-entry').nth(2);
     const name = await below.getAttribute('aria-label');
+    const deny = async () => {
+      await page.locator('.detail').getByRole('button', { name: 'Deny' }).waitFor();
+      await page.keyboard.press('d');
+    };
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('d');
+    await deny();
     await until(() => page.locator('.inbox-entry').count()).toBe(2);
     await page.keyboard.press('ArrowDown');
     expect(await page.evaluate('document.activeElement.ariaLabel')).toBe(name);
     for (const _ of [1, 2]) await page.keyboard.press('ArrowUp');
     for (const rest of [1, 0]) {
-      await page.keyboard.press('d');
+      await deny();
       await until(() => page.locator('.inbox-entry').count()).toBe(rest);
       await page.keyboard.press('ArrowDown');
     }
+  });
+
+  it('items are rows by conversation, and the chosen one is beside them', async () => {
+    const page = await stage.look('#/inbox');
+    await post('group', 'ask both');
+    await page.locator('.inbox li', { hasText: 'ask both' }).locator('.inbox-entry').nth(1).waitFor();
+    expect(await page.locator('.inbox li > h3').allInnerTexts()).toEqual(['ask both']);
+    await until(() => page.locator('.summary').allInnerTexts()).toEqual(['Which size?', 'Which form?']);
+    const box = (selector: string) => page.locator(selector).first().boundingBox();
+    expect((await box('.inbox-line'))?.height).toBeLessThan(50);
+    expect((await box('.detail'))?.x).toBeGreaterThan((await box('.inbox-line'))?.x ?? 0);
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await until(() => textOf(page.locator('.detail'))).toContain('Which form?');
+    await page.locator('.inbox-line').first().focus(); // as Tab does
+    await until(() => textOf(page.locator('.detail'))).toContain('Which size?');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('1');
+    await expect.poll(() => page.locator('.summary').allInnerTexts()).toEqual(['Which form?']);
+    await until(() => textOf(page.locator('.detail'))).toContain('Which form?');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('1');
+    await page.getByText('Nothing needs you.').waitFor();
   });
 
   it('a click at the place of an answered card does not answer the card that moved there', async () => {
@@ -117,7 +146,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('upper', 'write it, upper');
     await item(page, 'upper').getByRole('button', { name: 'Approve' }).waitFor();
     await post('lower', 'write it, lower');
-    await item(page, 'lower').getByRole('button', { name: 'Approve' }).waitFor();
+    await item(page, 'lower').waitFor();
     const answers: string[] = [];
     page.on('request', (request) => request.method() === 'POST' && answers.push(request.url()));
     await page.evaluate('window.now = Date.now(); Date.now = () => window.now');
@@ -136,7 +165,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
   it('a person whose answer is the second one reads who was first', async () => {
     await post('both', 'write it, both');
     const page = await stage.look('#/inbox');
-    const approve = item(page, 'write it, both').getByRole('button', { name: 'Approve' });
+    const approve = (await openItem(page, 'write it, both')).getByRole('button', { name: 'Approve' });
     await approve.waitFor();
     await page.route('**/approvals/*', async (route) => {
       const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
@@ -152,13 +181,15 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('red', 'ask me in red');
     await post('own', 'ask me in my words');
     const page = await stage.look('#/inbox');
-    await item(page, 'in red').getByText('Which colour?').waitFor();
-    await item(page, 'my words').getByText('Which colour?').waitFor();
+    await item(page, 'in red').locator('.summary', { hasText: 'Which colour?' }).waitFor();
+    await item(page, 'my words').locator('.summary', { hasText: 'Which colour?' }).waitFor();
     await page.keyboard.press('ArrowDown');
+    await item(page, 'in red').getByRole('button', { name: 'red' }).waitFor();
     await page.keyboard.press('1');
     await item(page, 'in red').waitFor({ state: 'detached' });
     await until(() => entries('red')).toContain('So it is red.');
     await page.keyboard.press('ArrowDown');
+    await item(page, 'my words').getByLabel('Your answer').waitFor();
     await page.keyboard.press('r');
     await page.keyboard.type('a dark green');
     await page.keyboard.press('Enter');
@@ -170,11 +201,18 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('again', 'fail, then retry');
     await post('never', 'fail, then forget');
     const page = await stage.look('#/inbox');
-    expect(await textOf(item(page, 'then retry'))).toContain('Ask less often.');
-    await item(page, 'then retry').getByRole('button', { name: 'Try again' }).click();
+    const retried = await openItem(page, 'then retry');
+    await until(() => textOf(retried)).toContain('Ask less often.');
+    await retried.getByRole('button', { name: 'Try again' }).click();
     await item(page, 'then retry').waitFor({ state: 'detached' });
     await until(() => entries('again')).toContain('I am back.');
-    await item(page, 'then forget').getByRole('button', { name: 'Dismiss' }).click();
+    const dismiss = () => item(page, 'then forget').getByRole('button', { name: 'Dismiss' }).click();
+    await openItem(page, 'then forget');
+    await dismiss();
+    await item(page, 'then forget').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await openItem(page, 'then forget');
+    await dismiss();
     await item(page, 'then forget').waitFor({ state: 'detached' });
     await page.reload();
     await page.getByText('Nothing needs you.').waitFor();
@@ -183,7 +221,11 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
   it('the title of an item opens its conversation at the entry', async () => {
     await post('far', 'ask me from afar');
     const page = await stage.look('#/inbox');
-    await page.getByRole('link', { name: 'ask me from afar', exact: true }).click();
+    await openItem(page, 'ask me from afar');
+    await page
+      .getByRole('link', { name: 'ask me from afar', exact: true })
+      .and(page.locator('.opens'))
+      .click();
     await until(() => page.url()).toMatch(/#\/c\/far$/);
     await until(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""')).toContain(
       'One thing first.',
@@ -239,7 +281,8 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await post('narrow', 'write it, narrow');
     const page = await stage.look('', { viewport: { width: 320, height: 640 } });
     await page.locator('.inbox-link').click();
-    await item(page, 'write it, narrow').getByRole('button', { name: 'Approve' }).waitFor();
+    expect(await page.locator('.detail').count()).toBe(0); // one after the other
+    await (await openItem(page, 'write it, narrow')).getByRole('button', { name: 'Approve' }).waitFor();
     for (const part of ['html', '.inbox-body'])
       expect(await page.evaluate(`document.querySelector('${part}').scrollWidth`)).toBe(320);
     await page.getByRole('link', { name: 'Back to the list' }).click();

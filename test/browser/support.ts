@@ -150,3 +150,13 @@ export async function write(page: Page, text: string): Promise<void> {
 
 export const message = (page: Page, text: string | RegExp): Locator =>
   page.locator('article.message').filter({ hasText: text });
+
+/** The item of a conversation in the inbox. */
+export const inboxItem = (page: Page, title: string): Locator =>
+  page.locator(`.inbox-entry[aria-label*=${JSON.stringify(title)}]`);
+
+/** The same, shown in full. */
+export async function openItem(page: Page, title: string): Promise<Locator> {
+  await inboxItem(page, title).locator('.inbox-line').click();
+  return inboxItem(page, title).locator('.detail');
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
+import { message, openItem, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
 
 /** What a person types arrives where it is meant to, and starts nothing else. */
 describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
@@ -161,7 +161,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   it('an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)', async () => {
     await post('far', 'ask me from afar');
     const page = await stage.look('#/inbox');
-    const item = page.locator('.inbox-entry').filter({ hasText: 'from afar' });
+    const item = await openItem(page, 'from afar');
     await item.getByLabel('Your answer').focus();
     await typeOn(page, 'violet, if poss');
     await post('far', 'red', { to: ['lead'] });

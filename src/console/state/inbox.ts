@@ -2,11 +2,11 @@ import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { keptSet } from '../api/session.ts';
-import { oneLine } from '../model/format.ts';
+import { oneLine, withoutAnsi } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';
 import { go, linkTo } from './route.ts';
-import { isOperator, mayApprove, mayPost } from './session.ts';
+import { isOperator, mayApprove, mayPost, notice } from './session.ts';
 
 /** What needs a person, what this person has answered or dismissed, and how the page tells them: title, icon, notification, sound. */
 
@@ -42,6 +42,10 @@ export function dismiss(items: readonly InboxItem[]): void {
   const current = new Set(all.value.map(({ key }) => key));
   const kept = [...dismissed.texts.value].filter((key) => !isListed.value || current.has(key));
   dismissed.keep([...kept, ...items.map(({ key }) => key)]);
+  const undo = () => dismissed.keep(kept);
+  const [first] = items;
+  const what = items.length === 1 && first ? oneLine(withoutAnsi(first.title)) : `${items.length} items`;
+  notice.value = { text: `Dismissed: ${what}`, hint: '', undo };
 }
 
 /** Entries before one that may say why it is there. */

@@ -180,7 +180,7 @@ function moveAmong(selector: string, by: number): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>(selector)];
   const focused = document.activeElement as HTMLElement | null;
   const left = Number(focused?.dataset.left ?? 0); // the place of an answered item, which the next one has taken
-  const found = focused ? rows.indexOf(focused) : -1;
+  const found = rows.indexOf(focused?.closest<HTMLElement>(selector) ?? document.body);
   const at = found < 0 && by > 0 ? left - 1 : found < 0 ? left : found;
   rows[Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
   return rows.length > 0;

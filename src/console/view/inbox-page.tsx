@@ -1,5 +1,12 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
-import { contentOf, type InboxContent, type InboxItem, isDecision } from '../model/list/inbox.ts';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import {
+  contentOf,
+  groupsOf,
+  type InboxContent,
+  type InboxItem,
+  isDecision,
+  summaryOf,
+} from '../model/list/inbox.ts';
 import { moveTexts } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
@@ -19,7 +26,7 @@ import {
 import { InConversation } from '../state/kept.ts';
 import { linkTo, showEntry } from '../state/route.ts';
 import { Markdown } from './markdown/markdown.tsx';
-import { QuietButton } from './parts/controls.tsx';
+import { Button, QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
 import { Avatar, BackLink, Name, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
@@ -33,6 +40,8 @@ export function InboxPage() {
   const items = inbox.value;
   const ended = items.filter((item) => !isDecision(item));
   const more = items.length - MOST_SHOWN;
+  const groups = groupsOf(items.slice(0, MOST_SHOWN));
+  const [chosen, choose] = useChosen(groups.flat());
   return (
     <main class="page inbox" aria-busy={!isListed.value}>
       <header class="head">
@@ -54,8 +63,20 @@ export function InboxPage() {
           </div>
         )}
         <ul aria-label="What needs you">
-          {items.slice(0, MOST_SHOWN).map((item) => (
-            <InboxEntry key={item.key} item={item} />
+          {groups.map((group) => (
+            <li key={group[0]?.conversation}>
+              <h3>
+                <bdi>{group[0]?.title}</bdi>
+              </h3>
+              {group.map((item) => (
+                <InboxEntry
+                  key={item.key}
+                  item={item}
+                  isChosen={item.key === chosen}
+                  onChoose={() => choose(item.key)}
+                />
+              ))}
+            </li>
           ))}
         </ul>
         {more > 0 && <p class="muted">{more} more: they appear when these are answered.</p>}
@@ -68,14 +89,28 @@ export function InboxPage() {
         )}
         {items.length > 0 && (
           <p class="muted inbox-keys">
-            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then <kbd>a</kbd> approve · <kbd>d</kbd> deny ·{' '}
-            <kbd>1</kbd>… an option · <kbd>r</kbd> answer or retry · <kbd>x</kbd> dismiss · <kbd>Enter</kbd>{' '}
-            open
+            <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then the key on a button · <kbd>r</kbd> answer ·{' '}
+            <kbd>Enter</kbd> open
           </p>
         )}
       </div>
     </main>
   );
+}
+
+/** The key of the item that is shown in full. When it is answered, it is the one at its place; on a phone none is until one is touched. */
+function useChosen(items: readonly InboxItem[]) {
+  const [wanted, choose] = useState<string | null>(null);
+  const place = useRef(0);
+  const at = items.findIndex(({ key }) => key === wanted);
+  const isNone = wanted === null && matchMedia('(max-width: 46rem)').matches;
+  const shown = at >= 0 ? at : isNone ? -1 : Math.min(place.current, items.length - 1);
+  const chosen = items[shown]?.key ?? null;
+  useLayoutEffect(() => {
+    place.current = Math.max(0, shown);
+    if (chosen !== null) choose(chosen); // items before it that come later change nothing
+  });
+  return [chosen, choose] as const;
 }
 
 function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: string }) {
@@ -96,8 +131,14 @@ function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: 
   );
 }
 
-/** One thing that needs a person, with its answers. */
-function InboxEntry({ item }: { readonly item: InboxItem }) {
+interface EntryProps {
+  readonly item: InboxItem;
+  readonly isChosen: boolean;
+  readonly onChoose: () => void;
+}
+
+/** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
+function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
   const { answer: content } = useRequest(async () => contentOf(item, await readEntries(item)), [item.key]);
   const article = useRef<HTMLElement>(null);
@@ -126,44 +167,60 @@ function InboxEntry({ item }: { readonly item: InboxItem }) {
     showEntry(conversation, entry);
   };
   return (
-    <li>
-      <article
-        ref={article}
-        class={`inbox-entry ${isDecision(item) ? '' : 'ended'}`}
-        tabIndex={-1}
-        aria-label={`${KIND_LABELS[kind]}: ${nameOf(agent)} in ${title}`}
-        aria-busy={content === null}
-      >
-        <p class="by">
-          <Avatar id={agent} size="small" />
-          <Name id={agent} />
-          <span class="kind">{KIND_LABELS[kind]}</span>
-          <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
-            <bdi>{title}</bdi>
-          </a>
-          <When at={since} />
-        </p>
-        <InConversation.Provider value={conversation}>
-          <fieldset disabled={!mayAnswer(item)}>
-            {content && <Content {...{ item, content, onDone }} />}
-          </fieldset>
-        </InConversation.Provider>
-        {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
-          <p class="muted">Your token may not answer this.</p>
-        )}
-        {!isDecision(item) && (
-          <QuietButton
-            aria-keyshortcuts="x"
-            onClick={() => {
-              leave();
-              dismiss([item]);
-            }}
-          >
-            Dismiss
-          </QuietButton>
-        )}
-      </article>
-    </li>
+    <article
+      ref={article}
+      class={`inbox-entry ${isDecision(item) ? '' : 'ended'}`}
+      tabIndex={-1}
+      aria-label={`${KIND_LABELS[kind]}: ${nameOf(agent)} in ${title}`}
+      aria-busy={content === null}
+      onFocusIn={onChoose}
+    >
+      <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
+        <Avatar id={agent} size="small" />
+        <span>
+          <span class="by">
+            <span class="kind">{KIND_LABELS[kind]}</span>
+            <When at={since} />
+          </span>
+          <span class="summary">{content && summaryOf(content)}</span>
+        </span>
+      </Button>
+      {isChosen && (
+        <div class="detail">
+          <p class="by">
+            <Name id={agent} />
+            {content?.kind === 'approval' && content.asker && (
+              <span class="muted">
+                For <bdi>{content.asker}</bdi>
+              </span>
+            )}
+            <a class="opens" href={linkTo.conversation(conversation)} onClick={open}>
+              <bdi>{title}</bdi>
+            </a>
+          </p>
+          <InConversation.Provider value={conversation}>
+            <fieldset disabled={!mayAnswer(item)}>
+              {content && <Content {...{ item, content, onDone }} />}
+            </fieldset>
+          </InConversation.Provider>
+          {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
+            <p class="muted">Your token may not answer this.</p>
+          )}
+          {!isDecision(item) && (
+            <QuietButton
+              aria-keyshortcuts="x"
+              data-key="x"
+              onClick={() => {
+                leave();
+                dismiss([item]);
+              }}
+            >
+              Dismiss
+            </QuietButton>
+          )}
+        </div>
+      )}
+    </article>
   );
 }
 
@@ -178,11 +235,6 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
     case 'approval':
       return (
         <>
-          {content.asker && (
-            <p class="muted">
-              For <bdi>{content.asker}</bdi>
-            </p>
-          )}
           {content.said && <Markdown text={content.said} />}
           <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />
         </>

@@ -1,6 +1,8 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
+import { argumentsLine, oneLine, withoutAnsi } from '../format.ts';
 import { type Approval, approvalIn, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
@@ -29,6 +31,13 @@ export function inboxOf(rows: readonly Row[]): InboxItem[] {
   const [asked, ended] = [items.filter(isDecision), items.filter((item) => !isDecision(item))];
   const older = (a: InboxItem, b: InboxItem) => (a.since < b.since ? -1 : 1);
   return [...asked.sort(older), ...ended.sort((a, b) => older(b, a))];
+}
+
+/** The items of one conversation together, in the order of their first ones. */
+export function groupsOf(items: readonly InboxItem[]): readonly (readonly InboxItem[])[] {
+  const groups = new Map<string, InboxItem[]>();
+  for (const item of items) groups.set(item.conversation, [...(groups.get(item.conversation) ?? []), item]);
+  return [...groups.values()];
 }
 
 /** An agent waits for it; the others ended. */
@@ -66,6 +75,24 @@ export type InboxContent =
   | { readonly kind: 'ended'; readonly text: string; readonly code: string }
   /** The conversation shows it. */
   | { readonly kind: 'elsewhere' };
+
+/** The row of an item: what would run, what is asked, or what failed. */
+export function summaryOf(content: InboxContent): string {
+  switch (content.kind) {
+    case 'approval': {
+      const { asks, mayHaveRun } = content.approval;
+      if (asks) return oneLine(asks.message);
+      const { tool, arguments: given } = content.call;
+      return escapeHidden(`${mayHaveRun ? 'ran? ' : ''}${tool} ${argumentsLine(given)}`);
+    }
+    case 'question':
+      return oneLine(withoutAnsi(content.question.question));
+    case 'ended':
+      return oneLine(escapeHidden(content.text));
+    case 'elsewhere':
+      return '';
+  }
+}
 
 /** `entry`: of the item; `before`: those before it, the last one first. */
 export function contentOf(

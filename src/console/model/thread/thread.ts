@@ -90,7 +90,8 @@ export class Thread {
     this.entries.push(entry);
     const block = blockOf(entry, this);
     if (block) {
-      const place = this.#placeFor(block);
+      const isAnswer = block.kind === 'message' && block.entry.role === 'assistant';
+      const place = isAnswer ? this.placeOfAnswer(entry.author.id) : this.blocks.length;
       this.blocks.splice(place, 0, block);
       for (const [at, { index }] of this.blocks.slice(place).entries())
         this.#blockOfEntry.set(index, place + at);
@@ -113,11 +114,9 @@ export class Thread {
     return this.#blockOfEntry.get(index) ?? this.blocks.findLastIndex((block) => block.index <= index);
   }
 
-  /** The end; before the stop that cut off this answer, so that it keeps its place on the screen. */
-  #placeFor(block: Block): number {
+  /** The end; before the stop that cuts off the answer of this agent, so that it keeps its place on the screen. */
+  placeOfAnswer(id: string): number {
     let place = this.blocks.length;
-    if (block.kind !== 'message' || block.entry.role !== 'assistant') return place;
-    const { id } = block.entry.author;
     for (let at = place - 1; at >= 0; at--) {
       const { kind = 'message', index = -1 } = this.blocks[at] ?? {};
       const entry = this.entries[index];

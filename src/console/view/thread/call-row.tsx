@@ -192,7 +192,12 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
           {options.map((option, place) => (
-            <Button key={option} aria-keyshortcuts={String(place + 1)} onClick={() => void say(option)}>
+            <Button
+              key={option}
+              aria-keyshortcuts={String(place + 1)}
+              data-key={place + 1}
+              onClick={() => void say(option)}
+            >
               {option}
             </Button>
           ))}

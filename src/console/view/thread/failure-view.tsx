@@ -76,6 +76,7 @@ export function ContinueButton({ conversation, agent, outcome, code, shortcut, o
     <Button
       class={failsOf(agent, code) === null ? undefined : 'quiet'}
       aria-keyshortcuts={shortcut}
+      data-key={shortcut}
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
     >

@@ -1,10 +1,11 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { Virtualizer } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import type { Entry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { heightOf } from '../../model/files.ts';
 import { count } from '../../model/format.ts';
-import { messagesFrom, readMarkers } from '../../model/thread/thread.ts';
+import { messagesFrom, readMarkers, type Thread } from '../../model/thread/thread.ts';
 import {
   drafts,
   keyOfBlock,
@@ -59,8 +60,8 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     ...[...drafts.value.values()].map((draft) => ({ kind: 'draft', draft }) as const),
     ...thinking.value.map((working) => ({ kind: 'working', working }) as const),
   ];
-  const shownAt = (place: number) => blocks[place] ?? more[place - blocks.length];
-  const timeAt = (place: number) => entries[blocks[place]?.index ?? -1]?.createdAt ?? null;
+  const shownAt = shownIn(thread, more);
+  const timeAt = (place: number) => timeOf(shownAt(place), entries);
   const added = more.map((one) => keyOf(one, 0)).join();
   const list = useVirtualList({
     count: blocks.length + more.length,
@@ -74,7 +75,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   const { isBehind, seen, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
   const unseen = isBehind.value ? messagesFrom(blocks, seen.current) : 0;
   const news = unseen === 0 ? '' : `${unseen} new message${unseen === 1 ? '' : 's'}`;
-  const newest = posts.length > 0 ? keyOf(shownAt(blocks.length), 0) : null;
+  const newest = posts[0] ? keyOfPost(posts[0].post) : null;
   useLayoutEffect(() => {
     if (newest !== null) catchUp(); // the person has just written
   }, [newest]);
@@ -126,6 +127,19 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
       </p>
     </div>
   );
+}
+
+/** What is at a place: blocks, and `more` after them, but before a stop that cuts off a text that is being written. */
+function shownIn(thread: Thread, more: readonly Shown[]): (place: number) => Shown | undefined {
+  const { blocks } = thread;
+  const ends = [...drafts.value.values()].map(({ agent }) => thread.placeOfAnswer(agent));
+  const cut = Math.min(blocks.length, ...ends);
+  return (place) => (place < cut ? blocks[place] : (more[place - cut] ?? blocks[place - more.length]));
+}
+
+/** Null: it is not in the log. */
+function timeOf(shown: Shown | undefined, entries: readonly Entry[]): string | null {
+  return shown && 'index' in shown ? (entries[shown.index]?.createdAt ?? null) : null;
 }
 
 interface Reading {
