@@ -32,9 +32,6 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['thread', '#/c/mixed', (page) => message(page, 'Built.').first().waitFor()],
   ['timeline', '#/c/mixed/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
   ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel h2').waitFor()],
-  ['running', '#/c/runs', (page) => page.locator('article.draft .prose').waitFor()],
-  ['edit-and-run', '#/c/asked-to-write', editArguments],
-  ['commands', '#/c/calm', openCommands],
   [
     'feedback',
     '#/c/calm',
@@ -43,6 +40,9 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
       await page.getByLabel('Note on entry 2').fill('It does not say what it noted.');
     },
   ],
+  ['running', '#/c/runs', (page) => page.locator('article.draft .prose').waitFor()],
+  ['edit-and-run', '#/c/asked-to-write', editArguments],
+  ['commands', '#/c/calm', openCommands],
   ['floor', '#/c/calm', (page) => page.getByTitle('Phase and mode: who answers').click()],
 ];
 
