@@ -53,9 +53,9 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
     return stdout + stderr;
   }
 
-  /** Not: `elicitation-sep1034-client-defaults` (questions are declined), and extensions. */
+  /** Not: extensions. */
   it.each([
-    ...['initialize', 'tools_call', 'sse-retry'],
+    ...['initialize', 'tools_call', 'sse-retry', 'elicitation-sep1034-client-defaults'],
     ...['auth/metadata-default', 'auth/metadata-var1', 'auth/metadata-var2', 'auth/metadata-var3'],
     ...['auth/basic-cimd', 'auth/pre-registration', 'auth/resource-mismatch'],
     ...['auth/scope-from-www-authenticate', 'auth/scope-from-scopes-supported'],

@@ -2,6 +2,8 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ToolRun } from '../../src/agents/tool-port.ts';
+import { proposedAnswer } from '../../src/conversation/log/server-asks.ts';
 import { createMcpTools, LoginStore, logIn } from '../../src/tools/mcp/index.ts';
 import { secrets } from './mcp-tools.ts';
 
@@ -43,7 +45,8 @@ async function callAll(): Promise<string | undefined> {
     const { properties = {} } = parameters as { properties?: Record<string, { type?: string }> };
     const given = Object.entries(properties).map(([key, { type }]) => [key, type === 'number' ? 2 : 'x']);
     const call = { conversation: 'c', agent: 'a', turnId: 't', name, idempotencyKey: 'k' };
-    const run = { ...call, arguments: Object.fromEntries(given) };
+    const ask: ToolRun['ask'] = async ({ schema }) => proposedAnswer(schema);
+    const run = { ...call, arguments: Object.fromEntries(given), ask };
     const outcome = await tools.run(run, AbortSignal.timeout(30_000));
     console.log(name, outcome);
     if (outcome.kind === 'failed' && outcome.message.includes('needs login')) return outcome.message;
