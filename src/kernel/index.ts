@@ -7,9 +7,8 @@
  *   public-address            ranges of IP addresses; imported directly
  *   linear-pattern            regular expressions of operators and strangers
  *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
- *   log                       the log of the program
+ *   log                       the log of the program, and the secret values that it hides
  *   package                   the folder and the version of this package
- *   hide-values               secret values in what is shown
  *   abort, mailbox            cancellation, release order, batching
  *   paging                    lists in messages of a limited size
  *   files, open-to-others     directories, disk space, files of one owner, permissions
@@ -21,7 +20,6 @@ export * from './abort.ts';
 export * from './errors.ts';
 export * from './files.ts';
 export * from './hidden.ts';
-export * from './hide-values.ts';
 export * from './ids.ts';
 export * from './json.ts';
 export * from './linear-pattern.ts';

@@ -15,10 +15,13 @@ import {
   type Clock,
   type Log,
   messageOf,
+  monotonicClock,
   ParleyError,
   type Refusal,
+  refusal,
   sleep,
 } from '../../kernel/index.ts';
+import { CheckBudget, schemaFault } from '../../kernel/json-schema.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
@@ -37,7 +40,6 @@ import {
 } from './attempts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
-import { PostedSchemas } from './posted-schemas.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /**
@@ -365,5 +367,36 @@ export class Posts {
     );
     if (delivery.hasLetter) return;
     await this.#bus.publishDead(delivery, refusal, id, async () => this.#others?.mayRefuse());
+  }
+}
+
+/** Checks the schemas of posts before they are stored. Each publisher has a budget of processor time (JSON-SCHEMA-1). */
+
+/** Of whom a budget is kept: the newest. */
+const MOST_PUBLISHERS = 1_000;
+
+class PostedSchemas {
+  readonly #budgets = new Map<string, CheckBudget>();
+
+  /** Null: the post has no schema, or one that answers can be compared with. */
+  refusalOf({ schema, publisher }: Pick<AddressedPost, 'schema' | 'publisher'>): Refusal | null {
+    if (schema === undefined) return null;
+    const fault = schemaFault(schema, this.#budgetOf(publisher));
+    return fault === null
+      ? null
+      : refusal(
+          'INVALID_SCHEMA',
+          `field schema: ${fault}`,
+          'correct the schema, or leave it out: any text is an answer then',
+        );
+  }
+
+  #budgetOf(publisher: string): CheckBudget {
+    const budget = this.#budgets.get(publisher) ?? new CheckBudget(monotonicClock);
+    this.#budgets.delete(publisher);
+    this.#budgets.set(publisher, budget);
+    const [oldest] = this.#budgets.keys();
+    if (this.#budgets.size > MOST_PUBLISHERS && oldest !== undefined) this.#budgets.delete(oldest);
+    return budget;
   }
 }

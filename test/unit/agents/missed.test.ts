@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { missedBy } from '../../../src/agents/requests/missed.ts';
+import { missedBy } from '../../../src/agents/requests/requests.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 
 const SESSION = { id: 's1', by: 'agent', from: 3 } as const;
