@@ -227,6 +227,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}',
       '/api/conversations/{conversation}/messages',
       '/api/conversations/{conversation}/results',
+      '/api/conversations/{conversation}/feedback',
       '/api/conversations/{conversation}/entries',
       '/api/conversations/{conversation}/view',
       '/api/conversations/{conversation}/label',
