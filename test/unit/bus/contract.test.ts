@@ -64,7 +64,7 @@ describe('the contract of the request API', () => {
 
   it('the contract lists the verbs that act as a publisher, that name a conversation in the subject, and that are idempotent', () => {
     expect([...PUBLISHER_VERBS]).toEqual(['post', 'upload', 'blob', 'feedback', 'answer', 'results']);
-    expect([...CONVERSATION_VERBS]).toEqual(['post', 'blob', 'results']);
+    expect([...CONVERSATION_VERBS]).toEqual(['post', 'blob', 'feedback', 'results']);
     const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry', 'dead-discard'];
     expect(VERBS.filter((verb) => !REPEATABLE_VERBS.has(verb))).toEqual(changing);
   });
