@@ -124,6 +124,15 @@ describe('a login at an MCP server', () => {
     await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
   });
 
+  it('an authorization server may name itself in the redirect (RFC 9207)', async () => {
+    await login();
+    const { issuer } = (await stored()).metadata ?? expect.unreachable();
+    Object.assign(server.metadata, { authorization_response_iss_parameter_supported: true });
+    Object.assign(server.redirect, { iss: issuer });
+    await login();
+    expect(await (await open()).run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
+  });
+
   it('a call that runs when the login is revoked ends as unknown, and says what to do', async () => {
     await login();
     const { run } = await open();

@@ -72,8 +72,7 @@ export async function logIn(options: LogInOptions): Promise<string> {
     };
     await auth(person, about);
     onUrl(person.page);
-    const authorizationCode = await receiver.code(person, options);
-    await auth(person, { ...about, authorizationCode });
+    await auth(person, { ...about, ...(await receiver.answer(person, options)) });
     const login = person.login();
     await store.write(name, login);
     return login.issuer;
@@ -278,6 +277,12 @@ function isSameUrl(a: string, b: string): boolean {
   return form(a) === form(b);
 }
 
+interface Answered {
+  readonly authorizationCode: string;
+  /** The issuer that the redirect names. */
+  readonly iss?: string;
+}
+
 /** LOG-IN-2 */
 class Receiver {
   readonly #server: Server;
@@ -319,7 +324,7 @@ class Receiver {
     return `http://${REDIRECT_HOST}:${(this.#server.address() as AddressInfo).port}/callback`;
   }
 
-  async code(person: Person, { signal, waitMs = WAIT_MS }: LogInOptions): Promise<string> {
+  async answer(person: Person, { signal, waitMs = WAIT_MS }: LogInOptions): Promise<Answered> {
     const own = linkedAbort(signal);
     const late = setTimeout(() => own.abort(), waitMs);
     try {
@@ -333,7 +338,7 @@ class Receiver {
           return true;
         };
       });
-      return codeIn(given, person);
+      return answerIn(given, person);
     } finally {
       clearTimeout(late);
       own.unlink();
@@ -346,7 +351,7 @@ class Receiver {
   }
 }
 
-function codeIn(given: URLSearchParams, { issuerOfRedirect: issuer }: Person): string {
+function answerIn(given: URLSearchParams, { issuerOfRedirect: issuer }: Person): Answered {
   const from = given.get('iss');
   if (from === null ? issuer.isNeeded : issuer.is === undefined || from !== issuer.is)
     throw refused(
@@ -361,7 +366,7 @@ function codeIn(given: URLSearchParams, { issuerOfRedirect: issuer }: Person): s
   }
   const code = given.get('code');
   if (!code) throw refused('the authorization server sent no code', 'log in again');
-  return code;
+  return { authorizationCode: code, ...(from !== null && { iss: from }) };
 }
 
 function refused(message: string, hint: string): ParleyError {
