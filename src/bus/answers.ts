@@ -162,6 +162,9 @@ export const detail = fields({
     node: z.string(),
     /** The agent of the node. */
     agent: agent.nullable(),
+    branches: list(fields({ branch: z.string(), node: z.string(), agent: agent.nullable() }))
+      .describe('While nodes run side by side; without an agent: it waits there for the others')
+      .optional(),
     awaitsInput: z.boolean().describe('True: the run begins with the first message to that agent'),
   }).nullable(),
   metadata: fields({

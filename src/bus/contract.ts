@@ -397,7 +397,18 @@ export const CONTRACT = {
         fields({
           id: z.string(),
           start: z.string(),
-          nodes: list(fields({ node: z.string(), agent, outcomes: z.record(z.string(), z.string()) })),
+          nodes: list(
+            fields({
+              node: z.string(),
+              agent,
+              /** Each outcome and the nodes that follow: several run side by side. */
+              outcomes: z.record(z.string(), list(z.string())),
+              /** By the value, before the outcome. */
+              next: list(fields({ when: z.string(), to: list(z.string()) })).optional(),
+              /** The branches that meet at this node. */
+              after: list(z.string()).optional(),
+            }),
+          ),
         }),
       ),
     }),

@@ -57,12 +57,12 @@ export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/redu
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
 export { transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
-export { agentNamed, mentions, unknownMentionsText } from './state/answering.ts';
+export { agentNamed, agentOfNode, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
-export { filledBrief, pathFault, REFERENCE } from './state/node-values.ts';
+export { conditionText, filledBrief, pathFault, REFERENCE } from './state/node-values.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';

@@ -151,7 +151,7 @@ export class Lineage {
   /** The turn that made a trigger, and its call. Null: none. */
   #maker(entry: Entry | undefined): { readonly turnId: string; readonly call: CallPlace | undefined } | null {
     if (entry === undefined) return null;
-    const before = this.#entries[entry.index - 1];
+    const before = this.#entries.slice(0, entry.index).findLast(({ type }) => type !== 'node-entered');
     const by =
       entry.type === 'node-entered' && before?.type === 'message' // the result of `complete_node`
         ? before

@@ -8,6 +8,7 @@ import type {
 } from '@agentclientprotocol/sdk';
 import type { WorkflowSummary } from '../../client/index.ts';
 import {
+  agentOfNode,
   askedIn,
   type Entry,
   type FilePart,
@@ -121,6 +122,7 @@ export class Updates {
   #notes = 0;
   #workflow: string | null = null;
   #visited: string[] = [];
+  #current: string[] = [];
 
   constructor(shown: Shown) {
     this.#shown = shown;
@@ -264,20 +266,26 @@ export class Updates {
 
   /** The nodes of a run: all of them while it runs, those that were entered once it has ended. */
   *#plan(entry: Entry): Generator<Update> {
-    if (entry.type === 'run-started') [this.#workflow, this.#visited] = [entry.workflowId, []];
-    if (entry.type === 'node-entered') this.#visited = [...this.#visited, entry.node];
-    else if (entry.type !== 'run-ended') return;
+    if (entry.type === 'run-started')
+      [this.#workflow, this.#visited, this.#current] = [entry.workflowId, [], []];
+    if (entry.type === 'node-entered') {
+      const { node, from, branch } = entry;
+      const isHere = agentOfNode(entry) !== null; // else a branch waits there for the others
+      const kept = branch === undefined ? [] : this.#current.filter((one) => one !== from);
+      this.#current = isHere ? [...kept, node] : kept;
+      if (isHere) this.#visited = [...this.#visited, node];
+    } else if (entry.type !== 'run-ended') return;
     const isOver = entry.type === 'run-ended';
     const nodes = this.#shown.workflows.find(({ id }) => id === this.#workflow)?.nodes ?? [];
     const ahead = isOver ? [] : nodes.filter(({ node }) => !this.#visited.includes(node));
-    const current = isOver ? null : this.#visited.at(-1);
+    const current = isOver ? [] : this.#current;
     const named = (node: string) => {
       const agent = nodes.find((one) => one.node === node)?.agent;
       return agent === undefined ? node : `${node} (${agent})`;
     };
     const entries = [...new Set(this.#visited), ...ahead.map(({ node }) => node)].map((node): PlanEntry => {
       const isDone = this.#visited.includes(node);
-      const status = node === current ? 'in_progress' : isDone ? 'completed' : 'pending';
+      const status = current.includes(node) ? 'in_progress' : isDone ? 'completed' : 'pending';
       return { content: named(node), priority: 'medium', status };
     });
     if (entries.length > 0) yield { sessionUpdate: 'plan', entries };

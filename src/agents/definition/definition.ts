@@ -331,7 +331,7 @@ const partSchemas = {
         agent: z.string(),
         brief: z.string(),
         tools: texts.optional(),
-        outcomes: z.record(z.string(), z.string()),
+        outcomes: z.record(z.string(), z.union([z.string(), texts])),
       }),
     ),
   }) as unknown as z.ZodType<Workflow>,

@@ -9,6 +9,7 @@ import {
   type Roster,
   type Run,
   schemaWords,
+  targetsOf,
   type ViewMessage,
   type Workflows,
 } from '../../conversation/index.ts';
@@ -82,11 +83,18 @@ const NOT_FROM_A_PERSON = '(from Parley; not something a person said)';
 export function runContext(run: Run, workflows: Workflows): readonly ViewMessage[] {
   const node = nodeOf(workflows, run.workflowId, run.node);
   if (!node) return [];
-  const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);
+  const outcomes = Object.entries(node.outcomes).map(
+    ([outcome, next]) => `- ${outcome}: leads to ${targetsOf(next).join(' and ')}`,
+  );
   // The summary is an agent's text: markers in it are escaped (L17).
-  const step = run.before
-    ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${escapeMarkers(run.before.summary)}`
-    : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
+  const before = run.before.map(
+    ({ node: name, outcome, summary }) =>
+      `The node ${name} before ended with the outcome ${outcome}:\n${escapeMarkers(summary)}`,
+  );
+  const step =
+    before.length > 0
+      ? `STEP ${NOT_FROM_A_PERSON}\n${before.join('\n\n')}`
+      : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
   const typed = node.answers ?? workflows.get(run.workflowId)?.answers;
   const which = node.answers ? '' : ' if the outcome ends the run';
   const value = typed

@@ -321,7 +321,7 @@ function requestOf(
 ) {
   const { slug } = setup.card;
   const { turn } = agentState(state, slug);
-  const setting = settingAt(state, turn?.upTo ?? state.length);
+  const setting = settingAt(state, turn?.upTo ?? state.length, slug);
   const tokenRatio = given ?? tokenRatioOf(state, slug);
   const call = {
     conversation: originOf(entries, turn?.upTo ?? entries.length - 1) ?? conversation,

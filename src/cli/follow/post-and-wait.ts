@@ -22,6 +22,7 @@ import {
 import type { Context } from '../context.ts';
 import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
 import { describeEvent, questions } from '../render/entry.ts';
+import { nodesOf } from '../render/state.ts';
 import { voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
 import { createWaitingApprovals } from './waiting-approvals.ts';
@@ -123,12 +124,14 @@ async function runOutcome(
   if (approvals.length > 0) {
     const ids = approvals.map(({ approvalId }) => approvalId).join(', ');
     context.note(
-      `parley: the run of ${workflow} waits at the node ${run?.node} for the answer to ${ids}, and continues with it; \`${context.command(`tail ${conversation}`)}\` shows how`,
+      `parley: the run of ${workflow} waits at the node ${run && nodesOf(run)} for the answer to ${ids}, and continues with it; \`${context.command(`tail ${conversation}`)}\` shows how`,
     );
     return 1;
   }
   const next = `\`${context.command(`say ${conversation} "…" --wait`)}\` continues it`;
-  context.note(`parley: the run of ${workflow} has not ended: it is at the node ${run?.node}; ${next}`);
+  context.note(
+    `parley: the run of ${workflow} has not ended: it is at the node ${run && nodesOf(run)}; ${next}`,
+  );
   return 1;
 }
 

@@ -154,8 +154,10 @@ const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) =>
   'approval-answered': (entry) =>
     `approval ${entry.approvalId}: ${entry.answer}${lasting(entry)}${answeredBy(entry)}${entry.arguments === undefined ? '' : `, with the arguments ${visibleText(entry.arguments)}`}${because(entry.reason)}`,
   'run-started': ({ runId, workflowId }) => `run ${runId} of ${workflowId} started`,
-  'node-entered': ({ runId, node, agent }) =>
-    `run ${runId} entered ${node}${agent ? `; ${agent} begins with the next message` : ''}`,
+  'node-entered': ({ runId, node, agent, to, branch }) =>
+    agent || to || branch === undefined
+      ? `run ${runId} entered ${node}${agent ? `; ${agent} begins with the next message` : ''}`
+      : `run ${runId}: the branch ${branch} waits at ${node} for the others`,
   'run-ended': ({ runId, outcome, author, summary }) =>
     `run ${runId} ended: ${outcome}${author.kind === 'system' ? because(summary) : ''}`,
   'agent-stopped': ({ agent, by }) => `${agent ?? 'the conversation'} was stopped by ${by}`,

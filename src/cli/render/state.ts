@@ -10,11 +10,22 @@ import { clockTime, type Palette, plural, printable, renderTable } from './text.
 /** A conversation on one line: what a switch answers with. */
 export function renderState({ id, phase, mode, activeAgent, run, agents }: ConversationDetail): string {
   const floor = activeAgent ? `${activeAgent} has the floor` : 'no agent has the floor';
-  const at = run ? `, run of ${run.workflow} at ${run.node}` : '';
+  const at = run ? `, run of ${run.workflow} at ${nodesOf(run)}` : '';
   const input = run?.awaitsInput ? `; ${run.agent} begins with the next message` : '';
-  const isStopped = run?.agent && agents?.[run.agent]?.status === 'stopped';
-  const stopped = isStopped ? `; ${run.agent} is stopped: the run waits until it is resumed` : '';
+  const working = run?.branches ?? (run ? [run] : []);
+  const stopped = working
+    .filter(({ agent }) => agent !== null && agents?.[agent]?.status === 'stopped')
+    .map(({ agent }) => `; ${agent} is stopped: the run waits until it is resumed`)
+    .join('');
   return `${id}: phase ${phase}, mode ${mode}, ${floor}${at}${stopped || input}`;
+}
+
+/** Where a run is: with branches side by side, each of them. */
+export function nodesOf({ node, branches }: NonNullable<ConversationDetail['run']>): string {
+  const each = branches?.map(({ branch, node: at, agent }) =>
+    agent === null ? `${at} (the branch ${branch} waits)` : at,
+  );
+  return each?.join(' and ') ?? node;
 }
 
 /** `parley status ID` as text: each agent that does not just idle, and the files with their limit. */

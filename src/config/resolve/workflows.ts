@@ -5,6 +5,7 @@ import {
   pathFault,
   REFERENCE,
   sharedTools,
+  targetsOf,
   type Workflow,
   type WorkflowNode,
 } from '../../conversation/index.ts';
@@ -17,6 +18,7 @@ import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/tools-file.ts';
 import type { LoadedAgent } from './agents.ts';
 import { unknownTool } from './tools.ts';
+import { branchFaults } from './workflow-branches.ts';
 
 /**
  * Reads `workflows/<id>.yaml`.
@@ -105,6 +107,7 @@ class WorkflowReader {
     }
     if (start === null || !this.#hasSoundPaths()) return null;
     this.#checkPaths(nodes, start);
+    for (const { path, seen, expected } of branchFaults(nodes, start)) this.#refuse(path, seen, expected);
     return { id: this.#id, start, nodes, ...(file.answers && { answers: file.answers }) };
   }
 
@@ -131,7 +134,7 @@ class WorkflowReader {
     return Object.fromEntries(read);
   }
 
-  #readNode(name: string, { agent, brief, tools, outcomes, answers, next }: NodeFile): WorkflowNode {
+  #readNode(name: string, { agent, brief, tools, outcomes, answers, next, after }: NodeFile): WorkflowNode {
     const path = ['nodes', name];
     if (agent === undefined) this.#missing([...path, 'agent'], 'the agent that works on this node');
     if (brief === undefined) this.#missing([...path, 'brief'], 'what is to be done here; the agent reads it');
@@ -144,6 +147,7 @@ class WorkflowReader {
       ...{ agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} },
       ...(answers && { answers }),
       ...(next && { next }),
+      ...(after && { after: this.#checkAfter([...path, 'after'], after) }),
     };
   }
 
@@ -177,10 +181,24 @@ class WorkflowReader {
     const expected = `at least one outcome and where it leads: a node, or ${END}`;
     if (outcomes === undefined) this.#missing(path, expected);
     else if (Object.keys(outcomes).length === 0) this.#refuse(path, 'no outcomes', expected);
-    for (const [outcome, next] of Object.entries(outcomes ?? {})) {
-      if (next === END || this.#nodeNames.includes(next)) continue;
-      this.#refuseName([...path, outcome], next, 'a node', [...this.#nodeNames, END]);
+    for (const [outcome, next] of Object.entries(outcomes ?? {})) this.#checkTarget([...path, outcome], next);
+  }
+
+  #checkTarget(path: KeyPath, target: string | readonly string[]): void {
+    const names = targetsOf(target);
+    if (new Set(names).size < names.length) this.#refuse(path, show(names), 'each node once');
+    for (const name of names) {
+      if (names.length > 1 && name === END)
+        this.#refuse(path, show(names), `nodes side by side, or ${END} alone`);
+      else if (name !== END && !this.#nodeNames.includes(name))
+        this.#refuseName(path, name, 'a node', [...this.#nodeNames, END]);
     }
+  }
+
+  #checkAfter(path: KeyPath, after: readonly string[]): readonly string[] {
+    for (const name of after)
+      if (!this.#nodeNames.includes(name)) this.#refuseName(path, name, 'a node', this.#nodeNames);
+    return after;
   }
 
   #checkSchema(path: KeyPath, schema: JsonRecord): void {
@@ -207,8 +225,7 @@ class WorkflowReader {
     if (odd) this.#refuse(brief, odd, '{{nodes.NAME.value}} or {{nodes.NAME.value.PATH}}');
     for (const [place, { when, to }] of (node.next ?? []).entries()) {
       const path = ['nodes', name, 'next', place];
-      if (to !== END && !this.#nodeNames.includes(to))
-        this.#refuseName([...path, 'to'], to, 'a node', [...this.#nodeNames, END]);
+      this.#checkTarget([...path, 'to'], to);
       const schema = node.answers ?? (to === END ? answers : undefined);
       if (!schema) this.#refuse(path, 'a condition', `\`answers\` beside it: ${name} gives no value`);
       else this.#checkPath([...path, 'when', 'path'], when.path, schema, when.path);
@@ -224,7 +241,8 @@ class WorkflowReader {
     return !this.#reported.some(
       ([section, , key]) =>
         section === 'start' ||
-        (section === 'nodes' && (key === undefined || key === 'outcomes' || key === 'next')),
+        (section === 'nodes' &&
+          (key === undefined || key === 'outcomes' || key === 'next' || key === 'after')),
     );
   }
 
@@ -242,7 +260,7 @@ class WorkflowReader {
       return;
     }
     for (const name of stuck) {
-      const leadsTo = [...new Set(Object.values(nodes[name]?.outcomes ?? {}))].join(', ');
+      const leadsTo = [...new Set(nextOf(nodes, name))].join(', ');
       const path = ['nodes', name, 'outcomes'];
       this.#report(
         path,
@@ -285,6 +303,9 @@ const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a lette
 /** Ids, nodes and outcomes: agents read and repeat them. */
 const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
 
+/** Each is a turn at once. */
+const MOST_BRANCHES = 16;
+
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const condition = z
   .strictObject({
@@ -299,9 +320,17 @@ const condition = z
       error: 'expected one of equals, above and below',
     },
   );
+const target = z.union([
+  z.string().min(1),
+  z
+    .array(name)
+    .min(2)
+    .max(MOST_BRANCHES)
+    .describe('Nodes that run side by side, until they meet at a node with after'),
+]);
 const branch = z.strictObject({
   when: condition.describe('A condition on the value'),
-  to: z.string().min(1).describe('The node that follows, or end'),
+  to: target.describe('The node that follows, or end'),
 });
 const jsonSchema = z.record(z.string(), z.unknown());
 
@@ -309,10 +338,14 @@ const node = z.strictObject({
   agent: z.string().min(1).optional().describe('The slug of the agent that works on this node'),
   brief: z.string().trim().min(1).optional().describe('What is to be done here; the agent reads it'),
   tools: z.array(toolName).optional().describe('Narrows the tools of the agent (default: all that it has)'),
-  outcomes: z
-    .record(name, z.string().min(1))
+  outcomes: z.record(name, target).optional().describe('Each outcome and the node that follows it, or end'),
+  after: z
+    .array(name)
+    .min(2)
     .optional()
-    .describe('Each outcome and the node that follows it, or end'),
+    .describe(
+      'The nodes that run side by side and meet here: this one begins once all their branches have come',
+    ),
   answers: jsonSchema.optional().describe('The JSON Schema of the value of this node'),
   next: z
     .array(branch)
@@ -343,7 +376,9 @@ type Nodes = Readonly<Record<string, WorkflowNode>>;
 
 function nextOf(nodes: Outcomes, name: string): readonly string[] {
   const node = Object.hasOwn(nodes, name) ? nodes[name] : undefined;
-  return [...Object.values(node?.outcomes ?? {}), ...(node?.next ?? []).map(({ to }) => to)];
+  return [...Object.values(node?.outcomes ?? {}), ...(node?.next ?? []).map(({ to }) => to)].flatMap(
+    targetsOf,
+  );
 }
 
 /** The nodes that a run can reach, including `start`. */

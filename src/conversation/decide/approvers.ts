@@ -90,7 +90,8 @@ function hasWords(entry: Entry): entry is EntryOf<'approval-answered'> {
   return entry.answer === 'result' || entry.arguments !== undefined;
 }
 
-/** The turn that completed the node before: its result is the entry directly before `node-entered`. */
+/** The turn that completed the node before: its result is the entry before `node-entered`, of which a fork has several. */
 function nodeBefore(entries: readonly Entry[], index: number): string | undefined {
-  return entries[index]?.type === 'node-entered' ? entries[index - 1]?.turnId : undefined;
+  if (entries[index]?.type !== 'node-entered') return undefined;
+  return entries.slice(0, index).findLast(({ type }) => type !== 'node-entered')?.turnId;
 }

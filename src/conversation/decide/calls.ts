@@ -51,7 +51,7 @@ export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
     return;
   }
   const card = builder.roster.agents.get(turn.agent);
-  const setting = settingAt(builder.state, call.upTo);
+  const setting = settingAt(builder.state, call.upTo, turn.agent);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   if (call.atCaller) {
     checkCallersCall(builder, turn, call);
@@ -241,7 +241,7 @@ const dismiss: Handler<'dismiss'> = (builder, turn, call, given) => {
 
 function makerOf(builder: DecisionBuilder, { agent: slug }: Turn, { upTo }: OpenCall): Maker {
   const card = builder.roster.agents.get(slug);
-  const setting = settingAt(builder.state, upTo);
+  const setting = settingAt(builder.state, upTo, slug);
   return { slug, tools: card ? availableTools(card, setting, builder.context.workflows) : [] };
 }
 

@@ -1,14 +1,32 @@
 import { type JsonRecord, type Refusal, refusal } from '../../kernel/index.ts';
 import { type Author, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { filledBrief, nextNode, schemaOfNode } from '../state/node-values.ts';
+import { filledBrief, nextNodes, schemaOfNode } from '../state/node-values.ts';
 import { END, nodeOf, type Workflow } from '../state/roster.ts';
-import { type ConversationState, isStopped, type OpenCall, settingAt, type Turn } from '../state/state.ts';
+import {
+  type ConversationState,
+  isStopped,
+  type OpenCall,
+  type Run,
+  type RunBranch,
+  runFor,
+  settingAt,
+  type Turn,
+  visitsOf,
+} from '../state/state.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { Post } from './command.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse } from './records.ts';
 
-/** Runs: a workflow executed node by node. The current node is part of the state, so a crash does not lose it. */
+/**
+ * Runs: a workflow executed node by node. The current nodes are part of the state, so a crash does not lose them.
+ *
+ * RUN-BRANCH-1 An outcome that leads to several nodes forks the run: one branch for each, with agents of their own. A message that names no
+ *    agent is for the first branch that runs.
+ * RUN-BRANCH-2 Each branch is entered once, in the append that forks, and continues by itself. The configuration allows no fork within one.
+ * RUN-BRANCH-3 A node with `after` is entered when the last branch comes. An entry without `to` says that a branch waits there.
+ * RUN-BRANCH-4 A branch that leads to `end` ends the run, and the turns of the other branches.
+ */
 
 /**
  * Begins a run at its first node. Returns who receives its input, which is the next message that is routed to this agent (ROUTING-4).
@@ -43,7 +61,9 @@ export function refusalOfStart(builder: DecisionBuilder, message: Post, workflow
   if (!run) return null;
   return refusal(
     'RUN_CONFLICT',
-    `a run of ${run.workflowId} is active in this conversation, at the node ${run.node}`,
+    `a run of ${run.workflowId} is active in this conversation, at ${visitsOf(run)
+      .map(({ node }) => `the node ${node}`)
+      .join(' and ')}`,
     `post without workflow to take part in it, end it with \`parley mode ID chat\`, or use another conversation; ${knownWorkflows(workflows)}`,
   );
 }
@@ -70,10 +90,10 @@ export function completeNode(
   call: OpenCall,
   { outcome, summary, value }: ToolArguments<'complete_node'>,
 ): boolean {
-  const { run } = builder.state;
   const { workflows, limits } = builder.context;
+  const run = builder.state.run && runFor(builder.state.run, turn.agent);
   const node = run && nodeOf(workflows, run.workflowId, run.node);
-  const asked = settingAt(builder.state, call.upTo).run; // may be another run or node than the current one
+  const asked = settingAt(builder.state, call.upTo, turn.agent).run; // may be another run or node than the current one
   const isTheirs = run?.agent === turn.agent && asked?.runId === run.runId && asked.node === run.node;
   if (!run || !node || !isTheirs) {
     return refuse(builder, turn, call, 'NO_NODE', 'no node of a run is yours now');
@@ -89,12 +109,13 @@ export function completeNode(
       `the outcomes of ${run.node} are ${known}; not ${outcome}`,
     );
   }
-  const next = nextNode(node, named, value);
+  const next = nextNodes(node, named, value);
+  const isEnd = next[0] === END;
   const schema = schemaOfNode(workflows.get(run.workflowId), node, next);
   const fault = schema && valueFault(builder, schema, value);
   if (fault) return refuse(builder, turn, call, 'INVALID_ARGUMENTS', `complete_node: ${fault}`);
   const given = schema ? { value } : {};
-  if (next !== END && turn.hops + 1 > limits.hopsPerTrigger) {
+  if (!isEnd && turn.hops + 1 > limits.hopsPerTrigger) {
     const message = `this run went from node to node ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
     addLimit(builder, turn, 'hopsPerTrigger', message);
     return refuse(
@@ -105,21 +126,52 @@ export function completeNode(
       `${message}. Report the state of the work to the person.`,
     );
   }
-  const to = nodeOf(workflows, run.workflowId, next)?.agent;
-  if (to !== undefined && isStopped(builder.state, to))
-    return refuse(builder, turn, call, 'AGENT_STOPPED', `${to}, the agent of ${next}, ${STOPPED}`);
+  const awaited = awaitedAt(builder, run, next);
+  for (const name of awaited.length > 0 ? [] : next) {
+    const to = nodeOf(workflows, run.workflowId, name)?.agent;
+    if (to !== undefined && isStopped(builder.state, to))
+      return refuse(builder, turn, call, 'AGENT_STOPPED', `${to}, the agent of ${name}, ${STOPPED}`);
+  }
+  const where = next.join(' and ');
+  const waits = `Your branch of the run waits at ${where} for ${awaited.map(({ node: name }) => name).join(' and ')}.`;
+  const continues = `The run continues at ${where}${next.length > 1 ? ', side by side' : ''}.`;
   addResult(builder, turn, call, {
-    content: next === END ? 'The run has ended.' : `The run continues at ${next}.`,
+    content: isEnd ? 'The run has ended.' : awaited.length > 0 ? waits : continues,
   });
-  if (next === END)
+  if (isEnd) {
     endRun(builder, builder.agentAuthor(turn.agent), { outcome, summary, ...given, turnId: turn.turnId });
-  else
-    enterNode(
-      builder,
-      { ...run, node: next },
-      { outcome, summary, ...given, hops: turn.hops + 1, by: turn.agent, wakes: true },
-    );
+    return true;
+  }
+  const isMeeting = run.branch !== undefined && isJoin(builder, run, next);
+  for (const name of next) {
+    const branch = next.length > 1 ? name : isMeeting && awaited.length === 0 ? undefined : run.branch;
+    const entered = { ...run, node: name, branch };
+    const hops = Math.max(turn.hops, ...(branch === undefined ? hopsOfBranches(builder, run) : [])) + 1;
+    const wakes = awaited.length === 0;
+    enterNode(builder, entered, {
+      ...{ outcome, summary, ...given, from: run.node },
+      ...{ hops, by: turn.agent, wakes, waits: !wakes },
+    });
+  }
   return true;
+}
+
+/** The branches meet at this node. */
+function isJoin({ context }: DecisionBuilder, run: Run, [next = '']: readonly string[]): boolean {
+  return nodeOf(context.workflows, run.workflowId, next)?.after !== undefined;
+}
+
+/** RUN-BRANCH-3: the branches that have not come to the node where they meet. */
+function awaitedAt(builder: DecisionBuilder, run: Run, next: readonly string[]): readonly RunBranch[] {
+  if (run.branch === undefined || !isJoin(builder, run, next)) return [];
+  return (run.branches ?? []).filter(({ branch, agent }) => branch !== run.branch && agent !== null);
+}
+
+function hopsOfBranches(builder: DecisionBuilder, { branches = [] }: Run): number[] {
+  return branches.map(({ enteredAt }) => {
+    const entry = builder.entryAt(enteredAt);
+    return entry?.type === 'node-entered' ? (entry.hops ?? 0) - 1 : 0;
+  });
 }
 
 function valueFault({ context }: DecisionBuilder, schema: JsonRecord, value: unknown): string | null {
@@ -150,10 +202,13 @@ export function missingForRun(
   { roster, workflows }: Pick<DecideContext, 'roster' | 'workflows'>,
 ): string | null {
   if (!run) return null;
-  const { workflowId, node, agent } = run;
+  const { workflowId } = run;
   if (!workflows.has(workflowId)) return `workflow ${workflowId}`;
-  if (!nodeOf(workflows, workflowId, node)) return `node ${node} of ${workflowId}`;
-  return agent === null || roster.agents.has(agent) ? null : `agent ${agent}`;
+  for (const { node, agent } of run.branches ?? [run]) {
+    if (!nodeOf(workflows, workflowId, node)) return `node ${node} of ${workflowId}`;
+    if (agent !== null && !roster.agents.has(agent)) return `agent ${agent}`;
+  }
+  return null;
 }
 
 /** Ends a run that no message can advance. */
@@ -166,40 +221,39 @@ export function endRunOfRemoved(builder: DecisionBuilder): void {
 
 interface NodeEntry {
   readonly hops: number;
+  /** The node before. */
+  readonly from?: string;
   readonly outcome?: string;
   readonly summary?: string;
   /** Of the node before. */
   readonly value?: unknown;
   /** The agent or person that caused it. */
   readonly by: string;
-  /** False: the agent waits for the run's input. */
+  /** False: the agent waits for the run's input, or the branch for the others. */
   readonly wakes: boolean;
+  readonly waits?: boolean;
 }
 
 /** Enters a node: its agent starts a turn (L14), or waits for the run's input. */
 function enterNode(
   builder: DecisionBuilder,
-  run: { readonly runId: string; readonly workflowId: string; readonly node: string },
-  { hops, outcome, summary, by, wakes, ...more }: NodeEntry,
+  { runId, workflowId, node: name, branch }: Pick<Run, 'runId' | 'workflowId' | 'node' | 'branch'>,
+  { by, wakes, waits = false, ...more }: NodeEntry,
 ): void {
-  const node = nodeOf(builder.context.workflows, run.workflowId, run.node);
+  const node = nodeOf(builder.context.workflows, workflowId, name);
   if (!node) return;
-  const { node: completed, values: known } = builder.state.run ?? {};
+  const known = builder.state.run?.values;
+  const values = { ...known, ...('value' in more && more.from ? { [more.from]: more.value } : {}) };
   builder.add({
     type: 'node-entered',
     author: SYSTEM_AUTHOR,
-    runId: run.runId,
-    workflowId: run.workflowId,
-    node: run.node,
-    brief: filledBrief(node.brief, {
-      ...known,
-      ...('value' in more && completed ? { [completed]: more.value } : {}),
-    }),
-    ...(wakes ? { to: [node.agent] } : { agent: node.agent }),
-    outcome,
-    summary,
+    runId,
+    workflowId,
+    node: name,
+    ...(!waits && { brief: filledBrief(node.brief, values) }),
+    ...(wakes ? { to: [node.agent] } : !waits && { agent: node.agent }),
+    ...(branch !== undefined && { branch }),
     ...more,
-    hops,
     meta: { by },
   });
 }

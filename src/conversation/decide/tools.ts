@@ -49,7 +49,7 @@ type Judged = Pick<OpenCall, 'name' | 'arguments' | 'upTo'>;
 
 export function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
   const card = builder.roster.agents.get(agent);
-  const setting = settingAt(builder.state, call.upTo);
+  const setting = settingAt(builder.state, call.upTo, agent);
   const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   const { name, arguments: text } = call;
   const judged = policyAgentOf(builder.roster, agent); // HIRING-4

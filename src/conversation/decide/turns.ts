@@ -2,7 +2,15 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from '../log/entry.ts';
 import { finishNotice } from '../log/finish-reason.ts';
 import { filesOf } from '../log/parts.ts';
-import { agentState, isStopped, isWithdrawn, mustAbort, samePlace, type Turn } from '../state/state.ts';
+import {
+  agentState,
+  isStopped,
+  isWithdrawn,
+  mustAbort,
+  samePlace,
+  type Turn,
+  visitsOf,
+} from '../state/state.ts';
 import { nextItems, type WaitingEntry, type WaitingQueue } from '../state/waiting.ts';
 import { CLOSING_TOOLS } from '../tools/conversation-tools.ts';
 import { beginCall, closeCall, isAwaited, isRunning } from './calls.ts';
@@ -108,7 +116,10 @@ function refuseCallsToStopped(builder: DecisionBuilder, slug: string, waiting: W
 /** The turn is for a node that its run has left, or whose run is over. */
 function isForLeftNode(builder: DecisionBuilder, { trigger }: Turn): boolean {
   const entry = builder.entryAt(trigger[0] ?? -1);
-  return entry?.type === 'node-entered' && builder.state.run?.enteredAt !== entry.index;
+  return (
+    entry?.type === 'node-entered' &&
+    visitsOf(builder.state.run).every(({ enteredAt }) => enteredAt !== entry.index)
+  );
 }
 
 /** Begins the calls of an assistant entry that was just appended. */
@@ -146,8 +157,10 @@ export function advanceTurn(builder: DecisionBuilder, slug: string): void {
     addTurnEnded(builder, turn, 'waiting'); // TURNS-5
   else if (open.some((call) => !CLOSING_TOOLS.has(call.name)))
     advanceTurn(builder, slug); // one was refused: look at the next
-  else if (runClosingCall(builder, slug)) endTurn(builder, slug, 'completed');
-  else continueTurn(builder, slug);
+  else if (runClosingCall(builder, slug)) {
+    endTurn(builder, slug, 'completed');
+    abortBranches(builder, slug);
+  } else continueTurn(builder, slug);
 }
 
 /** No call is awaited any more, or a tool may start in the meantime. */
@@ -275,6 +288,14 @@ export function endTurnsOfRemovedAgents(builder: DecisionBuilder): void {
 export function abortDismissed(builder: DecisionBuilder): void {
   for (const entry of builder.drafted)
     if (entry.type === 'agent-dismissed') abortTurn(builder, entry.agent, entry.index);
+}
+
+/** RUN-BRANCH-4 */
+function abortBranches(builder: DecisionBuilder, slug: string): void {
+  const ended = builder.drafted.findLast(({ type, author }) => type === 'run-ended' && author.id === slug);
+  for (const [other, { turn }] of ended ? Object.entries(builder.state.agents) : [])
+    if (turn?.isDismissed && builder.roster.agents.has(other))
+      abortTurn(builder, other, builder.nextIndex - 1);
 }
 
 /** Aborts an agent's turn and its delegations: a running turn gets an effect, a waiting one ends at once. */

@@ -108,11 +108,13 @@ function runPart(entry: RunEntry): string {
     case 'run-started':
       return headingOf(`Run of ${entry.workflowId} started`, entry);
     case 'node-entered': {
-      const { node, brief, agent, to = [], outcome, summary } = entry;
+      const { node, brief, agent, to = [], outcome, summary, branch } = entry;
       const handedOn =
         outcome === undefined ? [] : [`Outcome of the node before: ${inOneLine(outcome)}`, quoted(summary)];
       const who = to[0] ?? agent;
-      const given = [who && `Agent: ${who}`, brief && `Brief:\n\n${quoted(brief)}`];
+      const waits =
+        who || branch === undefined ? null : `The branch ${inOneLine(branch)} waits here for the others.`;
+      const given = [waits, who && `Agent: ${who}`, brief && `Brief:\n\n${quoted(brief)}`];
       return joined(headingOf(`Node ${node}`, entry), ...handedOn, ...given);
     }
     case 'run-ended':

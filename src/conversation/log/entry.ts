@@ -472,6 +472,10 @@ const fields = {
     to: z.array(z.string()).optional(),
     /** Instead of `to`, if the run has no input yet: the first message routed to this agent starts its turn. */
     agent: z.string().optional(),
+    /** While nodes run side by side: the branch, by the node that it began at. Without `to`: it waits here for the others. */
+    branch: z.string().optional(),
+    /** The node before. */
+    from: z.string().optional(),
     /** Outcome and summary of the node before. */
     outcome: z.string().optional(),
     summary: z.string().optional(),

@@ -350,7 +350,7 @@ export class Roots {
       if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
     } else if (entry.type === 'node-entered' && this.#newest !== undefined)
       this.#passedOnBy.set(entry.index, this.#newest);
-    this.#newest = entry.turnId;
+    if (entry.type !== 'node-entered') this.#newest = entry.turnId; // a fork has several
     const taken = turnInputOf(entry);
     if (taken) this.#takeUp(taken.turnId, taken.messages);
   }

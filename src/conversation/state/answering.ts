@@ -15,7 +15,15 @@ export interface Floor {
     readonly node: string;
     /** The agent of its current node. */
     readonly agent: string | null;
+    /** Where nodes run side by side. An agent of null: it waits for the others. */
+    readonly branches?: readonly FloorBranch[] | undefined;
   } | null;
+}
+
+interface FloorBranch {
+  readonly branch: string;
+  readonly node: string;
+  readonly agent: string | null;
 }
 
 export const FIRST_FLOOR: Floor = { activeAgent: null, phase: 'chat', mode: 'agent', run: null };
@@ -39,7 +47,16 @@ export function floorAfter(floor: Floor, entry: Entry): Floor {
     case 'node-entered': {
       if (run?.runId !== entry.runId) return floor;
       const { runId, workflowId } = run;
-      return { ...floor, run: { runId, workflowId, node: entry.node, agent: agentOfNode(entry) } };
+      const [node, agent] = [entry.node, agentOfNode(entry)];
+      if (entry.branch === undefined) return { ...floor, run: { runId, workflowId, node, agent } };
+      const { branch } = entry;
+      const known = run.branches ?? [];
+      const isNew = known.every((one) => one.branch !== branch);
+      const branches = isNew
+        ? [...known, { branch, node, agent }]
+        : known.map((one) => (one.branch === branch ? { branch, node, agent } : one));
+      const first = branches.find((one) => one.agent !== null) ?? { node, agent };
+      return { ...floor, run: { runId, workflowId, node: first.node, agent: first.agent, branches } };
     }
     case 'run-ended':
       return run?.runId === entry.runId ? { ...floor, run: null } : floor;

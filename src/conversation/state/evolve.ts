@@ -14,6 +14,7 @@ import {
   type OpenCall,
   ownerOf,
   type Run,
+  type RunBranch,
   samePlace,
   type Turn,
 } from './state.ts';
@@ -95,7 +96,22 @@ function applyModeEntered(next: Next, entry: EntryOf<'mode-entered'>): void {
 }
 
 function applyRunEnded(next: Next, entry: EntryOf<'run-ended'>): void {
-  if (floorAfter(next, entry) !== next) addSetting(next, entry.index, next.mode, null);
+  if (floorAfter(next, entry) === next) return;
+  if (entry.turnId !== undefined) endBranches(next, entry);
+  addSetting(next, entry.index, next.mode, null);
+}
+
+/** RUN-BRANCH-4 */
+function endBranches(next: Next, { turnId }: EntryOf<'run-ended'>): void {
+  for (const { agent: slug, enteredAt } of next.run?.branches ?? []) {
+    const turn = slug === null ? null : agentState(next, slug).turn;
+    if (slug === null || !turn?.trigger.includes(enteredAt) || turn.turnId === turnId) continue;
+    changeAgent(next, slug, (agent) => {
+      changeTurn(agent, (open) => {
+        open.isDismissed = true;
+      });
+    });
+  }
 }
 
 function applyTitleSet(next: Next, entry: EntryOf<'title-set'>): void {
@@ -165,21 +181,35 @@ function addSetting(next: Next, from: number, mode: Mode, run: Run | null): void
 }
 
 function applyRunStarted(next: Next, entry: EntryOf<'run-started'>): void {
-  const { run } = floorAfter(next, entry);
-  addSetting(next, entry.index, next.mode, run && { ...run, enteredAt: entry.index, before: null });
+  const { runId, workflowId } = entry;
+  const visit = { node: '', agent: null, enteredAt: entry.index, before: [] };
+  addSetting(next, entry.index, next.mode, { runId, workflowId, ...visit });
 }
 
 function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
   const completed = next.run;
   const floor = floorAfter(next, entry);
   if (floor === next || floor.run === null) return;
-  const { outcome, summary } = entry;
-  const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
+  const { outcome, summary, from = completed?.node ?? '' } = entry;
+  const met = entry.branch === undefined ? (completed?.branches ?? []) : [];
+  const result = outcome !== undefined && summary !== undefined ? [{ node: from, outcome, summary }] : [];
+  const waited = met.filter(({ agent }) => agent === null).flatMap(({ before }) => before);
+  const visit = { enteredAt: entry.index, before: [...waited, ...result] };
+  const branches = floor.run.branches?.map((one): RunBranch => {
+    const known = completed?.branches?.find(({ branch }) => branch === one.branch);
+    return one.branch === entry.branch || !known ? { ...one, ...visit } : known;
+  });
   const known = completed?.runId === entry.runId ? completed.values : undefined;
-  const values = completed && 'value' in entry ? { ...known, [completed.node]: entry.value } : known;
-  const run: Run = { ...floor.run, enteredAt: entry.index, before, ...(values && { values }) };
+  const values = completed && 'value' in entry ? { ...known, [from]: entry.value } : known;
+  const { runId, workflowId, node, agent } = floor.run;
+  const at = branches?.find((one) => one.agent !== null) ?? { node, agent, ...visit };
+  const run: Run = {
+    ...{ runId, workflowId, node: at.node, agent: at.agent, enteredAt: at.enteredAt, before: at.before },
+    ...(branches && { branches }),
+    ...(values && { values }),
+  };
   addSetting(next, entry.index, next.mode, run);
-  if (run.agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
+  if (entry.agent !== undefined && !entry.to?.length) next.run = { ...run, awaitsInput: true };
   addWaiting(next, entry, 'queue', entry.hops ?? 0);
 }
 

@@ -1,6 +1,6 @@
 import { cut, type JsonRecord } from '../../kernel/index.ts';
 import { escapeMarkers } from '../text/text.ts';
-import { type Condition, END, type Workflow, type WorkflowNode } from './roster.ts';
+import { type Condition, END, type Target, targetsOf, type Workflow, type WorkflowNode } from './roster.ts';
 
 /**
  * Values that the nodes of a run give: passed on in briefs, and branched on.
@@ -18,20 +18,25 @@ export const REFERENCE = /\{\{\s*nodes\.([\w-]+)\.value((?:\.[\w-]+)*)\s*\}\}/g;
 export function schemaOfNode(
   workflow: Workflow | undefined,
   node: WorkflowNode,
-  next: string,
+  [next]: readonly string[],
 ): JsonRecord | undefined {
   return next === END ? (workflow?.answers ?? node.answers) : node.answers;
 }
 
 /** Where the run continues after this outcome. */
-export function nextNode({ next = [] }: WorkflowNode, ofOutcome: string, value: unknown): string {
-  return next.find(({ when }) => holds(when, value))?.to ?? ofOutcome;
+export function nextNodes({ next = [] }: WorkflowNode, ofOutcome: Target, value: unknown): readonly string[] {
+  return targetsOf(next.find(({ when }) => holds(when, value))?.to ?? ofOutcome);
 }
 
 function holds({ path, equals, above, below }: Condition, value: unknown): boolean {
   const found = valueAt(value, keysOf(path));
   if (above !== undefined) return typeof found === 'number' && found > above;
   return below === undefined ? found === equals : typeof found === 'number' && found < below;
+}
+
+export function conditionText({ path, equals, above, below }: Condition): string {
+  if (above !== undefined) return `${path} above ${above}`;
+  return below === undefined ? `${path} is ${JSON.stringify(equals)}` : `${path} below ${below}`;
 }
 
 const keysOf = (path: string): string[] => path.split('.').filter((key) => key !== '');

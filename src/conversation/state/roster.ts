@@ -114,8 +114,10 @@ export interface WorkflowNode {
   readonly brief: string;
   /** Absent: all tools of the agent. */
   readonly tools?: readonly string[];
-  /** Outcome → node, or `end`. */
-  readonly outcomes: Readonly<Record<string, string>>;
+  /** Outcome → node, or `end`; several: they run side by side. */
+  readonly outcomes: Readonly<Record<string, Target>>;
+  /** Branches that meet here, by the nodes that they begin at: the node is entered once all have come. */
+  readonly after?: readonly string[];
   /** The JSON Schema of the value that `complete_node` gives here. */
   readonly answers?: JsonRecord;
   /** The first that holds for the value has precedence over the node of the outcome. */
@@ -124,8 +126,14 @@ export interface WorkflowNode {
 
 export interface Branch {
   readonly when: Condition;
-  /** A node, or `end`. */
-  readonly to: string;
+  readonly to: Target;
+}
+
+/** A node or `end`; several nodes run side by side (RUN-BRANCH-1). */
+export type Target = string | readonly string[];
+
+export function targetsOf(target: Target): readonly string[] {
+  return typeof target === 'string' ? [target] : target;
 }
 
 /** One of the three, of what is at `path` in the value. */

@@ -117,21 +117,40 @@ export interface Turn {
   readonly candidate: Candidate | null;
   /** An answer did not match the schema: the model was asked again (TYPED-2). */
   readonly wasInvalid: boolean;
-  /** Its agent was dismissed meanwhile: the turn must end (HIRING-7). */
+  /** Its agent was dismissed meanwhile (HIRING-7), or another branch ended the run (RUN-BRANCH-4): the turn must end. */
   readonly isDismissed: boolean;
 }
 
-/** The workflow that mode run executes. */
-export interface Run {
-  readonly runId: string;
-  readonly workflowId: string;
+/** Where a run is. */
+export interface Visit {
   readonly node: string;
-  /** The node's agent. */
+  /** The node's agent; null: the run begins, or the branch waits for the others. */
   readonly agent: string | null;
   /** Index of the `node-entered` that led here. */
   readonly enteredAt: number;
-  /** Outcome and summary of the node before. */
-  readonly before: { readonly outcome: string; readonly summary: string } | null;
+  /** Outcome and summary of the nodes before: several, where branches met. */
+  readonly before: readonly NodeResult[];
+}
+
+interface NodeResult {
+  readonly node: string;
+  readonly outcome: string;
+  readonly summary: string;
+}
+
+export interface RunBranch extends Visit {
+  /** The node that it began at. */
+  readonly branch: string;
+}
+
+/** The workflow that mode run executes. Its visit is the first of its branches that runs (RUN-BRANCH-1). */
+export interface Run extends Visit {
+  readonly runId: string;
+  readonly workflowId: string;
+  /** While nodes run side by side: all branches, also those that wait for the others. */
+  readonly branches?: readonly RunBranch[];
+  /** The branch, in the run as an agent of one sees it (`runFor`). */
+  readonly branch?: string;
   /** The values of its nodes so far. */
   readonly values?: Readonly<Record<string, unknown>>;
   /** The run still needs its first message: entering the start node started no turn. */
@@ -286,15 +305,25 @@ export function usedFor(
   return left;
 }
 
-/** Mode and run of a request that was asked for at `index`: the same whenever it is built again. */
-export function settingAt(state: ConversationState, index: number): Setting {
-  return (
-    state.settings.findLast((setting) => setting.from <= index) ?? {
-      from: 0,
-      mode: state.mode,
-      run: state.run,
-    }
-  );
+/** Mode and run of an agent's request that was asked for at `index`: the same whenever it is built again. */
+export function settingAt(state: ConversationState, index: number, agent: string): Setting {
+  const setting = state.settings.findLast(({ from }) => from <= index) ?? {
+    from: 0,
+    mode: state.mode,
+    run: state.run,
+  };
+  return setting.run?.branches ? { ...setting, run: runFor(setting.run, agent) } : setting;
+}
+
+/** The run at the node of this agent, if it works on a branch of its own (RUN-BRANCH-1). */
+export function runFor(run: Run, agent: string): Run {
+  const own = run.branches?.find((branch) => branch.agent === agent);
+  return own ? { ...run, ...own } : run;
+}
+
+/** The nodes where a run is and has an agent. */
+export function visitsOf(run: Run | null): readonly Visit[] {
+  return run?.branches?.filter(({ agent }) => agent !== null) ?? (run ? [run] : []);
 }
 
 export function agentState(state: ConversationState, slug: string): AgentState {
@@ -309,7 +338,9 @@ export function tokenRatioOf(state: ConversationState, slug: string): number {
 
 /** It has taken part in this conversation, or is the next to speak. */
 export function isParticipant({ agents, activeAgent, run }: ConversationState, slug: string): boolean {
-  return Object.hasOwn(agents, slug) || activeAgent === slug || run?.agent === slug;
+  return (
+    Object.hasOwn(agents, slug) || activeAgent === slug || visitsOf(run).some(({ agent }) => agent === slug)
+  );
 }
 
 /** No turn of this agent may start. */

@@ -4,6 +4,7 @@ import { isInAwayBlock, isPaused, isShown, routedTo, type ShownEntry } from '../
 import { fileLine, filesOf } from '../log/parts.ts';
 import { reportedText } from '../log/reported.ts';
 import { schemaIn, schemaWords } from '../log/typed.ts';
+import { agentOfNode } from '../state/answering.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
 import {
@@ -256,7 +257,9 @@ export class AgentView {
         return heading(`RUN STARTED ${entry.workflowId}`);
       case 'node-entered':
         return heading(
-          `NODE ${entry.node}`,
+          entry.branch !== undefined && agentOfNode(entry) === null
+            ? `BRANCH ${entry.branch} WAITS AT ${entry.node}`
+            : `NODE ${entry.node}`,
           entry.to?.includes(this.knowledge.agent) ? entry.brief : undefined,
         );
       case 'run-ended':

@@ -7,6 +7,7 @@ import {
   type EntryOf,
   isStopped,
   splitFailedAnswer,
+  visitsOf,
 } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
 import type { RowActivity } from '../../persistence/index.ts';
@@ -44,9 +45,11 @@ export function withStatus(state: ConversationState, wanted: AgentStatus): strin
   return agentsOf(state).filter((slug) => statusOf(state, slug) === wanted);
 }
 
-/** Messages wait for this agent, or the run is at its node. */
+/** Messages wait for this agent, or a run is at its node. */
 export function hasWork(state: ConversationState, slug: string): boolean {
-  return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
+  return (
+    agentState(state, slug).waiting.length > 0 || visitsOf(state.run).some(({ agent }) => agent === slug)
+  );
 }
 
 /** Without running turns: a stored row may be older than the end of a turn. */
@@ -138,7 +141,7 @@ function halted(state: ConversationState, agent: string, entries: readonly Entry
 }
 
 function agentsOf({ agents, run }: ConversationState): string[] {
-  const inRun = run?.agent ? [run.agent] : []; // it may have no state yet
+  const inRun = visitsOf(run).flatMap(({ agent }) => agent ?? []); // it may have no state yet
   return [...new Set([...Object.keys(agents), ...inRun])];
 }
 

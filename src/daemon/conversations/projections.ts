@@ -2,12 +2,15 @@ import type { AnswerOf } from '../../bus/index.ts';
 import {
   agentState,
   type ConversationState,
+  conditionText,
   EMPTY_STATE,
   type Entry,
   evolve,
   type Mode,
   type PhaseTable,
   type Roster,
+  targetsOf,
+  type WorkflowNode,
   type Workflows,
 } from '../../conversation/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
@@ -97,9 +100,18 @@ export function workflowsPage(workflows: Workflows): AnswerOf<'workflows'> {
   const page = [...workflows.values()].map(({ id, start, nodes }) => ({
     id,
     start,
-    nodes: Object.entries(nodes).map(([node, { agent, outcomes }]) => ({ node, agent, outcomes })),
+    nodes: Object.entries(nodes).map(([node, spec]) => nodeRow(node, spec)),
   }));
   return { workflows: page };
+}
+
+function nodeRow(node: string, { agent, outcomes, next, after }: WorkflowNode) {
+  const leadsTo = Object.entries(outcomes).map(([outcome, to]) => [outcome, targetsOf(to)] as const);
+  return {
+    ...{ node, agent, outcomes: Object.fromEntries(leadsTo) },
+    ...(next && { next: next.map(({ when, to }) => ({ when: conditionText(when), to: targetsOf(to) })) }),
+    ...(after && { after }),
+  };
 }
 
 /** The answer of endpoint `conversation` (docs/spec/wire.md). `newestSummary`: the entry that the state names. */
@@ -161,8 +173,9 @@ function hiredOf(slug: string, roster: Roster, { hired }: ConversationState) {
 /** `awaitsInput`: the first message of the run is missing. */
 function runOf({ run }: ConversationState): AnswerOf<'conversation'>['run'] {
   if (!run) return null;
-  const { runId, workflowId: workflow, node, agent, awaitsInput = false } = run;
-  return { runId, workflow, node, agent, awaitsInput };
+  const { runId, workflowId: workflow, node, agent, awaitsInput = false, branches } = run;
+  const beside = branches?.map(({ branch, node: at, agent: who }) => ({ branch, node: at, agent: who }));
+  return { runId, workflow, node, agent, awaitsInput, ...(beside && { branches: beside }) };
 }
 
 export async function saveProjections(

@@ -194,7 +194,7 @@ describe('a refused workflow', () => {
     [
       'failed: build',
       'failed: [build]',
-      '13:38: nodes.verify.outcomes.failed\n    seen:     a list\n    expected: a text',
+      '13:38: nodes.verify.outcomes.failed\n    seen:     a list\n    expected: a list of at least 2',
     ],
     [
       'failed: build',
@@ -281,6 +281,62 @@ describe('a refused workflow', () => {
   ])('every missing key in %j is reported', async (yaml, keys) => {
     const text = await refusalOf(load({ ...AGENTS, 'workflows/w.yaml': yaml }));
     expect([...text.matchAll(/^- workflows\/w\.yaml\S*: (\S+)$/gm)].map((match) => match[1])).toEqual(keys);
+  });
+
+  const SIDE = `id: side
+start: plan
+nodes:
+  plan: { agent: qa, brief: x, outcomes: { planned: [build, test] } }
+  build: { agent: dev, brief: x, answers: { type: object }, outcomes: { built: meet, dropped: end } }
+  test: { agent: qa, brief: x, outcomes: { tested: meet } }
+  meet: { agent: dev, brief: x, after: [build, test], outcomes: { met: end, again: plan } }
+`;
+  const loadSide = (written: string, instead: string) => {
+    if (!SIDE.includes(written)) throw new Error(`the workflow has no ${written}`);
+    return load({ ...AGENTS, 'workflows/side.yaml': SIDE.replace(written, instead) });
+  };
+
+  it('nodes that run side by side and meet are read', async () => {
+    const [side] = (await loadSide('id', 'id')).workflows;
+    expect(side?.nodes.plan?.outcomes).toEqual({ planned: ['build', 'test'] });
+    expect(side?.nodes.meet?.after).toEqual(['build', 'test']);
+  });
+
+  it.each([
+    [', after: [build, test]', '', 'plan.outcomes.planned', 'at which they meet'],
+    ['after: [build, test]', 'after: [build, plan]', 'plan.outcomes.planned', '`after: [build, test]`'],
+    ['[build, test] }', 'build, or: test }', 'meet.after', 'an outcome that leads to [build, test]'],
+    [
+      'agent: qa, brief: x, outcomes: { tested',
+      'agent: dev, brief: x, outcomes: { tested',
+      'test.agent',
+      'an agent of its own',
+    ],
+    ['tested: meet', 'tested: build', 'build', 'a node of one branch only'],
+    ['tested: meet', 'tested: meet, no: plan', 'plan.outcomes.planned', 'forks again'],
+    ['built: meet, ', '', 'build.outcomes', 'where it meets the others'],
+    ['again: plan', 'again: build', 'meet.outcomes.again', 'belongs to the branch build'],
+    ['id: side\nstart: plan', 'id: side\nstart: build', '', 'a node before the one that leads to several'],
+    [
+      'outcomes: { planned: [build, test] }',
+      'outcomes: { planned: [build, test], no: meet }',
+      'plan.outcomes.no',
+      'entered by its branches alone',
+    ],
+    [
+      'qa, brief: x, outcomes: { tested',
+      "qa, brief: '{{nodes.build.value}}', outcomes: { tested",
+      'test.brief',
+      'runs side by side',
+    ],
+    ['[build, test] }', '[build, end] }', 'plan.outcomes.planned', 'nodes side by side, or end alone'],
+    ['[build, test] }', '[build, build] }', 'plan.outcomes.planned', 'each node once'],
+    ['[build, test] }', '[build, tes] }', 'plan.outcomes.planned', 'did you mean "test"?'],
+    ['after: [build, test]', 'after: [build, tes]', 'meet.after', 'did you mean "test"?'],
+  ])('branches with %j replaced by %j are refused at %s', async (written, instead, key, why) => {
+    const text = await refusalOf(loadSide(written, instead));
+    expect(text).toContain(key === '' ? ': start\n' : `nodes.${key}`);
+    expect(text).toContain(why);
   });
 
   it('a workflow whose end is unreachable is reported once', async () => {

@@ -8,9 +8,9 @@ const WORKFLOW: Workflow = {
   id: 'article',
   start: 'plan',
   nodes: [
-    { node: 'check', agent: 'ed', outcomes: { passed: 'end', failed: 'write' } },
-    { node: 'plan', agent: 'ed', outcomes: { planned: 'write', dropped: 'end' } },
-    { node: 'write', agent: 'will', outcomes: { written: 'check' } },
+    { node: 'check', agent: 'ed', outcomes: { passed: ['end'], failed: ['write'] } },
+    { node: 'plan', agent: 'ed', outcomes: { planned: ['write'], dropped: ['end'] } },
+    { node: 'write', agent: 'will', outcomes: { written: ['check'] } },
   ],
 };
 
@@ -43,7 +43,11 @@ describe('the runs of a conversation', () => {
   });
 
   it('a run that ended has the result of its last node, and a later run starts anew', () => {
-    const runs = fold(...LOG, of('r', 'run-ended', handedOn('written')), of('s', 'run-started', {}));
+    const runs = fold(
+      ...LOG,
+      of('r', 'run-ended', { author: { id: 'will' }, ...handedOn('written') }),
+      of('s', 'run-started', {}),
+    );
     expect(runs.map(({ isOver, steps }) => [isOver, steps.length])).toEqual([
       [true, 4],
       [false, 0],
@@ -59,9 +63,9 @@ describe('the runs of a conversation', () => {
       ['write', 'current', 2],
       ['check', 'done', 1],
     ]);
-    expect(path[2]?.outcomes).toEqual([
-      { outcome: 'passed', to: 'end', taken: 0 },
-      { outcome: 'failed', to: 'write', taken: 1 },
+    expect(path[2]?.ways).toEqual([
+      { by: 'passed', isCondition: false, to: ['end'], taken: 0 },
+      { by: 'failed', isCondition: false, to: ['write'], taken: 1 },
     ]);
   });
 
@@ -76,10 +80,10 @@ describe('the runs of a conversation', () => {
 
   it('the path shows the order that happened, also where the workflow names another branch first', () => {
     const nodes: Workflow['nodes'] = [
-      { node: 'plan', agent: 'ed', outcomes: { small: 'draft', large: 'research' } },
-      { node: 'draft', agent: 'will', outcomes: { written: 'check' } },
-      { node: 'research', agent: 'ed', outcomes: { found: 'draft' } },
-      { node: 'check', agent: 'ed', outcomes: { passed: 'end' } },
+      { node: 'plan', agent: 'ed', outcomes: { small: ['draft'], large: ['research'] } },
+      { node: 'draft', agent: 'will', outcomes: { written: ['check'] } },
+      { node: 'research', agent: 'ed', outcomes: { found: ['draft'] } },
+      { node: 'check', agent: 'ed', outcomes: { passed: ['end'] } },
     ];
     const path = (...entries: Given[]) => {
       const [run] = fold(of('r', 'run-started', {}), ...entries);
@@ -89,5 +93,39 @@ describe('the runs of a conversation', () => {
       ...['plan', 'research', 'draft', 'check'],
     ]);
     expect(path()).toEqual(['plan', 'draft', 'research', 'check']);
+  });
+
+  it('several nodes are current while branches run, a branch that waits is done, and conditions are ways', () => {
+    const nodes: Workflow['nodes'] = [
+      { node: 'plan', agent: 'ed', outcomes: { planned: ['write', 'draw'] } },
+      { node: 'write', agent: 'will', outcomes: { written: ['check'] } },
+      { node: 'draw', agent: 'dora', outcomes: { drawn: ['check'] } },
+      {
+        ...{ node: 'check', agent: 'ed', after: ['write', 'draw'], outcomes: { read: ['end'] } },
+        next: [{ when: 'score below 8', to: ['plan'] }],
+      },
+    ];
+    const log = [
+      of('r', 'run-started', {}),
+      entered('plan', { agent: 'ed' }),
+      entered('write', { to: ['will'], branch: 'write', from: 'plan', ...handedOn('planned') }),
+      entered('draw', { to: ['dora'], branch: 'draw', from: 'plan', ...handedOn('planned') }),
+    ];
+    const path = (...more: Given[]) => {
+      const [run] = fold(...log, ...more);
+      return run ? pathOf(run, { ...WORKFLOW, nodes }) : [];
+    };
+    const states = (...more: Given[]) => path(...more).map(({ node, state }) => `${node} ${state}`);
+    expect(states()).toEqual(['plan done', 'write current', 'draw current', 'check ahead']);
+    expect(path()[0]?.ways).toMatchObject([{ to: ['write', 'draw'], taken: 1 }]);
+    const waits = entered('check', { branch: 'write', from: 'write', ...handedOn('written') });
+    expect(states(waits)).toEqual(['plan done', 'write done', 'draw current', 'check ahead']);
+    const met = entered('check', { to: ['ed'], from: 'draw', ...handedOn('drawn') });
+    expect(states(waits, met)).toEqual(['plan done', 'write done', 'draw done', 'check current']);
+    const again = entered('plan', { to: ['ed'], from: 'check', ...handedOn('read') });
+    expect(path(waits, met, again).at(-1)?.ways).toEqual([
+      { by: 'score below 8', isCondition: true, to: ['plan'], taken: 1 },
+      { by: 'read', isCondition: false, to: ['end'], taken: 0 },
+    ]);
   });
 });

@@ -139,7 +139,7 @@ export function applyStep(team: Team, step: TeamStep): void {
         team.do({
           type: 'set-mode',
           mode: 'run',
-          workflow: step.pick > 4 || slugsOf(team).length < 3 ? 'talk' : 'ship-it',
+          workflow: workflowFor(team, step.pick),
           ...(step.pick % 4 === 3 ? { input: `w${team.words++};` } : {}),
           by: PERSON,
         });
@@ -168,7 +168,13 @@ function called(team: Team, { kind, agent }: { kind: string; agent: number }): C
     case 'node':
       return [
         'complete_node',
-        { outcome: pickFrom(['planned', 'built', 'passed', 'failed'], agent), summary: 's' },
+        {
+          outcome: pickFrom(
+            ['planned', 'built', 'passed', 'failed', 'blocked', 'unblocked', 'described', 'planned'],
+            agent,
+          ),
+          summary: 's',
+        },
       ];
     case 'wrong':
       return [pickFrom(['delegate', 'handoff', 'ask', 'nothing'], agent) ?? '', '{"to":'];
@@ -189,6 +195,13 @@ function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
     ...(step.address === 'to' ? { to: step.two ? [agent, other] : [agent] } : {}),
     ...(step.address === 'reply' && question ? { replyTo: question.id } : {}),
   });
+}
+
+/** One whose agents the team has. */
+function workflowFor(team: Team, pick: number): string {
+  const slugs = slugsOf(team);
+  if (slugs.includes('doc') && pick !== 5) return 'side';
+  return pick > 4 || slugs.length < 3 ? 'talk' : 'ship-it';
 }
 
 /** Aborts work that a stop ended; if there is none, a worker may reach its time limit. */

@@ -70,7 +70,7 @@ describe('a run', () => {
     expect(team.conversation.state.run).toMatchObject({
       node: 'build',
       agent: 'dev',
-      before: { outcome: 'planned', summary: 'the plan' },
+      before: [{ node: 'plan', outcome: 'planned', summary: 'the plan' }],
     });
     expect(team.post('how far?', { delivery: 'queue' }).reply).toMatchObject({ agents: ['dev'] });
     team.act('dev', null, done('built'));
@@ -235,7 +235,7 @@ describe('a run', () => {
       team.do({ type: 'set-mode', mode: 'run', ...(workflow ? { workflow } : {}), by: PERSON }),
     ).toMatchObject({
       entries: [],
-      reply: { refusal: { code: 'UNKNOWN_WORKFLOW', message, hint: 'workflows: ship-it, talk' } },
+      reply: { refusal: { code: 'UNKNOWN_WORKFLOW', message, hint: 'workflows: ship-it, talk, side' } },
     });
   });
 });
@@ -467,7 +467,7 @@ describe('a post with a workflow', () => {
           refusal: {
             code: 'RUN_CONFLICT',
             message: 'a run of ship-it is active in this conversation, at the node plan',
-            hint: expect.stringContaining('workflows: ship-it, talk'),
+            hint: expect.stringContaining('workflows: ship-it, talk, side'),
           },
         },
       });

@@ -39,6 +39,28 @@ export const SHIP_IT: Workflow = {
   },
 };
 
+/** A workflow whose nodes run side by side. */
+export const SIDE: Workflow = {
+  id: 'side',
+  start: 'plan',
+  nodes: {
+    plan: { agent: 'pm', brief: 'make a plan', outcomes: { planned: ['build', 'describe'] } },
+    build: {
+      agent: 'dev',
+      brief: 'build it',
+      outcomes: { built: 'check', blocked: 'unblock', dropped: 'end' },
+    },
+    unblock: { agent: 'pm', brief: 'help', outcomes: { unblocked: 'check' } },
+    describe: { agent: 'doc', brief: 'describe it', outcomes: { described: 'check' } },
+    check: {
+      agent: 'qa',
+      brief: 'try it',
+      after: ['build', 'describe'],
+      outcomes: { passed: 'end', failed: 'plan' },
+    },
+  },
+};
+
 /** A workflow whose first node has the same agent and outcome as SHIP_IT's. */
 export const TALK: Workflow = {
   id: 'talk',
@@ -82,7 +104,9 @@ function teamRules(options: TeamOptions = {}): ConversationRules {
       hopsPerTrigger: options.hopsPerTrigger ?? 16,
       modelCallsPerTurn: options.modelCallsPerTurn ?? 50,
     },
-    workflows: new Map((options.workflows ?? [SHIP_IT, TALK]).map((workflow) => [workflow.id, workflow])),
+    workflows: new Map(
+      (options.workflows ?? [SHIP_IT, TALK, SIDE]).map((workflow) => [workflow.id, workflow]),
+    ),
   };
 }
 

@@ -71,7 +71,7 @@ function told(config: Config, inRun = false) {
   log.start('dev', log.person('go', ['dev']));
   const state = log.entries.reduce(evolve, EMPTY_STATE);
   const { draft, tools } = assembleOnce(sources, setup, log.entries, state, 'demo');
-  const setting = settingAt(state, state.length);
+  const setting = settingAt(state, state.length, 'dev');
   const available = availableTools(setup.card, setting, sources.workflows);
   const rules = toolRules(config, toolbox);
   const judged = (name: string, given: object) => {

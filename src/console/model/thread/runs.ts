@@ -18,6 +18,8 @@ interface Result {
   readonly summary: string;
   /** The entry that says so. */
   readonly index: number;
+  /** The nodes that followed. */
+  readonly to: readonly string[];
 }
 
 export interface Run {
@@ -40,12 +42,26 @@ export function runsWith(runs: readonly Run[], entry: RunEntry): readonly Run[] 
 
 function continued(run: Run, entry: EntryOf<'node-entered'> | EntryOf<'run-ended'>): Run {
   const { outcome, summary = '', index } = entry;
-  const result = outcome === undefined ? null : { outcome, summary, index };
-  const last = run.steps.length - 1;
-  const steps = run.steps.map((step, place) => (place === last && result ? { ...step, result } : step));
+  const to = entry.type === 'run-ended' ? 'end' : entry.node; // as workflows name it
+  const steps = [...run.steps];
+  const last = steps.length - 1;
+  const from = entry.type === 'run-ended' ? stepOf(run, entry) : entry.from;
+  const open = from === undefined ? last : run.steps.findLastIndex(({ node }) => node === from);
+  const place = open < 0 ? last : open;
+  const left = steps[place];
+  if (outcome !== undefined && left) {
+    const known = left.result?.to ?? [];
+    steps[place] = { ...left, result: { outcome, summary, index, to: [...known, to] } };
+  }
   if (entry.type === 'run-ended') return { ...run, steps, isOver: true };
   const agent = agentOfNode(entry);
+  if (agent === null && entry.branch !== undefined) return { ...run, steps }; // it waits for the other branches
   return { ...run, steps: [...steps, { node: entry.node, index, agent, result: null }] };
+}
+
+/** The node of the agent that ended the run. */
+function stepOf({ steps }: Run, { author }: EntryOf<'run-ended'>): string | undefined {
+  return steps.findLast(({ agent, result }) => result === null && agent === author.id)?.node;
 }
 
 export interface PathNode {
@@ -54,7 +70,18 @@ export interface PathNode {
   readonly state: 'done' | 'current' | 'ahead';
   /** How often the run entered it. */
   readonly visits: number;
-  readonly outcomes: readonly { readonly outcome: string; readonly to: string; readonly taken: number }[];
+  /** Where it can lead, by the value and by the outcome. */
+  readonly ways: readonly Way[];
+  /** The branches that meet here. */
+  readonly after: readonly string[];
+}
+
+export interface Way {
+  /** An outcome, or a condition on the value. */
+  readonly by: string;
+  readonly isCondition: boolean;
+  readonly to: readonly string[];
+  readonly taken: number;
 }
 
 /** The nodes in the order in which the run entered them; then those ahead, from the newest one on. */
@@ -65,19 +92,37 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
   const ahead = new Set([...visited.slice(-1), ...visited, ...(workflow ? [workflow.start] : [])]);
   for (const node of ahead) {
     order.add(node);
-    for (const to of Object.values(known.get(node)?.outcomes ?? {})) if (known.has(to)) ahead.add(to); // walked, too
+    for (const { to } of waysOf(known.get(node))) for (const one of to) if (known.has(one)) ahead.add(one); // walked, too
   }
-  const current = run.isOver ? undefined : run.steps.at(-1)?.node;
   return [...order].map((node) => {
     const visits = run.steps.filter((step) => step.node === node);
-    const taken = (outcome: string) => visits.filter(({ result }) => result?.outcome === outcome).length;
-    const outcomes = Object.entries(known.get(node)?.outcomes ?? {});
+    const isOpen = !run.isOver && visits.some(({ result }) => result === null);
+    const ways = waysOf(known.get(node));
     return {
       node,
       agent: known.get(node)?.agent ?? visits[0]?.agent ?? null,
-      state: node === current ? 'current' : visits.length > 0 ? 'done' : 'ahead',
+      state: isOpen ? 'current' : visits.length > 0 ? 'done' : 'ahead',
       visits: visits.length,
-      outcomes: outcomes.map(([outcome, to]) => ({ outcome, to, taken: taken(outcome) })),
+      after: known.get(node)?.after ?? [],
+      ways: ways.map((way) => ({ ...way, taken: visits.filter((step) => wayOf(step, ways) === way).length })),
     };
   });
+}
+
+type KnownWay = Omit<Way, 'taken'>;
+
+function waysOf(node: Workflow['nodes'][number] | undefined): readonly KnownWay[] {
+  const { next = [], outcomes = {} } = node ?? {};
+  return [
+    ...next.map(({ when, to }) => ({ by: when, isCondition: true, to })),
+    ...Object.entries(outcomes).map(([by, to]) => ({ by, isCondition: false, to })),
+  ];
+}
+
+/** The way that a step took: by its outcome if that leads where the run continued, else by a condition. */
+export function wayOf<W extends KnownWay>({ result }: Step, ways: readonly W[]): W | undefined {
+  if (!result) return undefined;
+  const leads = ({ to }: W) => to.length === result.to.length && to.every((one) => result.to.includes(one));
+  const own = ways.find(({ by, isCondition }) => !isCondition && by === result.outcome);
+  return own && leads(own) ? own : (ways.find((way) => way.isCondition && leads(way)) ?? own);
 }

@@ -1,4 +1,4 @@
-import { type PathNode, pathOf, type Run, type Step } from '../../model/thread/runs.ts';
+import { type PathNode, pathOf, type Run, type Step, wayOf } from '../../model/thread/runs.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';
 import { workflows } from '../../state/session.ts';
@@ -92,18 +92,18 @@ function Steps({ run }: { readonly run: Run }) {
 
 function Outcomes({ step, node }: { readonly step: Step; readonly node: PathNode | undefined }) {
   const { result } = step;
-  const known = node?.outcomes ?? [];
-  const isKnown = known.some(({ outcome }) => outcome === result?.outcome);
+  const ways = node?.ways ?? [];
+  const taken = wayOf(step, ways);
   return (
     <ul class="outcomes" aria-label="Outcomes">
-      {known.map(({ outcome, to }) => (
-        <li key={outcome} class={outcome === result?.outcome ? 'taken' : ''}>
-          {outcome} <span aria-hidden="true">→</span>
-          <span class="unseen">leads to</span> {to}
-          {outcome === result?.outcome && <span class="unseen">, taken</span>}
+      {ways.map((way) => (
+        <li key={`${way.isCondition} ${way.by}`} class={way === taken ? 'taken' : ''}>
+          {way.isCondition ? `if ${way.by}` : way.by} <span aria-hidden="true">→</span>
+          <span class="unseen">leads to</span> {way.to.join(' and ')}
+          {way === taken && <span class="unseen">, taken</span>}
         </li>
       ))}
-      {result && !isKnown && <li class="taken">{result.outcome}</li>}
+      {result && (!taken || taken.by !== result.outcome) && <li class="taken">{result.outcome}</li>}
     </ul>
   );
 }
