@@ -320,6 +320,22 @@ const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
   error: 'expected a time in ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z',
 });
 
+const filterText = z.string().max(200);
+
+export const listFilter = z.strictObject({
+  name: filterText,
+  shown: filterText,
+  agent: filterText,
+  phase: filterText,
+  text: filterText,
+});
+
+export const reading = fields({
+  since: z.string().describe('ISO 8601. Conversations without news since then count as read'),
+  lengths: z.record(z.string(), index).describe('Entries that the person has read, by conversation'),
+  filters: list(listFilter),
+});
+
 const TURN_OUTCOMES = ['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const;
 
 export const turnsRequest = z.strictObject({

@@ -25,9 +25,11 @@ import {
   index,
   letter,
   list,
+  listFilter,
   MOST_STATUS_ROWS,
   page,
   posted,
+  reading,
   reloaded,
   searchAnswer,
   searchRequest,
@@ -136,6 +138,19 @@ export const CONTRACT = {
   },
   /** Words in the messages of all conversations. */
   search: { request: searchRequest, answer: searchAnswer, isRepeatable: true },
+  /**
+   * What the daemon keeps for the person of a token: how many entries of each conversation they have read, and filters of the
+   * list. What the request has is merged.
+   */
+  reading: {
+    request: z.strictObject({
+      read: z.record(conversation, index).optional(),
+      filters: z.array(listFilter).max(50).optional(),
+      ...actor,
+    }),
+    answer: reading,
+    isRepeatable: true,
+  },
   /** The turns of all conversations, as a table. */
   turns: { request: turnsRequest, answer: turnsAnswer, isRepeatable: true },
   view: {

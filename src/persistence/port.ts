@@ -171,6 +171,14 @@ export interface DefinitionTexts {
   get(hash: string): Promise<string | null>;
 }
 
+/** A small document of each person, by the SHA-256 (hex) of the id. It is not copied by a backup or a migration. */
+export interface PersonRecords {
+  /** Null: none. */
+  get(person: string): Promise<unknown>;
+  /** `Documents.change` */
+  change(person: string, next: (known: unknown) => unknown): Promise<void>;
+}
+
 /** Marks, visible to all daemons, for posts that may have crashed one. */
 export interface SharedMarks {
   /** Attempts on this post that began; null: no mark. */
@@ -273,6 +281,8 @@ export interface ConversationStore {
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
+  /** A deletion removes the conversation from their `lengths`. */
+  readonly people: PersonRecords;
   readonly backupMark: BackupMark;
   readonly blobs: Blobs;
   /** Null: one daemon at a time owns all logs. */

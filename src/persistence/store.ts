@@ -1,5 +1,5 @@
 import { filesIn } from '../conversation/index.ts';
-import { coalesce, type ParleyError, sleep } from '../kernel/index.ts';
+import { coalesce, isRecord, type ParleyError, sleep } from '../kernel/index.ts';
 import { lifeOf, StoredBlobs } from './blobs.ts';
 import { ClaimingLog } from './claiming-log.ts';
 import type {
@@ -16,6 +16,7 @@ import type {
   IngressPosition,
   IngressPosts,
   OpenedLog,
+  PersonRecords,
   Removed,
   SharedLogs,
   ToolRecords,
@@ -68,6 +69,7 @@ class Store implements ConversationStore {
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
   readonly definitions: DefinitionTexts;
+  readonly people: PersonRecords;
   readonly backupMark: BackupMark;
   readonly blobs: Blobs;
   readonly shared: SharedLogs | null;
@@ -94,6 +96,10 @@ class Store implements ConversationStore {
     this.isFeed = storage.isFeed;
     this.toolRecords = toolRecordsIn(documents, storage.audit);
     this.definitions = definitionsIn(documents);
+    this.people = {
+      get: (person) => documents.get(personKey(person)),
+      change: (person, next) => documents.change(personKey(person), next),
+    };
     this.backupMark = {
       get: () => readBackup(documents),
       put: (facts) => documents.put('backup', facts, 'durable'),
@@ -151,6 +157,7 @@ class Store implements ConversationStore {
 
   async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
     if (upTo !== null) await this.#bury(conversation, upTo);
+    await forgetRead(this.#documents, conversation);
     this.#marked.delete(conversation);
     const { shared } = this.#storage;
     const { last = 0, first = null } = (await shared?.extent(conversation)) ?? {};
@@ -440,6 +447,21 @@ function toolRecordsIn(documents: Documents, audit: AuditLog): ToolRecords {
       return (await documents.get(outputKey(conversation, entryId))) as string | null;
     },
   };
+}
+
+function personKey(person: string): string {
+  requireTextHash(person);
+  return `person.${person}`;
+}
+
+async function forgetRead(documents: Documents, conversation: string): Promise<void> {
+  for (const person of await documents.keys('person.'))
+    await documents.change(`person.${person}`, (stored) => {
+      if (!isRecord(stored) || !isRecord(stored.lengths)) return null;
+      if (!Object.hasOwn(stored.lengths, conversation)) return null;
+      const { [conversation]: _, ...lengths } = stored.lengths;
+      return { ...stored, lengths };
+    });
 }
 
 export function outputKey(conversation: string, entryId: string): string {

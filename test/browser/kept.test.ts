@@ -53,6 +53,36 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     );
   };
 
+  it('two browsers of a person share what is read and the saved filters, and another person has their own', async () => {
+    await stage.api('POST', 'conversations/news/messages', { content: 'start' });
+    const first = await openAs(ALICE);
+    const second = await openAs(ALICE);
+    const bob = await openAs(BOB);
+    const unread = (page: Page) => page.locator('.row.unread').filter({ hasText: 'start' });
+    await stage.api('POST', 'conversations/news/messages', { content: 'more' });
+    for (const page of [first, second, bob]) await unread(page).waitFor();
+    const isSent = first.waitForResponse(/api\/reading$/);
+    await first.locator('.row').filter({ hasText: 'start' }).click();
+    await isSent;
+    await first.getByRole('button', { name: 'Filter', exact: true }).click();
+    await first.getByLabel('Show').selectOption('mine');
+    await first.getByLabel('Name of the filter').fill('My work');
+    const isSaved = first.waitForResponse(/api\/reading$/);
+    await first.keyboard.press('Enter');
+    await isSaved;
+    await second.reload();
+    await second.locator('.row').filter({ hasText: 'start' }).waitFor();
+    await expect.poll(() => unread(second).count()).toBe(0);
+    await second.getByRole('button', { name: 'Filter', exact: true }).click();
+    await second.getByRole('button', { name: 'My work', exact: true }).click();
+    expect(await second.getByLabel('Show').inputValue()).toBe('mine');
+    await unread(bob).waitFor();
+    await bob.getByRole('button', { name: 'Filter', exact: true }).click();
+    expect(await bob.getByRole('button', { name: 'My work', exact: true }).count()).toBe(0);
+    await first.getByRole('button', { name: 'Remove the filter My work' }).click();
+    await first.locator('.saved-filter').waitFor({ state: 'detached' });
+  });
+
   it('an address for one person signs that person in, and a name that is of no token or of several is refused', async () => {
     const printed = await stage.project.parley('token', 'office/Alice', '--url');
     const page = await stage.look(new URL(printed.stdout.trim()).hash);

@@ -37,6 +37,17 @@ export function describeStoreContract(name: string, createHarness: () => Promise
     describeToolRecords(() => store, reopen);
     describeDefinitions(() => store, reopen);
     describeBlobs(() => store, reopen);
+    it('what is kept of a person survives a restart, and a deletion removes the conversation from it', async () => {
+      const [person, other] = ['a'.repeat(64), 'b'.repeat(64)];
+      expect(await store.people.get(person)).toBeNull();
+      await store.people.change(person, () => ({ since: '', lengths: { demo: 2, two: 1 } }));
+      await reopen();
+      expect(await store.people.get(person)).toEqual({ since: '', lengths: { demo: 2, two: 1 } });
+      await store.delete('demo');
+      await reopen();
+      expect(await store.people.get(person)).toEqual({ since: '', lengths: { two: 1 } });
+      expect(await store.people.get(other)).toBeNull();
+    });
     describeRest(
       () => store,
       reopen,

@@ -49,7 +49,7 @@ const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
 /** The HTTP role that each verb of the request API needs. */
 const NEEDED: Readonly<Record<string, Role>> = {
   ...needs('read', 'entries conversation conversations view approvals agents tools phases workflows'),
-  ...needs('read', 'what-ifs what-if-result status search turns dead dead-letter'),
+  ...needs('read', 'what-ifs what-if-result status search turns reading dead dead-letter'),
   ...{ post: 'post', results: 'post', feedback: 'post', answer: 'approve', change: 'approve' },
   ...needs('operate', 'delete label phase mode fork hire dismiss reload what-if what-if-stop stop resume'),
   ...needs('operate', 'dead-retry dead-discard'),

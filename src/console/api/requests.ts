@@ -173,6 +173,9 @@ export const requests = {
   discardLetter: (sequence: number) => ask('DELETE', `dead-letters/${sequence}`),
   search: (q: string, more: Readonly<Record<string, string>>) =>
     get<'search'>(`search?${new URLSearchParams({ q, ...more })}`),
+  /** What the daemon keeps for this person, with these changes. */
+  reading: (changes: Omit<RequestOf<'reading'>, 'publisher' | 'author'>) =>
+    ask<AnswerOf<'reading'>>('POST', 'reading', changes),
   turns: (query: Readonly<Record<string, string>>) => get<'turns'>(`turns?${new URLSearchParams(query)}`),
   /** A post without an answer may be sent again with its id. */
   post: (conversation: string, post: Post) =>

@@ -1,10 +1,11 @@
 import { computed, effect, signal } from '@preact/signals';
+import { requests } from '../api/requests.ts';
 import { keepValue, keptSet, readValue } from '../api/session.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 import { begun, rows } from './conversations.ts';
-import { me, myIds } from './session.ts';
+import { identity, me, myIds } from './session.ts';
 
 /** The list of conversations as it is shown, with what this browser keeps about it: pins, and how far each was read. */
 
@@ -28,6 +29,25 @@ export const isFiltered = computed(() => {
   const { shown, agent, phase } = filter.value;
   return shown !== 'all' || agent !== '' || phase !== '';
 });
+
+export interface SavedFilter extends ListFilter {
+  readonly name: string;
+}
+
+/** Of this person; where the token is not of one, of this browser. */
+const FILTERS = 'parley.filters';
+const keptFilters = readValue(FILTERS);
+export const savedFilters = signal<readonly SavedFilter[]>(
+  Array.isArray(keptFilters) ? (keptFilters as SavedFilter[]) : [],
+);
+
+/** Null removes it. */
+export function saveFilter(name: string, saved: ListFilter | null): void {
+  const others = savedFilters.value.filter((one) => one.name !== name);
+  savedFilters.value = saved === null ? others : [...others, { ...saved, name }];
+  keepValue(FILTERS, savedFilters.value);
+  void sync({ filters: [...savedFilters.value] });
+}
 
 const pinned = keptSet('parley.pins');
 export const pins = pinned.texts;
@@ -62,6 +82,36 @@ function readSeen(): Seen {
 function keepSeen(lengths: ReadonlyMap<string, number>): void {
   seen.value = withSeen(readSeen(), lengths); // another tab may have changed it
   keepValue(SEEN, seen.value);
+  if (!isPerson()) return;
+  for (const [id, length] of lengths) unsent.set(id, length);
+  clearTimeout(sending);
+  sending = setTimeout(() => {
+    const read = Object.fromEntries(unsent);
+    unsent.clear();
+    void sync({ read });
+  }, SEND_AFTER_MS);
+}
+
+/** What the daemon does not know yet. */
+const unsent = new Map<string, number>();
+let sending: ReturnType<typeof setTimeout> | undefined;
+const SEND_AFTER_MS = 1_000;
+
+const isPerson = () => (identity.value?.name ?? null) !== null;
+
+/** Sends changes, and shows what other browsers of this person sent. Without the daemon, this browser keeps them. */
+async function sync(changes: Parameters<typeof requests.reading>[0]): Promise<void> {
+  if (!isPerson()) return;
+  const kept = await requests.reading(changes).catch(() => null);
+  if (kept === null) {
+    for (const [id, length] of Object.entries(changes.read ?? {}))
+      if (!unsent.has(id)) unsent.set(id, length);
+    return;
+  }
+  seen.value = withSeen({ since: kept.since, lengths: kept.lengths }, unsent);
+  keepValue(SEEN, seen.value);
+  savedFilters.value = kept.filters as readonly SavedFilter[];
+  keepValue(FILTERS, kept.filters);
 }
 
 const AFTER_MS = 500;
@@ -84,8 +134,12 @@ export function keepMarks(): () => void {
     if (key === SEEN) seen.value = readSeen();
   };
   addEventListener('storage', onStorage);
+  const onVisible = () => document.visibilityState === 'visible' && void sync({});
+  document.addEventListener('visibilitychange', onVisible);
+  void sync({});
   return () => {
     endSeen();
+    document.removeEventListener('visibilitychange', onVisible);
     removeEventListener('storage', onStorage);
   };
 }

@@ -55,6 +55,7 @@ import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
+import { readingOf } from './reading.ts';
 import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { refusalOfHistory, seedsOf } from './seeds.ts';
@@ -105,6 +106,13 @@ export class Api {
     conversation: ({ conversation }) => this.#document(conversation),
     conversations: (request) => this.#list(request),
     search: (request) => this.#admin.search.search(request),
+    reading: (request, caller) =>
+      readingOf(
+        request,
+        caller,
+        { people: this.daemon.store.people, exists: (id) => this.workers.isThere(id) },
+        new Date(this.daemon.now()).toISOString(),
+      ),
     turns: (request) => turnsPage(request, this.workers),
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),

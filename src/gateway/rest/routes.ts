@@ -142,6 +142,11 @@ export const ROUTES: readonly Route[] = [
       'Words in the messages of all conversations, best first; words in quotation marks occur in this order',
   },
   {
+    ...post('/api/reading', 'reading', 'read'),
+    summary:
+      'What the person of this token has read: `read` has the entries by conversation, `filters` the saved filters of the list; the answer is all that is kept. A token without a person is refused',
+  },
+  {
     ...get(
       '/api/turns',
       'turns',

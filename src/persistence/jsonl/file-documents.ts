@@ -268,6 +268,13 @@ function placeOf(paths: StorePaths, key: string): Place {
       return ofBlobs(join(paths.blobRecords, `${name}.json`), withoutJson);
     case 'deleting':
       return ofBlobs(join(paths.deleting, `${folderOf(name)}.json`), folderWithoutJson);
+    case 'person':
+      return {
+        path: join(paths.people, `${name}.json`),
+        form: 'pretty',
+        decode: withoutJson,
+        mayCreate: true,
+      };
     case 'open':
       return { path: join(paths.marks, folderOf(name)), form: 'flag', decode: idOf, mayCreate: true };
     case 'marks':

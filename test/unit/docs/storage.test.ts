@@ -102,11 +102,17 @@ describe('docs/spec/storage.md', () => {
       blobs,
       blobRecords,
       deleting,
+      people,
       ...rest
     } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
     const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
-    const ofBlobs = [`${blobs}/<2 digits>/<hash>`, `${blobRecords}/<hash>.json`, `${deleting}/<folder>.json`];
+    const ofBlobs = [
+      `${blobs}/<2 digits>/<hash>`,
+      `${blobRecords}/<hash>.json`,
+      `${deleting}/<folder>.json`,
+      `${people}/<hash>.json`,
+    ];
     const marked = [`${marks}/<folder>`, `${marks}/.complete`, `${definitions}/<hash>`];
     expect(firstColumn('Files').sort()).toEqual([...expected, ...marked, ...ofBlobs].sort());
   });

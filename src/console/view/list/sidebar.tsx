@@ -4,12 +4,22 @@ import { store } from '../../api/session.ts';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
-import { filter, found, isFiltered, isFilterOpen, isNew, markRead, narrow } from '../../state/list.ts';
+import {
+  filter,
+  found,
+  isFiltered,
+  isFilterOpen,
+  isNew,
+  markRead,
+  narrow,
+  savedFilters,
+  saveFilter,
+} from '../../state/list.ts';
 import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Button, LinkButton, onText, QuietButton, Select } from '../parts/controls.tsx';
+import { Button, LinkButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
 import { Icon } from '../parts/parts.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
@@ -206,6 +216,7 @@ function Filters() {
         options={[['', 'Phase'], ...phases.value.map((one) => [one.phase, one.phase] as const)]}
         onChoose={(value) => narrow({ phase: value })}
       />
+      <SavedFilters />
       {(isFiltered.value || unread().length > 0) && (
         <p class="actions">
           {isFiltered.value && (
@@ -219,6 +230,40 @@ function Filters() {
         </p>
       )}
     </fieldset>
+  );
+}
+
+/** A name in the field saves what is shown; a saved one is shown again, or removed. */
+function SavedFilters() {
+  const [name, setName] = useState('');
+  const save = () => {
+    if (name.trim() === '') return;
+    saveFilter(name.trim(), filter.value);
+    setName('');
+  };
+  return (
+    <>
+      {savedFilters.value.map(({ name: saved, ...one }) => (
+        <span key={saved} class="saved-filter">
+          <LinkButton onClick={() => narrow(one)}>{saved}</LinkButton>
+          <QuietButton aria-label={`Remove the filter ${saved}`} onClick={() => saveFilter(saved, null)}>
+            <Icon name="close" />
+          </QuietButton>
+        </span>
+      ))}
+      {(isFiltered.value || filter.value.text !== '') && (
+        <form class="save-filter" onSubmit={onSubmit(save)}>
+          <input
+            aria-label="Name of the filter"
+            placeholder="Save as…"
+            maxLength={60}
+            value={name}
+            onInput={onText(setName)}
+          />
+          <button type="submit">Save</button>
+        </form>
+      )}
+    </>
   );
 }
 

@@ -24,6 +24,7 @@ export interface StorePaths {
   readonly blobRecords: string;
   /** Deletions that are not finished. */
   readonly deleting: string;
+  readonly people: string;
   /** Exists while the directory is a backup on which no daemon has started. */
   readonly backup: string;
   /** Exists while a migration or a backup into the directory is unfinished. */
@@ -57,6 +58,7 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     blobs: join(root, 'blobs'),
     blobRecords: join(root, 'blobs', 'records'),
     deleting: join(root, 'deleting'),
+    people: join(root, 'people'),
     backup: join(root, 'backup.json'),
     migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, folder(id)),
