@@ -94,6 +94,11 @@ export const page = fields({
   conversations: list(
     fields({
       ...inList,
+      newest: z
+        .string()
+        .nullable()
+        .optional()
+        .describe('The first 120 characters of the newest message, on one line and without Markdown'),
       /** ISO 8601. */
       updatedAt: z.string(),
       activeAt: z

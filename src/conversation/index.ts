@@ -13,7 +13,7 @@
  * laws/        an independent checker of logs; it may use `state` and `decide`, no other folder here uses it
  * exchange/    import from and export to arrays of messages
  * progress/    what follows a post, for readers: open turns and calls, live text, steps (progress.ts) that each protocol renders
- * text/        markers, escaping, look-alike characters, token estimates, differences of lines
+ * text/        markers, escaping, look-alike characters, token estimates, differences of lines, first lines
  */
 export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
@@ -80,6 +80,7 @@ export {
 export { nextTrigger } from './state/waiting.ts';
 export { type DiffLine, differenceText, diffLines, type Hunk } from './text/line-diff.ts';
 export { isPersonName, looksLike, plainName } from './text/look-alikes.ts';
+export { plainLine, shortLine } from './text/plain-line.ts';
 export {
   AWAY_MARKER,
   attribution,

@@ -69,6 +69,8 @@ export interface OpenedLog {
 export interface ConversationRow {
   readonly id: string;
   readonly title: string | null;
+  /** The beginning of the newest message, without Markdown; null: there is none. */
+  readonly newest: string | null;
   readonly phase: string;
   readonly mode: string;
   readonly activeAgent: string | null;

@@ -164,6 +164,24 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await panel.getByText('Definition', { exact: true }).waitFor();
   });
 
+  it('an explanation that is opened before its thread is read is not called unknown', async () => {
+    const page = await stage.look('#/');
+    await page.addInitScript('delete globalThis.SharedWorker; window.seen = new Set();');
+    await page.addInitScript(`new MutationObserver(() => {
+      const text = document.querySelector('.answer-panel .unknown')?.textContent;
+      if (text) window.seen.add(text);
+    }).observe(document, { childList: true, subtree: true })`);
+    await page.route('**/api/**/events*', async (route) => {
+      await page.locator('.answer-panel').waitFor();
+      await page.waitForTimeout(300);
+      await route.continue();
+    });
+    await page.goto(`${stage.url}/#/c/edited/why/2`);
+    await page.reload();
+    await page.locator('.answer-panel .account').waitFor();
+    expect(await page.evaluate('[...window.seen]')).toEqual([]);
+  });
+
   it('the panel fits a window of 390 pixels', async () => {
     const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });
     await page.locator('.part-changes .line').first().waitFor();

@@ -31,7 +31,7 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['failure', '#/c/failed', (page) => page.getByText('It is broken.').first().waitFor()],
   ['thread', '#/c/mixed', (page) => message(page, 'Built.').first().waitFor()],
   ['timeline', '#/c/mixed/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
-  ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel h2').waitFor()],
+  ['why', '#/c/calm/why/2', (page) => page.locator('.answer-panel .account').waitFor()],
   [
     'feedback',
     '#/c/calm',

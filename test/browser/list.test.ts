@@ -52,6 +52,16 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     expect(await search.inputValue()).toBe('nothing like it');
   });
 
+  it('a row has one line of the newest text in its 44 pixels, unless something waits', async () => {
+    const page = await stage.look();
+    await until(() => textOf(row(page, 'Hello there').locator('.preview'))).toBe('Noted: Hello there');
+    expect((await row(page, 'Hello there').boundingBox())?.height).toBe(44);
+    await row(page, 'ask me').getByText('answer needed').waitFor();
+    expect(await row(page, 'ask me').locator('.preview').isVisible()).toBe(false);
+    await post('calm', 'Once **more**');
+    await until(() => textOf(row(page, 'Hello there').locator('.preview'))).toBe('Noted: Once more');
+  });
+
   it('a pinned conversation stays first, also after a reload and beside newer ones', async () => {
     const page = await stage.look();
     await row(page, 'Hello there').locator('.row').focus();

@@ -41,6 +41,7 @@ export function row(id: string, length = 1): ConversationRow {
   return {
     id,
     title: null,
+    newest: 'That is all.',
     phase: 'chat',
     mode: 'agent',
     activeAgent: null,

@@ -8,11 +8,14 @@ import {
   evolve,
   type Mode,
   type PhaseTable,
+  plainLine,
   type Roster,
+  shortLine,
   targetsOf,
   type WorkflowNode,
   type Workflows,
 } from '../../conversation/index.ts';
+import { hasVisible } from '../../kernel/index.ts';
 import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
 import { type Activity, hasWork, reachedLimit, statusOf, storedActivity, withStatus } from './activity.ts';
 /** Projections of a conversation for lists and documents, folded from its log. The log is the truth (L1). */
@@ -22,6 +25,7 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
 }
 
 const TITLE_LENGTH = 60;
+const NEWEST_LENGTH = 120;
 
 /** About the place in lists, the team or the daemon: no news of the conversation. */
 const NO_NEWS: ReadonlySet<Entry['type']> = new Set(['title-set', 'feedback', 'team-changed', 'claim']);
@@ -31,6 +35,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
   return {
     id,
     title: titleOf(state, entries),
+    newest: newestText(entries),
     phase: state.phase,
     mode: state.mode,
     activeAgent: state.activeAgent,
@@ -62,8 +67,19 @@ function titleOf(state: ConversationState, entries: readonly Entry[]): string | 
   if (state.title !== null) return state.title;
   const first = entries.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
   if (first?.type !== 'message' || !first.content) return null;
-  const words = first.content.replace(/\s+/gu, ' ').trim();
-  return [...words].length <= TITLE_LENGTH ? words : `${[...words].slice(0, TITLE_LENGTH - 1).join('')}…`;
+  return shortLine(first.content, TITLE_LENGTH);
+}
+
+/** What a person or an agent wrote last; null: nothing. */
+function newestText(entries: readonly Entry[]): string | null {
+  const newest = entries.findLast(
+    (entry) =>
+      entry.type === 'message' &&
+      entry.role !== 'tool' &&
+      entry.partType !== 'error' &&
+      hasVisible(entry.content ?? ''),
+  );
+  return newest?.type === 'message' ? plainLine(newest.content ?? '', NEWEST_LENGTH) : null;
 }
 
 /** A row with the slugs of agents that run, that wait for an answer, that a limit halted, and that are stopped with work. */

@@ -48,6 +48,7 @@ const record =
 const ROW: Readonly<Record<keyof ConversationRow, Form>> = {
   id: name,
   title: orElse(null, text),
+  newest: orElse(null, text),
   phase: text,
   mode: text,
   activeAgent: orElse(null, text),

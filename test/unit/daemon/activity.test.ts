@@ -142,6 +142,25 @@ describe('the activity of a conversation', () => {
     expect(membersOf('row', JSON.parse(JSON.stringify({ rows: [row] }))).get('c')).toEqual(row);
   });
 
+  it('a row has the beginning of the newest text of a message on one line, without Markdown, and null without one', () => {
+    const said = (content: string, role = 'assistant') => ({ ...person, role, content });
+    const newest = (...entries: readonly object[]) => {
+      const all = log(...entries);
+      return rowOf('c', stateOf(all), all).newest;
+    };
+    expect(newest(person, said('# Plan\n\n- **one** `two`\n> [three](https://x.example/)'))).toBe(
+      'Plan one two three',
+    );
+    expect(
+      newest(person, said('```js\nconst a = 1;\n```'), said('\u200b'), said('a result', 'tool'), {
+        ...said('LLM_ERROR {}'),
+        partType: 'error',
+      }),
+    ).toBe('const a = 1;');
+    expect([...(newest(said('😀'.repeat(3_000))) ?? '')]).toHaveLength(120);
+    expect(newest(started)).toBe(null);
+  });
+
   it('is kept in the stored row, and a row without it is damaged', () => {
     const entries = log(person, started, asks(['ask', { question: 'Which?' }]), ended('waiting'));
     const row = rowOf('c', stateOf(entries), entries);

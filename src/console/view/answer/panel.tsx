@@ -43,7 +43,11 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
       {kind === 'what-if' && agent && <WhatIfs key={index} id={id} index={index} agent={agent} />}
       {kind === 'fork' && entry && <Fork key={index} id={id} index={index} />}
       {!(kind === 'fork' ? entry : agent) && (
-        <UnknownEntry index={index} what={kind === 'fork' ? 'an entry' : 'an answer of an agent'} />
+        <UnknownEntry
+          index={index}
+          what={kind === 'fork' ? 'an entry' : 'an answer of an agent'}
+          isRead={entry !== undefined}
+        />
       )}
     </aside>
   );

@@ -57,6 +57,11 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
           {row.phase !== FIRST_FLOOR.phase && <span class="phase">{row.phase}</span>}
           {!isOpen && unsent.value.has(row.id) && <span class="draft">draft</span>}
           <State row={row} />
+          {row.newest && row.newest !== title && (
+            <span class="preview" dir="auto">
+              {withoutAnsi(row.newest)}
+            </span>
+          )}
           <span class="end">
             <Cost {...row} />
             {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}

@@ -66,11 +66,19 @@ export function NoSuchEntry() {
   return <UnknownEntry index={at.entry} what="an entry" />;
 }
 
+interface UnknownEntryProps {
+  readonly index: number;
+  readonly what: string;
+  /** The thread has it. */
+  readonly isRead?: boolean;
+}
+
 /** The notice for an address with an entry that the panel cannot show. */
-export function UnknownEntry({ index, what }: { readonly index: number; readonly what: string }) {
+export function UnknownEntry({ index, what, isRead = false }: UnknownEntryProps) {
   const here = useThread();
   const length = useLength();
   if (!here || length === null) return null;
+  if (index < length && !isRead) return null;
   return (
     <p class="unknown" role="status">
       {index < length ? `Entry ${index} is not ${what}.` : `This conversation has no entry ${index}.`}{' '}

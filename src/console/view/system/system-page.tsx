@@ -26,6 +26,7 @@ export function SystemPage() {
         <label class="setting theme">
           <span class="muted">Theme</span>
           <Select
+            label="Theme"
             value={theme.value}
             options={THEMES.map((one) => [one, one] as const)}
             onChoose={(one) => chooseTheme(one as typeof theme.value)}
