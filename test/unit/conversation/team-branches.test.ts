@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Workflow } from '../../../src/conversation/index.ts';
+import { checkLaws, visitsOf, type Workflow } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
 import { kinds, PERSON, SIDE, Team } from './team.ts';
 
@@ -146,5 +147,57 @@ describe('nodes that run side by side', () => {
     team.act('doc', null, done('described'));
     team.act('dev', null, done('built'));
     expect(brief('qa')).toContain('BRANCH describe WAITS AT check');
+  });
+
+  const step = fc.record({
+    kind: fc.constantFrom('done', 'done', 'done', 'done', 'talk', 'fail', 'crash', 'stop', 'post'),
+    pick: fc.nat({ max: 11 }),
+  });
+
+  it('whatever happens, each entered node has one turn that began for it, and branches meet once for each fork', () => {
+    let meetings = 0;
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40, size: 'max' }), (steps) => {
+        const team = running({ hopsPerTrigger: 100 });
+        for (const { kind, pick } of steps) {
+          const visits = visitsOf(team.conversation.state.run);
+          const visit = visits[pick % Math.max(1, visits.length)];
+          const agent = visit?.agent ?? 'pm';
+          const call = team.calls.find((one) => one.agent === agent);
+          if (kind === 'crash') team.crash();
+          else if (kind === 'post') team.post('go on', { to: [agent] });
+          else if (kind === 'stop') {
+            team.do({ type: 'stop', agent, by: PERSON });
+            team.drain();
+            team.do({ type: 'resume', agent, by: PERSON });
+          } else if (!call) continue;
+          else if (kind === 'fail') team.fail(call, '');
+          else if (kind === 'talk') team.actOn(call, 'hm', []);
+          else {
+            const outcomes = Object.keys(SIDE.nodes[visit?.node ?? '']?.outcomes ?? { planned: '' });
+            team.actOn(call, null, [done(outcomes[pick % outcomes.length] ?? '')]);
+          }
+          const { run } = team.conversation.state;
+          expect([undefined, 2]).toContain(run?.branches?.length);
+          expect(visitsOf(run).length).toBeLessThanOrEqual(2);
+        }
+        const entered = typed(team.entries, 'node-entered');
+        const forks = entered.filter(({ node }) => node === 'describe').length;
+        const met = entered.filter(({ node, to }) => node === 'check' && to).length;
+        const isApart = team.conversation.state.run?.branches !== undefined;
+        const dropped = typed(team.entries, 'run-ended').filter(
+          ({ outcome }) => outcome === 'dropped',
+        ).length;
+        expect(forks).toBe(met + dropped + (isApart ? 1 : 0));
+        const begun = typed(team.entries, 'turn-started').filter(({ resumed }) => !resumed);
+        for (const { index, to } of entered)
+          if (to)
+            expect(begun.filter(({ trigger }) => trigger.includes(index)).length).toBeLessThanOrEqual(1);
+        expect(checkLaws(team.entries)).toEqual([]);
+        meetings += met;
+      }),
+      { numRuns: 150 },
+    );
+    expect(meetings).toBeGreaterThan(0);
   });
 });
