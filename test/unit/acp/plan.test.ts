@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { Updates } from '../../../src/acp/editors/updates.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+
+type Shown = ConstructorParameters<typeof Updates>[0];
+
+describe('the plan of an editor', () => {
+  it('nodes that run side by side are in progress together, and one that waits for the others is not', () => {
+    const node = (name: string, to: string[]) => ({ node: name, agent: name, outcomes: { done: to } });
+    const nodes = [
+      node('plan', ['build', 'describe']),
+      node('build', ['check']),
+      node('describe', ['check']),
+    ];
+    const workflows = [{ id: 'site', start: 'plan', nodes: [...nodes, node('check', ['end'])] }];
+    const updates = new Updates({ workflows } as unknown as Shown);
+    const plan = (type: Entry['type'], more: object) =>
+      [...updates.past({ type, workflowId: 'site', ...more } as unknown as Entry)].flatMap((update) =>
+        'entries' in update ? [update.entries.map(({ status }) => status).join(' ')] : [],
+      );
+    plan('run-started', {});
+    expect(plan('node-entered', { node: 'plan', agent: 'plan' })).toEqual([
+      'in_progress pending pending pending',
+    ]);
+    plan('node-entered', { node: 'build', to: ['build'], branch: 'build', from: 'plan' });
+    expect(
+      plan('node-entered', { node: 'describe', to: ['describe'], branch: 'describe', from: 'plan' }),
+    ).toEqual(['completed in_progress in_progress pending']);
+    expect(plan('node-entered', { node: 'check', branch: 'describe', from: 'describe' })).toEqual([
+      'completed in_progress completed pending',
+    ]);
+    expect(plan('node-entered', { node: 'check', to: ['check'], from: 'build' })).toEqual([
+      'completed completed completed in_progress',
+    ]);
+  });
+});
