@@ -138,6 +138,8 @@ export type ModelOutcome =
       /** For a person: what happened and what to do. Contains no key. */
       readonly message: string;
       readonly partial: PartialAnswer;
+      /** As of an answer. */
+      readonly prompt?: SentPrompt;
       /** Whether a retry may help; never after the first delta. `afterMs`: from the provider (Retry-After). */
       readonly retryable: boolean;
       readonly afterMs?: number;

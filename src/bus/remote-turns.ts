@@ -121,6 +121,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     type: z.literal('failed'),
     code: text.default('AGENT_FAILED'),
     message: text.default(''),
+    prompt: sentPromptSchema.optional().catch(undefined),
   }),
 ]);
 export type AgentMessage = z.infer<typeof agentMessageSchema>;

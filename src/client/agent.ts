@@ -220,7 +220,8 @@ class OfferedTurn {
       return { type: 'final', ...(typeof answer === 'string' ? { content: answer } : onlyAnswer(answer)) };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED';
-      return { type: 'failed', code, message: messageOf(error) };
+      const prompt = error instanceof Error && 'prompt' in error ? error.prompt : undefined;
+      return { type: 'failed', code, message: messageOf(error), prompt };
     }
   }
 

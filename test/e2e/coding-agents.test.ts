@@ -175,11 +175,27 @@ describe('a coding agent in the team', () => {
   it('a crash in a turn is a visible failure, and the next turn works', async () => {
     await post('c4', 'crash', 'dev');
     const failed = await followUntil(client, 'c4', over(1));
-    expect(JSON.stringify(failed)).toContain('ended in the middle of a turn: the key is [secret]');
+    expect(JSON.stringify(failed)).toContain('ended in the middle of a turn (it says: the key is [secret])');
     expect(JSON.stringify(failed)).not.toContain(KEY); // CODING-AGENTS-2
     await post('c4', 'again', 'dev');
     const entries = await followUntil(client, 'c4', over(2));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+  });
+
+  it('a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session', async () => {
+    await post('c11', 'hello', 'dev');
+    await followUntil(client, 'c11', over(1));
+    await post('c11', 'crash', 'dev');
+    await followUntil(client, 'c11', over(2));
+    const { received, printed, sent } = await promptsOf(project, client, 'c11', 'dev', state);
+    expect(printed).toEqual(received);
+    expect(sent).toEqual([true, true]);
+    await post('c11', 'again', 'dev');
+    await followUntil(client, 'c11', over(3));
+    const again = await promptsOf(project, client, 'c11', 'dev', state);
+    expect(again.printed).toEqual(again.received);
+    expect(again.printed[2]).toMatch(/crash.*again/);
+    expect(again.printed[2]).not.toContain('hello');
   });
 
   it('what its own model calls used and cost is in its answer, and leaves the estimate of views alone', async () => {

@@ -113,7 +113,7 @@ export class CodingAgent {
     } catch (error) {
       if (turn.signal.aborted) this.#withdrawn.set(turn.conversation, running);
       turn.signal.throwIfAborted();
-      throw connection.failure(error);
+      throw Object.assign(connection.failure(error), takePrompt(running));
     } finally {
       running.silence.end();
       this.#tools.end(turn.conversation);
@@ -298,7 +298,8 @@ export class CodingAgent {
 /** The message alone reaches the thread, so it also says what to do. */
 function withNextStep(error: unknown): never {
   if (!(error instanceof ParleyError) || error.hint === undefined) throw error;
-  throw new ParleyError(error.code, `${error.message}. Next step: ${error.hint}`, { cause: error });
+  const told = new ParleyError(error.code, `${error.message}. Next step: ${error.hint}`, { cause: error });
+  throw Object.assign(told, 'prompt' in error && { prompt: error.prompt });
 }
 
 const FINISH: Readonly<Record<StopReason, string>> = {

@@ -58,6 +58,7 @@ export async function callModel(
         code: outcome.code,
         message: outcome.message,
         partial: outcome.partial.content,
+        prompt: outcome.prompt,
         afterMs: outcome.afterMs,
         ...report,
       };

@@ -399,7 +399,8 @@ function wireTool(name: string, definition: ToolDefinition | undefined): WireToo
 /**
  * The messages of a request that the session of an agent in another process has not been told: a pure function of the log.
  *
- * MISSED-1 A session was told what the requests contained that it answered. The newest one says up to which entry.
+ * MISSED-1 A session was told what the requests contained that it answered. The newest one says up to which entry. A failure is no
+ *          answer: the program may never have had the request, or lost it, so it is told again.
  * MISSED-2 Its own messages are never among them. A result is new only after its newest answer: until then its program waited for it.
  */
 export function missedBy(
@@ -425,6 +426,7 @@ function newestAnswer(session: string, agent: string, entries: readonly Entry[])
   for (let at = entries.length - 1; at >= 0; at--) {
     const entry = entries[at];
     if (entry?.type !== 'message' || entry.role !== 'assistant' || entry.author.id !== agent) continue;
+    if (entry.partType === 'error') continue;
     const { index, upTo, sessionId } = entry;
     if (sessionId === session && upTo !== undefined) return { index, upTo };
   }

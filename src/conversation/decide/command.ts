@@ -140,6 +140,7 @@ export type Command =
       readonly code: string;
       readonly message: string;
       readonly partial: string;
+      readonly prompt?: SentPrompt | undefined;
       /** The wait that the provider asks for. Milliseconds. */
       readonly afterMs?: number | undefined;
     } & CallReport)

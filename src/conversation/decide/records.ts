@@ -73,10 +73,11 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
 export function addFailure(
   builder: DecisionBuilder,
   report: CallReport,
-  failure: ModelFailure,
+  failure: ModelFailure & { readonly prompt?: SentPrompt | undefined },
   partial = '',
 ): void {
-  addAnswer(builder, report, { content: failedAnswer(failure, partial), partType: 'error' });
+  const content = failedAnswer(failure, partial);
+  addAnswer(builder, report, { content, partType: 'error', prompt: failure.prompt });
 }
 
 export interface ResultFields {

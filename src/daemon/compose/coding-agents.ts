@@ -94,7 +94,8 @@ function withoutSecrets({ env }: CodingSettings): (error: unknown) => never {
     const hide = hideValues(
       Object.values(env).flatMap((value) => (typeof value === 'string' ? [] : value.reveal())),
     );
-    throw new ParleyError(error.code, hide(error.message), { cause: error });
+    error.message = hide(error.message);
+    throw error;
   };
 }
 

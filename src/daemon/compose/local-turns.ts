@@ -27,7 +27,10 @@ type Message =
       readonly content?: string | undefined;
     } & AcpProgress)
   | ({ readonly type: 'final'; readonly parts?: AcpAnswer['files'] } & Omit<AcpAnswer, 'files'>)
-  | { readonly type: 'failed'; readonly code: string; readonly message: string };
+  | ({ readonly type: 'failed'; readonly code: string; readonly message: string } & Pick<
+      AcpAnswer,
+      'prompt'
+    >);
 
 type Event =
   | { readonly type: 'alive' }
@@ -106,6 +109,7 @@ export class LocalTurn {
         type: 'failed',
         code: error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED',
         message: messageOf(error),
+        ...(error instanceof Error && 'prompt' in error && { prompt: error.prompt as AcpAnswer['prompt'] }),
       }),
     );
     clearInterval(beat);

@@ -330,7 +330,9 @@ function failed(
           'INVALID_RESPONSE',
           `The agent ${agent} sent an invalid message: ${event.reason}. Fix the program of this agent.`,
         ];
-  return { kind: 'failed', code, message, partial: { content: partial, reasoning: '' }, retryable: false };
+  const prompt = event.type === 'failed' ? event.prompt : undefined;
+  const ended = { partial: { content: partial, reasoning: '' }, retryable: false };
+  return { kind: 'failed', code, message, ...ended, ...(prompt && { prompt }) };
 }
 
 function failure(agent: string, last: Missed, partial: string, silenceMs: number): Failed {

@@ -15,7 +15,7 @@ import type { Part, ReportedCall, SentPrompt, Usage } from '../../conversation/i
 export type SessionEvent =
   | { readonly type: 'tool_call'; readonly message: ToolCallMessage; readonly from: string | null }
   | { readonly type: 'final'; readonly message: Extract<RemoteMessage, { type: 'final' }> }
-  | { readonly type: 'failed'; readonly code: string; readonly message: string }
+  | Extract<RemoteMessage, { readonly type: 'failed' }>
   | { readonly type: 'invalid'; readonly reason: string }
   | { readonly type: 'silent' }
   | { readonly type: 'aborted' };
@@ -116,7 +116,7 @@ export class RemoteSession {
         this.#put({ type: 'final', message });
         return;
       case 'failed':
-        this.#put({ type: 'failed', code: message.code, message: message.message });
+        this.#put(message);
     }
   }
 
@@ -201,7 +201,12 @@ export type RemoteMessage =
       readonly finishReason?: string;
       readonly usage?: Usage;
     }
-  | { readonly type: 'failed'; readonly code: string; readonly message: string };
+  | {
+      readonly type: 'failed';
+      readonly code: string;
+      readonly message: string;
+      readonly prompt?: SentPrompt | undefined;
+    };
 
 export type RemoteEvent =
   | { readonly type: 'alive' }

@@ -47,6 +47,11 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(6, 6, 's1')], REQUEST)).toEqual([5, 6]);
   });
 
+  it('MISSED-1: are told again after a failure: the program may not have had them', () => {
+    const failure = { ...answer(6, 6, 's1'), partType: 'error' } as Entry;
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), failure], REQUEST)).toEqual([3, 5, 6]);
+  });
+
   it('are none if only the marker is new: the turn continues', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(8, 8, 's1')], REQUEST)).toEqual([]);
   });
