@@ -244,6 +244,7 @@ describe('the REST routes', () => {
       '/api/conversations/{conversation}/what-ifs/{id}/stop',
       '/api/conversations/{conversation}/approvals',
       '/api/search',
+      '/api/reading',
       '/api/turns',
       '/api/approvals',
       '/api/approvals/{approvalId}/change',
