@@ -71,9 +71,15 @@ describe('a program asks an agent', () => {
   });
 
   it('without tools and a schema the answer is its text, and followers see the live text', async () => {
-    model.next = [{ text: 'Cold.' }];
     let live = '';
+    let follow = () => {};
+    const isFollowed = new Promise<void>((resolve) => {
+      follow = resolve;
+    });
+    // What was streamed before it followed is lost, as live text may be.
+    model.next = [() => isFollowed.then(() => ({ text: 'Cold.' }))];
     const onEvent = (event: { kind: string; chunk?: { delta: string } }) => {
+      follow();
       live += event.chunk?.delta ?? '';
     };
     const { content, value } = await client.ask(to('plain'), { onEvent });
