@@ -1,6 +1,6 @@
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
 import { turnRows } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, sizeOf } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 
 /** The table of turns across conversations: folded from the logs at each request, newest conversation first. */
@@ -9,13 +9,18 @@ type Row = AnswerOf<'turns'>['turns'][number];
 
 /** Logs that one request reads. */
 const MOST_LOGS = 100;
+/** Bytes of an answer without its rows. */
+const ENVELOPE = 200;
 
-/** A page ends at its limit, or where it has read enough logs; `next` continues there. */
+/** A page ends at its limit, at `room` bytes, or where it has read enough logs; `next` continues there. */
 export async function turnsPage(
   request: RequestOf<'turns'>,
   workers: Pick<Workers, 'rows' | 'existing'>,
+  room: number,
 ): Promise<AnswerOf<'turns'>> {
-  const { conversation, agent, since = '', after, limit = 100 } = request;
+  const { conversation, agent, after, limit = 100 } = request;
+  const since = momentOf(request.since);
+  let left = room - ENVELOPE;
   if (conversation !== undefined) await workers.existing(conversation);
   const from = after === undefined ? null : placeOf(after);
   const rows = (await workers.rows()).filter(
@@ -32,15 +37,22 @@ export async function turnsPage(
     const before = position === 0 && from !== null ? from.index : Number.POSITIVE_INFINITY;
     if (position >= MOST_LOGS) return { turns, next: `${id}:${Number.MAX_SAFE_INTEGER}` };
     const found = await rowsOf(id, workers);
-    for (const row of found.filter((one) => one.index < before && isWanted(one, request))) {
-      if (turns.length === limit) {
+    for (const row of found.filter((one) => one.index < before && isWanted(one, request, since))) {
+      const shown = { conversation: id, title, ...row };
+      left -= sizeOf(shown) + 1;
+      if (turns.length === limit || (left < 0 && turns.length > 0)) {
         const last = turns.at(-1);
         return { turns, next: `${id}:${last?.conversation === id ? last.index : Number.MAX_SAFE_INTEGER}` };
       }
-      turns.push({ conversation: id, title, ...row });
+      turns.push(left < 0 ? { ...shown, tools: [] } : shown);
     }
   }
   return { turns, next: null };
+}
+
+/** As entries have it, whatever the offset: moments are compared as texts. */
+function momentOf(since: string | undefined): string {
+  return since === undefined ? '' : new Date(since).toISOString();
 }
 
 function placeOf(after: string): { readonly conversation: string; readonly index: number } {
@@ -56,7 +68,8 @@ async function rowsOf(id: string, workers: Pick<Workers, 'existing'>) {
 
 function isWanted(
   row: ReturnType<typeof turnRows>[number],
-  { agent, model, outcome, tool, since = '' }: RequestOf<'turns'>,
+  { agent, model, outcome, tool }: RequestOf<'turns'>,
+  since: string,
 ): boolean {
   return (
     (agent ?? row.agent) === row.agent &&

@@ -88,6 +88,36 @@ describe('the request API', () => {
       expect(await ask('turns', wrong)).toMatchObject({ refusal: { code: 'BAD_REQUEST' } });
   });
 
+  it('a page of turns that is larger than an answer may be ends before, and the next one continues', async () => {
+    for (let told = 0; told < 60; told += 1) await talk(`hello ${told}`);
+    type Page = { turns: { index: number }[]; next: string | null };
+    const found: Page['turns'] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const answer = await ask('turns', { limit: 500, ...(after && { after }) });
+      if (!answer.ok) throw new Error(answer.refusal.code);
+      const page = answer.body as Page;
+      expect(JSON.stringify(page).length).toBeLessThan(10_000);
+      found.push(...page.turns);
+      after = page.next;
+    }
+    expect(new Set(found.map(({ index }) => index)).size).toBe(60);
+    expect(found).toHaveLength(60);
+  });
+
+  it('turns since a time in another zone, or without milliseconds, are those since that moment', async () => {
+    await talk('hello');
+    const answer = await ask('turns');
+    const [turn] = answer.ok ? (answer.body as { turns: { startedAt: string }[] }).turns : [];
+    const moment = Date.parse(turn?.startedAt ?? '');
+    const east = (ms: number) => new Date(ms + 5 * 3_600_000).toISOString().replace('Z', '+05:00');
+    const west = (ms: number) => new Date(ms - 5 * 3_600_000).toISOString().replace('Z', '-05:00');
+    const second = `${new Date(moment).toISOString().slice(0, 19)}Z`;
+    for (const since of [east(moment), west(moment), second])
+      expect(await ask('turns', { since })).toMatchObject({ body: { turns: [{}] } });
+    for (const since of [east(moment + 1), west(moment + 1)])
+      expect(await ask('turns', { since })).toMatchObject({ body: { turns: [] } });
+  });
+
   it('feedback names its author, is kept once, and does not change what is new in the list', async () => {
     await talk('hello');
     const isAnswer = (entry: Entry) => entry.type === 'message' && entry.author.kind === 'agent';
