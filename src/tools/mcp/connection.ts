@@ -33,7 +33,8 @@ import { type ToolResult, toolResult } from './render-result.ts';
  *    discard the result of a tool that has run if it does not match the tool's output schema.
  * MCP-CONNECTION-2 When the connection ends for any reason, `onClosed` is called and every pending call rejects.
  * MCP-CONNECTION-3 A question of the server (elicitation) is put to a person, for the one call that runs; the time of the call
- *    stops meanwhile. If several run, none says whose it is: it is declined, and their results contain it.
+ *    stops meanwhile. If several run, none says whose it is: that one, and those past `MOST_QUESTIONS`, are declined, and the
+ *    results contain them.
  * MCP-CONNECTION-4 Revision 2026-07-28 is tried first, unless `isOld`: then 2025-11-25 or an older one, as the server has it.
  */
 
@@ -43,7 +44,8 @@ export const MOST_PAGES = 100;
 const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
 /** Limits for what a server asks during one call. */
-const MOST_QUESTIONS = 5;
+const MOST_QUESTIONS = 20;
+const MOST_DECLINED = 5;
 const LONGEST_QUESTION = 600;
 /** Characters of a question and its fields, as JSON. */
 const LARGEST_FORM = 16_384;
@@ -75,6 +77,8 @@ type Ask = (
 interface Running extends Pick<CallOptions, 'declined' | 'ask'> {
   readonly clock: CallClock;
   readonly ended: AbortSignal;
+  /** Its questions so far. */
+  asked: number;
 }
 
 export interface CallOptions {
@@ -232,7 +236,7 @@ export class Connection {
   ): Promise<ToolResult> {
     const ended = linkedAbort(signal);
     const clock = new CallClock(this.#times, (late) => ended.abort(late));
-    const running = { declined, ask, clock, ended: ended.signal };
+    const running = { declined, ask, clock, ended: ended.signal, asked: 0 };
     this.#running.add(running);
     const _meta = { 'parley/idempotency-key': idempotencyKey, ...(traceparent && { traceparent }) };
     try {
@@ -260,15 +264,18 @@ export class Connection {
   async #elicit(params: ElicitRequest['params'], signal: AbortSignal): Promise<ElicitResult> {
     const [only, ...others] = this.#running;
     const asks = only ? askedIn(params, this.#link.hide) : null;
-    if (!only?.ask || others.length > 0 || asks === null) {
+    if (only) only.asked += 1;
+    if (!only?.ask || others.length > 0 || asks === null || only.asked > MOST_QUESTIONS) {
       const why =
         others.length > 0
           ? 'several calls of it ran'
           : asks === null
             ? 'it cannot be shown'
-            : 'a call cannot wait here';
+            : only?.ask
+              ? 'it asked too often'
+              : 'a call cannot wait here';
       for (const { declined } of this.#running)
-        if (declined.length < MOST_QUESTIONS) declined.push(`${questionIn(params)}. It was declined: ${why}`);
+        if (declined.length < MOST_DECLINED) declined.push(`${questionIn(params)}. It was declined: ${why}`);
       return { action: 'decline' };
     }
     const { ask, clock, ended } = only;

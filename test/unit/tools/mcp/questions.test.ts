@@ -53,6 +53,31 @@ describe('a question of a server during a call (MCP-CONNECTION-3)', () => {
     expect(await run()).toEqual({ kind: 'completed', content: '[{"action":"decline"},{"action":"cancel"}]' });
   });
 
+  it('a call may ask 20 questions; more are declined, and the agent reads it', async () => {
+    const files = serverWith(toolOf('book'));
+    const { tools } = await ready(files);
+    const form = { message: 'Again?', requestedSchema: { type: 'object' as const, properties: {} } };
+    files.answer = async () => {
+      const given: string[] = [];
+      for (let n = 0; n < 22; n += 1) given.push((await files.newest.elicitInput(form)).action);
+      return { content: [{ type: 'text', text: given.slice(18).join(' ') }] };
+    };
+    let asked = 0;
+    const ask: ToolRun['ask'] = async () => {
+      asked += 1;
+      return {};
+    };
+    const run = () => tools.run({ ...callOf('mcp__files__book'), ask }, openSignal());
+    expect(await run()).toMatchObject({
+      content: expect.stringMatching(
+        /^accept accept decline decline\n.*It was declined: it asked too often/s,
+      ),
+    });
+    expect(asked).toBe(20);
+    await run();
+    expect(asked).toBe(40); // each call anew
+  });
+
   it.each([
     [
       'a page that no browser opens',
