@@ -67,6 +67,25 @@ describe('a client of `/v1` that disconnects', () => {
       expect(await outcomeIn(`${how}-${token}`)).toBe(outcome);
   });
 
+  it('a turn that another publisher began continues when a client that waits for the same agent leaves', async () => {
+    const client = await project.connect();
+    const before = project.provider.requests.length;
+    await client.post({ conversation: 'joined', publisher: 'alice', content: 'Count' });
+    await until(() => project.provider.requests.length > before);
+    const gone = new AbortController();
+    const answered = openai('a-token-that-stops')
+      .chat.completions.create(asked('joined'), { signal: gone.signal })
+      .then(
+        () => 'answered',
+        () => 'gone',
+      );
+    await followUntil(client, 'joined', (all) => all.filter(({ type }) => type === 'message').length > 1);
+    gone.abort();
+    expect(await answered).toBe('gone');
+    const entries = await followUntil(client, 'joined', turnsEnded(1));
+    expect(ofType(entries, 'turn-ended')[0]?.outcome).toBe('completed');
+  });
+
   it('an agent that was stopped so answers the next message', async () => {
     const client = openai('a-token-that-stops');
     await leave((signal) => client.chat.completions.create(asked('again'), { signal }));
