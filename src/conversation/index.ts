@@ -102,7 +102,7 @@ export {
   parseArguments,
   toolError,
 } from './tools/conversation-tools.ts';
-export { PERMIT, PERMITTED } from './tools/permit.ts';
+export { PERMIT, PERMITS, PERMITTED } from './tools/permit.ts';
 export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
 export * from './tools/zod-schema.ts';

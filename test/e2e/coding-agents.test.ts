@@ -92,7 +92,9 @@ describe('a coding agent in the team', () => {
   it('is told once who it is, then only what it missed, also after kill -9 of the daemon', async () => {
     await post('c2', 'first words', 'dev');
     await followUntil(client, 'c2', over(1));
-    expect((await told('first words')).join()).toContain('PERSONA OF Dev');
+    const opening = (await told('first words')).join();
+    expect(opening).toContain('PERSONA OF Dev');
+    expect(opening).not.toContain('permit_'); // Parley calls these for it.
     await post('c2', 'something for Pam', 'pm');
     await followUntil(client, 'c2', over(2));
     await killDaemon();

@@ -4,7 +4,7 @@ import {
   AWAY_MARKER,
   type FilePart,
   fileLine,
-  PERMIT,
+  PERMITS,
   type SentPrompt,
   unseenFileLine,
 } from '../../conversation/index.ts';
@@ -143,8 +143,6 @@ function resultText(name: string, content: string): string {
   if (!PERMITS.has(name)) return `[Result of your call ${name}]: ${content}`;
   return `[You asked for a permission, and were interrupted. The answer was: ${content}. It is not known whether the call ran: look, and ask again if it is still wanted.]`;
 }
-
-const PERMITS: ReadonlySet<string> = new Set(Object.values(PERMIT));
 
 function nameOfCall(messages: readonly TurnMessage[], { tool_call_id: id }: TurnMessage): string {
   const calls = messages.flatMap(({ tool_calls: made = [] }) => made);

@@ -14,7 +14,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { PERMIT } from '../../conversation/index.ts';
+import { PERMITS } from '../../conversation/index.ts';
 import { messageOf, VERSION } from '../../kernel/index.ts';
 import { BRIDGE } from './bridge.ts';
 import type { ToolRequest, TurnTool } from './turn.ts';
@@ -40,8 +40,6 @@ interface Turn {
   call(request: ToolRequest): Promise<CallResult>;
 }
 
-const HIDDEN: ReadonlySet<string> = new Set(Object.values(PERMIT));
-
 export class TurnTools {
   #server: Promise<HttpServer> | null = null;
   /** By conversation. */
@@ -65,7 +63,7 @@ export class TurnTools {
 
   begin(conversation: string, tools: readonly TurnTool[], call: Turn['call']): void {
     this.#turns.set(conversation, {
-      tools: tools.filter(({ function: { name } }) => !HIDDEN.has(name)),
+      tools: tools.filter(({ function: { name } }) => !PERMITS.has(name)),
       call,
     });
   }

@@ -12,6 +12,7 @@ import {
   isConversationTool,
   type MessageEntry,
   offeredBy,
+  PERMITS,
   type Roster,
   type Session,
   type Setting,
@@ -264,8 +265,10 @@ function newOpening(sources: RequestSources, setup: AgentSetup, setting: Setting
   const { roster, prompts } = sources;
   const owned = toolsOf(sources, setup, setting);
   const tools = wireTools(owned.offered, sources.tools());
-  const toolPolicy =
-    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.availability)}` : '';
+  const described = new Map([...owned.availability].filter(([name]) => !PERMITS.has(name)));
+  const toolPolicy = owned.offered.some((name) => described.has(name))
+    ? `${prompts.toolPolicy.trim()}\n\n${describeTools(described)}`
+    : '';
   return { prefix: prefix(setup, setting.mode, prompts, roster, toolPolicy.trim()), tools };
 }
 

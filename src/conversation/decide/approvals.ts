@@ -2,7 +2,7 @@ import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../ker
 import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
-import { PERMIT } from '../tools/permit.ts';
+import { PERMITS } from '../tools/permit.ts';
 import { forbiddenTo } from './approvers.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
@@ -102,7 +102,7 @@ function faultOfChange(
   answer: AnswerCommand['answer'],
   changed: string,
 ): Refusal | null {
-  const isPermit = Object.values<string>(PERMIT).includes(call.name);
+  const isPermit = PERMITS.has(call.name);
   if (answer !== 'approve' || isPermit) {
     const what = isPermit ? `${call.name}, whose call another program makes` : answer;
     return refusal(
