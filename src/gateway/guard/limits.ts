@@ -13,7 +13,7 @@ import { OTHER_ROUTES, ROUTES, routerPath } from '../rest/routes.ts';
  */
 
 /** SEATS-2 */
-const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search']);
+const COMPUTED: ReadonlySet<string> = new Set<Verb>(['view', 'entries', 'search', 'turns']);
 const MOST_COMPUTED = 2;
 
 export function addSeats(app: Application, { readers, readersPerCaller }: RouteContext): void {

@@ -56,8 +56,9 @@ describe('a request that stays open', () => {
   });
 
   it.each([
-    ['view', 'view?agent=pm'],
-    ['entries', 'entries'],
+    ['view', '/api/conversations/demo/view?agent=pm'],
+    ['entries', '/api/conversations/demo/entries'],
+    ['turns', '/api/turns'],
   ])(
     'SEATS-2: of 20 times that one caller asks for %s at once, two are computed at a time, and posts and other callers do not wait',
     async (endpoint, path) => {
@@ -76,8 +77,7 @@ describe('a request that stays open', () => {
           }),
         ) as unknown as ReturnType<typeof answer>;
       };
-      const view = `/api/conversations/demo/${path}`;
-      const asked = Array.from({ length: 20 }, () => ask('alice', view));
+      const asked = Array.from({ length: 20 }, () => ask('alice', path));
       await expect.poll(() => held.length).toBe(2);
       expect((await ask('alice', '/api/agents'))[0]).toBe(200);
       for (let done = 0; done < 20; done++) {
