@@ -9,6 +9,10 @@ const complete = (outcome: string, summary: string) => ({
 const AGENTS = {
   editor: '---\nname: Eve Editor\ndescription: plans\ntools: [ask]\n---\nYou plan.',
   writer: '---\nname: Will Writer\ndescription: writes\n---\nYou write.',
+  painter: '---\nname: Pia Painter\ndescription: paints\ntools: [ask]\n---\nYou paint.',
+  starter: '---\nname: Sue Starter\ndescription: begins\n---\nYou begin.',
+  author: '---\nname: Al Author\ndescription: writes texts\n---\nYou write texts.',
+  joiner: '---\nname: Jo Joiner\ndescription: joins\n---\nYou join.',
 };
 const WORKFLOW = `id: article
 start: plan
@@ -17,7 +21,23 @@ nodes:
   write: { agent: writer, brief: Write it., outcomes: { written: check } }
   check: { agent: editor, brief: Check it., outcomes: { passed: end, failed: write } }
 `;
+const BRANCHES = `id: both
+start: begin
+nodes:
+  begin: { agent: starter, brief: Begin it., outcomes: { begun: [text, picture] } }
+  text: { agent: author, brief: Write the text., outcomes: { written: join } }
+  picture: { agent: painter, brief: Paint the picture., outcomes: { painted: join } }
+  join: { agent: joiner, after: [text, picture], brief: Join both., outcomes: { joined: end } }
+`;
 const RULES = [
+  { when: { mode: 'run', agent: 'starter' }, reply: complete('begun', 'A text and a picture.') },
+  { when: { mode: 'run', agent: 'author' }, reply: complete('written', 'The text is short.') },
+  {
+    when: { mode: 'run', agent: 'painter', n: 0 },
+    reply: { tool_calls: [{ name: 'ask', arguments: { question: 'Which colour?' } }] },
+  },
+  { when: { mode: 'run', agent: 'painter' }, reply: complete('painted', 'The picture is red.') },
+  { when: { mode: 'run', agent: 'joiner' }, reply: complete('joined', 'Both fit.') },
   {
     when: { mode: 'run', agent: 'editor', last: '/drop it/' },
     reply: complete('dropped', 'Nothing is known.'),
@@ -43,7 +63,7 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
       agents: AGENTS,
       settings: { defaultAgent: 'editor' },
       script: RULES,
-      files: { 'workflows/article.yaml': WORKFLOW },
+      files: { 'workflows/article.yaml': WORKFLOW, 'workflows/both.yaml': BRANCHES },
     },
     /net::ERR_|status of 503/,
   );
@@ -114,6 +134,25 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await page.locator('.runs summary').first().click();
     await page.getByRole('region', { name: 'Earlier runs' }).locator('summary').click();
     await page.getByText('The article is right.').last().waitFor();
+  });
+
+  it('nodes side by side are branches in the path, and a band says which one waits for the others', async () => {
+    await post('both', 'Start', { workflow: 'both' });
+    const page = await stage.look('#/c/both');
+    const picture = 'picture, side by side with the node before';
+    await expect
+      .poll(() => path(page))
+      .toEqual(['begin, done', 'text, done', `${picture}, current node`, 'join, not entered']);
+    await page.getByText('text is done and waits for the other branches').waitFor();
+    await page.locator('.runs summary').first().click();
+    await page.getByLabel('Your answer').fill('Red');
+    await page.keyboard.press('Enter');
+    await expect
+      .poll(() => path(page))
+      .toEqual(['begin, done', 'text, done', `${picture}, done`, 'join, done']);
+    const steps = await textOf(page.locator('.run-steps'));
+    for (const summary of ['The text is short.', 'The picture is red.', 'Both fit.'])
+      expect(steps).toContain(summary);
   });
 
   it('a conversation without a run has no path', async () => {

@@ -220,8 +220,9 @@ function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null 
   }
 }
 
-function nodeDetail({ to, agent }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
+function nodeDetail({ to, agent, from, branch }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
   if (to?.[0]) return `${nameOf(to[0])} works on it`;
+  if (!agent && branch !== undefined) return `${from ?? branch} is done and waits for the other branches`;
   return agent ? `${nameOf(agent)} begins with the next message` : null;
 }
 

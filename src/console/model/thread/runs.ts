@@ -74,6 +74,8 @@ export interface PathNode {
   readonly ways: readonly Way[];
   /** The branches that meet here. */
   readonly after: readonly string[];
+  /** It works side by side with the node before it. */
+  readonly isBeside: boolean;
 }
 
 export interface Way {
@@ -94,7 +96,9 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
     order.add(node);
     for (const { to } of waysOf(known.get(node))) for (const one of to) if (known.has(one)) ahead.add(one); // walked, too
   }
-  return [...order].map((node) => {
+  const forks = [...known.values()].flatMap((one) => waysOf(one).map(({ to }) => to));
+  return [...order].map((node, place, all) => {
+    const before = all[place - 1];
     const visits = run.steps.filter((step) => step.node === node);
     const isOpen = !run.isOver && visits.some(({ result }) => result === null);
     const ways = waysOf(known.get(node));
@@ -104,6 +108,7 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
       state: isOpen ? 'current' : visits.length > 0 ? 'done' : 'ahead',
       visits: visits.length,
       after: known.get(node)?.after ?? [],
+      isBeside: before !== undefined && forks.some((to) => to.includes(node) && to.includes(before)),
       ways: ways.map((way) => ({ ...way, taken: visits.filter((step) => wayOf(step, ways) === way).length })),
     };
   });

@@ -46,12 +46,19 @@ function Path({ run }: { readonly run: Run }) {
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
       </span>
       <ol class="run-path">
-        {nodesOf(run).map(({ node, agent, state, visits }) => (
-          <li key={node} class={state} aria-current={state === 'current' ? 'step' : undefined}>
+        {nodesOf(run).map(({ node, agent, state, visits, isBeside }) => (
+          <li
+            key={node}
+            class={`${state}${isBeside ? ' beside' : ''}`}
+            aria-current={state === 'current' ? 'step' : undefined}
+          >
             {agent && <Avatar id={agent} size="small" />}
             {node}
             {visits > 1 && <span class="visits"> ×{visits}</span>}
-            <span class="unseen">{LABELS[state]}</span>
+            <span class="unseen">
+              {isBeside && ', side by side with the node before'}
+              {LABELS[state]}
+            </span>
           </li>
         ))}
       </ol>
