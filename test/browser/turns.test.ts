@@ -15,7 +15,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await expect.poll(() => rows.count()).toBe(3);
     await page.getByLabel('Tool').fill('handoff');
     await expect.poll(() => rows.count()).toBe(1);
-    expect(await textOf(rows.first())).toMatch(/hand it over\s+Lena Lead.*completed.*handoff/s);
+    expect(await textOf(rows.first())).toMatch(/completed\s+hand it over\s+Lena Lead.*handoff/s);
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'CSV' }).click();
     const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n');
@@ -26,6 +26,9 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.getByLabel('Tool').fill('');
     await page.getByLabel('Conversation', { exact: true }).fill('one');
     await expect.poll(() => rows.count()).toBe(1);
+    await page.setViewportSize({ width: 320, height: 640 });
+    const outcome = await page.getByRole('cell', { name: 'completed' }).boundingBox();
+    expect(outcome && outcome.x + outcome.width).toBeLessThan(320); // without scrolling
     await rows.getByRole('link').focus();
     await page.keyboard.press('Enter');
     await page.locator('.answer-panel h2').waitFor();

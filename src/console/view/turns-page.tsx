@@ -91,10 +91,10 @@ export function TurnsPage() {
               <tr>
                 {[
                   'Started',
+                  'Outcome',
                   'Conversation',
                   'Agent',
                   'Model',
-                  'Outcome',
                   'Time',
                   'Tokens',
                   'Cost',
@@ -129,12 +129,12 @@ function Row({ conversation, title, agent, index, answer, startedAt, ms, outcome
           {when(startedAt, Date.now())}
         </a>
       </td>
+      <td class={outcome === 'failed' || outcome === 'limited' ? 'fault' : ''}>{outcome}</td>
       <td class="wide">
         <bdi>{title ?? conversation}</bdi>
       </td>
       <td>{nameOf(agent)}</td>
       <td>{row.models.join(', ')}</td>
-      <td class={outcome === 'failed' || outcome === 'limited' ? 'fault' : ''}>{outcome}</td>
       <td class="figure">{ms === null ? '' : duration(ms)}</td>
       <td class="figure">{count(row.tokens)}</td>
       <td class="figure">{money(row.usd, row.unpricedCalls)}</td>
