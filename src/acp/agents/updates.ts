@@ -8,7 +8,8 @@ import type { OfferedTurn, ReportedCall } from './turn.ts';
  * Folds what a session reports during one turn.
  *
  * ACP-UPDATES-1 A call is known by its id; a later update replaces the fields that it has. An update of an unknown call begins it.
- * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is left out (`keptReports`), and the calls after the last one are counted.
+ * ACP-UPDATES-2 Reports are bounded: what exceeds the bound is left out (`keptReports`), and the calls after the last one are counted. Until
+ *               the turn is over, all texts of it have at most `MOST_TEXT`: of what follows, only the status of a known call is taken.
  * ACP-UPDATES-3 Pictures, sound and files are kept once the turn is over, as files of the answer. What is not kept is named, with the reason.
  * ACP-UPDATES-4 A call of tools may end the turn, and then there is no answer: what the agent did before is reported with that call, except
  *               for files. What it says of these calls later is dropped.
@@ -25,6 +26,16 @@ const LONGEST_TITLE = 200;
 const MOST_FILES = 16;
 const MOST_SENT = 64_000_000;
 
+/** UTF-16 units that one turn holds: its text and thoughts, and what it reports of calls, without files. */
+const MOST_TEXT = 16_000_000;
+const LEFT_OUT = `[the agent sent more than ${MOST_TEXT / 1_000_000} MB of text: the rest is left out]`;
+
+/** A call, with its arguments and output as texts. */
+interface Call extends Pick<ToolCallUpdate, 'toolCallId' | 'title' | 'kind' | 'status' | 'content'> {
+  readonly input?: string;
+  readonly output?: string;
+}
+
 export interface Reported {
   readonly text: string;
   readonly files: readonly FilePart[];
@@ -36,12 +47,14 @@ type Live = Pick<OfferedTurn, 'write' | 'think' | 'showCall'>;
 
 export class Updates {
   readonly #live: Live;
-  readonly #calls = new Map<string, ToolCallUpdate>();
+  readonly #calls = new Map<string, Call>();
   /** Reported with a call of tools. */
   readonly #told = new Set<string>();
   readonly #files: SentFile[] = [];
   #sent = 0;
   #uncounted = 0;
+  #held = 0;
+  #isFull = false;
   #text = '';
   #thoughts = '';
 
@@ -50,6 +63,7 @@ export class Updates {
     this.#live = live;
     if (!before) return;
     for (const [id, call] of before.#calls) this.#calls.set(id, call);
+    for (const call of before.#calls.values()) this.#held += heldBy(call);
     for (const id of before.#told) this.#told.add(id);
   }
 
@@ -60,12 +74,14 @@ export class Updates {
         const file = sentFile(block);
         if (file) return void this.#files.push(file);
         const text = shown(block);
+        if (!this.#hold(text.length)) return;
         this.#text += text;
         this.#live.write(text);
         return;
       }
       case 'agent_thought_chunk': {
         const text = shown(update.content);
+        if (!this.#hold(text.length)) return;
         this.#thoughts += text;
         this.#live.think(text);
         return;
@@ -90,17 +106,33 @@ export class Updates {
     );
     const isDiffless = content?.every(({ type }) => type !== 'diff') === true;
     const shownBefore = isDiffless ? (known?.content?.filter(({ type }) => type === 'diff') ?? []) : [];
-    const merged = content && [...shownBefore, ...content]; // ACP-UPDATES-5
-    const given = Object.entries({ ...update, content: merged }).filter(
-      ([, value]) => value !== null && value !== undefined,
-    );
-    this.#calls.set(update.toolCallId, { ...known, ...Object.fromEntries(given) } as ToolCallUpdate);
+    const { toolCallId, title, kind, status, rawInput, rawOutput } = update;
+    const given = {
+      ...{ toolCallId, title, kind, status },
+      content: content && [...shownBefore, ...content], // ACP-UPDATES-5
+      input: rawInput === null ? undefined : jsonText(rawInput),
+      output: outputText(rawOutput),
+    };
+    const isGiven = ([, value]: [string, unknown]) => value !== null && value !== undefined;
+    const call: Call = { ...known, ...Object.fromEntries(Object.entries(given).filter(isGiven)), toolCallId };
+    if (this.#hold(heldBy(call) - (known ? heldBy(known) : 0))) this.#calls.set(toolCallId, call);
+    else if (known) this.#calls.set(toolCallId, { ...known, status: status ?? known.status });
+    else this.#uncounted += 1;
+  }
+
+  /** False: it is left out (ACP-UPDATES-2). */
+  #hold(units: number): boolean {
+    const fits = units <= 0 || this.#held + units <= MOST_TEXT;
+    if (fits) this.#held += units;
+    else this.#isFull = true;
+    return fits;
   }
 
   /** The text since the last call, which begins anew. */
   takeText(): string {
     const text = this.#text;
     this.#text = '';
+    this.#held -= text.length;
     return text;
   }
 
@@ -110,7 +142,9 @@ export class Updates {
       ({ status, content = [] }) =>
         (status === 'completed' || status === 'failed') && !content?.some(hasFile),
     );
-    for (const { toolCallId } of ended) {
+    for (const call of ended) {
+      const { toolCallId } = call;
+      this.#held -= heldBy(call) - toolCallId.length;
       this.#calls.delete(toolCallId);
       this.#told.add(toolCallId);
     }
@@ -138,6 +172,7 @@ export class Updates {
     for (const call of this.#calls.values()) calls.push(await reportOf(call, kept));
     if (this.#uncounted > 0)
       calls.push({ title: `${this.#uncounted} more calls`, kind: 'other', status: 'unknown' });
+    if (this.#isFull) notes.push(LEFT_OUT);
     const text = [this.#text, ...notes].filter((part) => part !== '').join('\n\n');
     return { text, files: kept.files, thoughts: this.#thoughts, calls: keptReports(calls) };
   }
@@ -172,7 +207,7 @@ class KeptFiles {
   }
 }
 
-async function reportOf(call: ToolCallUpdate, kept: KeptFiles): Promise<ReportedCall> {
+async function reportOf(call: Call, kept: KeptFiles): Promise<ReportedCall> {
   const parts: string[] = [];
   for (const one of call.content ?? []) {
     const file = fileIn(one);
@@ -184,13 +219,26 @@ async function reportOf(call: ToolCallUpdate, kept: KeptFiles): Promise<Reported
 const fileIn = (one: ToolCallContent) => (one.type === 'content' ? sentFile(one.content) : null);
 const hasFile = (one: ToolCallContent) => fileIn(one) !== null;
 
-function reported(call: ToolCallUpdate, parts: readonly string[] = []): ReportedCall {
-  const result = parts.join('\n') || outputText(call.rawOutput);
+/** Its file data is bounded by `MOST_SENT`. */
+function heldBy({ toolCallId, title, input = '', output = '', content }: Call): number {
+  const texts = (content ?? []).map((one) => {
+    if (one.type === 'diff') return one.path.length + (one.oldText?.length ?? 0) + one.newText.length;
+    return hasFile(one) ? 0 : contentText(one).length;
+  });
+  const units = toolCallId.length + (title?.length ?? 0) + input.length + output.length;
+  return texts.reduce((sum, length) => sum + length + ITEM, units);
+}
+
+/** What an empty item of a list takes. */
+const ITEM = 100;
+
+function reported(call: Call, parts: readonly string[] = []): ReportedCall {
+  const result = parts.join('\n') || call.output;
   return {
     title: call.title ?? call.toolCallId,
     kind: call.kind ?? 'other',
     status: call.status ?? 'pending',
-    ...(call.rawInput !== undefined && { arguments: JSON.stringify(call.rawInput) }),
+    ...(call.input !== undefined && { arguments: call.input }),
     ...(result && { result }),
   };
 }
@@ -204,9 +252,18 @@ export function contentText(content: ToolCallContent): string {
   return content.type === 'content' ? shown(content.content) : `[terminal ${content.terminalId}]`;
 }
 
-function outputText(output: unknown): string {
-  if (output === undefined || output === null) return '';
-  return typeof output === 'string' ? output : JSON.stringify(output);
+function outputText(output: unknown): string | undefined {
+  if (output === undefined || output === null) return undefined;
+  return typeof output === 'string' ? output : jsonText(output);
+}
+
+/** `JSON.stringify` is recursive, and `JSON.parse` is not. */
+function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return '"(nested too deeply to be shown)"';
+  }
 }
 
 type Block = Extract<ToolCallContent, { type: 'content' }>['content'];

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Updates } from '../../../src/acp/agents/updates.ts';
 
 const live = { write: () => undefined, think: () => undefined, showCall: () => undefined };
+const keepsNone = () => Promise.reject(new Error('no file is expected'));
 
 describe('what a session reports', () => {
   it('ACP-UPDATES-3: of all that is sent for files at most 64 MB wait for the end of the turn, also in calls', async () => {
@@ -22,6 +23,35 @@ describe('what a session reports', () => {
     expect(calls[0]?.result).toMatch(/^\[file: image\/png, 9\.0 MB, @blob/);
     const refused = '[file image/png, 9.0 MB: not kept: the answer has too many files]';
     expect([calls[1]?.result, text]).toEqual([refused, refused]);
+  });
+
+  it('ACP-UPDATES-2: of a flood of texts at most 16 MB wait for the end of the turn, and the answer says so', async () => {
+    const updates = new Updates(live);
+    const call = { sessionUpdate: 'tool_call', title: 'Read' } as const;
+    const rawInput = { text: 'x'.repeat(4_000_000) };
+    for (let n = 0; n < 5; n += 1) updates.take({ ...call, toolCallId: `${n}`, rawInput });
+    for (let n = 0; n < 5; n += 1) updates.take({ ...call, toolCallId: '0', status: 'completed', rawInput });
+    const content = { type: 'text', text: 'y'.repeat(5_000_000) } as const;
+    updates.take({ sessionUpdate: 'agent_message_chunk', content });
+    updates.take({ sessionUpdate: 'agent_thought_chunk', content });
+    const { text, thoughts, calls } = await updates.reported(keepsNone);
+    expect(calls.map(({ title, status }) => `${title} ${status}`)).toEqual([
+      'Read completed',
+      'Read pending',
+      'Read pending',
+      '2 more calls unknown',
+    ]);
+    expect([text, thoughts]).toEqual(['[the agent sent more than 16 MB of text: the rest is left out]', '']);
+  });
+
+  it('arguments and output that are nested too deeply for JSON are named, and the turn goes on', async () => {
+    const updates = new Updates(live);
+    const deep = JSON.parse(`${'['.repeat(200_000)}${']'.repeat(200_000)}`);
+    const call = { toolCallId: 'a', title: 'Read', rawInput: deep, rawOutput: deep };
+    updates.take({ sessionUpdate: 'tool_call', ...call });
+    const { calls } = await updates.reported(keepsNone);
+    const named = '"(nested too deeply to be shown)"';
+    expect(calls[0]).toMatchObject({ title: 'Read', arguments: named, result: named });
   });
 
   it('ACP-UPDATES-5: the difference that a permission showed is in the report, also when the result is only text', () => {
