@@ -82,7 +82,7 @@ export interface AskOptions extends PostOptions {
 export interface Answer<Value> extends PostAnswer {
   /** The text of the last message of an agent; empty if none wrote one. */
   readonly content: string;
-  /** Checked against `schema`. Without one: the value of the run that the post started, or undefined. */
+  /** Checked against `schema`. Without one: the value of the run that the post started, or of the answer; else undefined. */
   readonly value: Value;
   /** The entry of that message. */
   readonly entry: MessageEntry | undefined;
@@ -225,7 +225,12 @@ class Exchange {
 
   answer(schema: Shape | undefined) {
     if (this.#failure) throw this.#failure;
-    if (!schema) return { content: this.#said?.content ?? '', value: this.#result, entry: this.#said };
+    if (!schema)
+      return {
+        content: this.#said?.content ?? '',
+        value: this.#result ?? this.#said?.value,
+        entry: this.#said,
+      };
     const entry = this.#valued;
     if (!entry) throw agentFailed(NO_VALUE, 'an agent that hands over does not pass the schema on');
     return { content: entry.content ?? '', value: parsed(schema, entry.value), entry };

@@ -172,15 +172,24 @@ function useFault(schema: JsonRecord): string | null {
   try {
     check = compiled(schema);
   } catch (error) {
+    if (isEndless(error)) return ENDLESS;
     return `the schema cannot be used: ${inOneLine(cut(messageOf(error), MOST_OF_FAULT))}`;
   }
   try {
     for (const value of [{}, [], '', 0, true, null]) check(value);
     return null;
   } catch (error) {
-    if (!/stack/i.test(messageOf(error))) throw error;
-    return 'the schema refers to itself without an end: a reference needs a property or an item between it and itself';
+    if (!isEndless(error)) throw error;
+    return ENDLESS;
   }
+}
+
+const ENDLESS =
+  'the schema refers to itself without an end: a reference needs a property or an item between it and itself';
+
+/** Of a compilation, if references lead only to each other; else of a check. */
+function isEndless(error: unknown): boolean {
+  return /stack/i.test(messageOf(error));
 }
 
 function faultsOf(errors: readonly ErrorObject[], name: string): string {

@@ -24,6 +24,8 @@ nodes:
     outcomes: { checked: end }
 `;
 
+const SCHEMA = { type: 'object', properties: { pieces: { type: 'integer' } }, required: ['pieces'] };
+
 /** Values that agents give each other: answers of a delegation with a schema, and values of the nodes of a run. */
 describe('values between agents', () => {
   let client: ParleyClient;
@@ -39,6 +41,7 @@ describe('values between agents', () => {
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [delegate]\n---\nPERSONA OF pm',
         dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF dev',
+        typed: `---\nname: Ty\ndescription: counts\nanswers: ${JSON.stringify(SCHEMA)}\n---\nPERSONA OF typed`,
       },
       files: { 'workflows/score.yaml': WORKFLOW },
     });
@@ -59,9 +62,14 @@ describe('values between agents', () => {
       .map(({ json }) => JSON.stringify(json))
       .filter((text) => text.includes(`PERSONA OF ${slug}`));
 
-  const SCHEMA = { type: 'object', properties: { pieces: { type: 'integer' } }, required: ['pieces'] };
   const delegate = (more: object) => ({
     toolCalls: [{ name: 'delegate', arguments: JSON.stringify({ to: 'dev', request: 'Count.', ...more }) }],
+  });
+
+  it('a program that gives no schema gets the value that the file of the agent asks for', async () => {
+    replies = { typed: [{ text: '{"pieces":7}' }] };
+    const asked = { conversation: 'typed', publisher: 'alice', content: 'How many?', to: ['typed'] };
+    expect(await client.ask(asked)).toMatchObject({ value: { pieces: 7 } });
   });
 
   it('a delegation with a schema has a value as its answer, after one repair', async () => {

@@ -45,6 +45,11 @@ describe('a schema of a stranger', () => {
     ['a reference to another document', { items: { $ref: 'https://a.test/b' } }, /refers to "https/],
     ['a reference to itself', { $ref: '#' }, 'refers to itself without an end'],
     ['references in a circle', { $ref: '#/$defs/a', $defs: { a: { allOf: [{ $ref: '#' }] } } }, /itself/],
+    [
+      'references that lead only to each other',
+      { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } },
+      'refers to itself without an end',
+    ],
     ['a pattern with a lookahead', { pattern: '^(?=x)x$' }, /cannot be used: .*lookahead|cannot be used/],
     ['a pattern that is none', { pattern: '(' }, /cannot be used|invalid/],
     ['1 MB', { enum: ['x'.repeat(1_000_000)] }, `at most ${MAX_SCHEMA} are accepted`],
