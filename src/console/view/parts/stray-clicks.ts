@@ -19,17 +19,19 @@ export function ignoreStrayClicks(): () => void {
   let pointed: Pointed | null = null;
   let replaced: (Pointed & { readonly until: number }) | null = null;
   let at = { x: 0, y: 0 };
-  const look = () => {
+  const look = (isResting = true) => {
     const button = document.elementFromPoint(at.x, at.y)?.closest('button') ?? null;
     const now = button && { button, label: labelOf(button), box: button.getBoundingClientRect() };
-    if (pointed && holds(pointed.box, at) && !isSame(pointed, now))
-      replaced = { ...pointed, until: Date.now() + MOMENT_MS };
+    const until = Date.now() + MOMENT_MS;
+    if (pointed && holds(pointed.box, at) && !isSame(pointed, now)) replaced = { ...pointed, until };
+    else if (replaced && isResting && !pointed && now) replaced = { ...replaced, until }; // its card was loaded first
     if (replaced && !holds(replaced.box, at)) replaced = null; // the pointer left
     pointed = now;
   };
   const follow = ({ clientX, clientY }: MouseEvent) => {
+    const isResting = at.x === clientX && at.y === clientY;
     at = { x: clientX, y: clientY };
-    look();
+    look(isResting);
   };
   /** The second click of a double click is stray also after the moment. */
   const isStray = ({ detail }: MouseEvent) =>
@@ -37,7 +39,7 @@ export function ignoreStrayClicks(): () => void {
     replaced !== null &&
     !isSame(replaced, pointed) &&
     (detail > 1 || Date.now() < replaced.until);
-  const timer = setInterval(() => pointed && look(), LOOK_MS);
+  const timer = setInterval(() => (pointed ?? replaced) && look(), LOOK_MS);
   const options = { capture: true, signal: ended.signal };
   addEventListener('pointerover', follow, options);
   addEventListener(
@@ -48,7 +50,7 @@ export function ignoreStrayClicks(): () => void {
       if (isStray(event)) {
         event.preventDefault();
         event.stopPropagation();
-      } else if (event.detail === 1) replaced = null;
+      } else if (event.detail === 1 && pointed) replaced = null;
     },
     options,
   );
