@@ -149,6 +149,7 @@ describe('a published MCP server over HTTP', () => {
       });
     } finally {
       await stage.strike();
+      await end();
     }
   });
 
