@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { LoginStore, logIn, logOut } from '../../src/tools/mcp/index.ts';
+import { Authorization } from '../../src/tools/mcp/oauth/authorization.ts';
 import { type ProtectedMcp, startProtectedMcp } from '../support/mcp-oauth.ts';
 import { type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
 
@@ -81,6 +82,22 @@ describe('a login at an MCP server', () => {
     expect(status?.error).toContain('needs login: run `parley mcp login web`');
     await login();
     await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
+  });
+
+  it('a login that was written between the last request and the wait for a login is used at once', async () => {
+    const authorization = new Authorization('web', settings(), store);
+    const refused = () => Promise.resolve(new Response('', { status: 401 }));
+    await authorization.send(new Headers(), refused);
+    await login();
+    const late = AbortSignal.timeout(5_000);
+    await authorization.changed(late);
+    expect(late.aborted).toBe(false);
+    await authorization.send(new Headers(), async () => new Response('ok'));
+    await authorization.changed(AbortSignal.timeout(100)); // the one that was sent is not a new one
+    await rm(join(folder, 'mcp-logins'), { recursive: true });
+    const later = AbortSignal.timeout(5_000);
+    await authorization.changed(later);
+    expect(later.aborted).toBe(false);
   });
 
   it('a server that opens a session to anyone, but lists no tools, needs a login', async () => {

@@ -1,11 +1,10 @@
-import { unwatchFile, watchFile } from 'node:fs';
 import {
   extractWWWAuthenticateParams,
   OAuthError,
   OAuthErrorCode,
   refreshAuthorization,
 } from '@modelcontextprotocol/client';
-import { type HideValues, hideValues, systemClock } from '../../../kernel/index.ts';
+import { type HideValues, hideValues, sleep, systemClock } from '../../../kernel/index.ts';
 import { guardFor } from './guarded-fetch.ts';
 import type { Login, LoginStore } from './logins.ts';
 
@@ -32,6 +31,8 @@ export class Authorization {
   readonly #store: LoginStore;
   #renewal: Promise<string | null> | null = null;
   #refused: string | null = null;
+  /** The token of the last request; null: none. */
+  #sent: string | null = null;
   #secrets: readonly string[] = [];
   #hide: HideValues = (text) => text;
 
@@ -44,6 +45,7 @@ export class Authorization {
   /** Sends a request with the token (AUTHORIZATION-2). A server that refuses a request did not execute it. */
   async send(headers: Headers, send: () => Promise<Response>): Promise<Response> {
     const token = await this.#token();
+    this.#sent = token;
     if (token !== null) headers.set('authorization', `Bearer ${token}`);
     const response = await send();
     if (response.status === 403) await this.#noteWanted(response);
@@ -51,6 +53,7 @@ export class Authorization {
     const renewed = await this.#renewed(token);
     if (renewed === null) return response;
     await response.body?.cancel();
+    this.#sent = renewed;
     headers.set('authorization', `Bearer ${renewed}`);
     return send();
   }
@@ -58,19 +61,11 @@ export class Authorization {
   /** Hides the tokens in what the server says. */
   readonly hide: HideValues = (text) => this.#hide(text);
 
-  /** Resolves when the login has changed, or when the signal aborts. */
-  changed(signal: AbortSignal): Promise<void> {
-    const path = this.#store.pathOf(this.#name);
-    return new Promise((resolve) => {
-      const done = () => {
-        unwatchFile(path, done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      watchFile(path, { interval: LOOK_EVERY_MS, persistent: false }, done);
-      signal.addEventListener('abort', done, { once: true });
-      if (signal.aborted) done();
-    });
+  /** Resolves when the login is another one than that of the last request, or when the signal aborts. */
+  async changed(signal: AbortSignal): Promise<void> {
+    const current = () => this.#read().then((login) => login?.tokens.access_token ?? null);
+    while (!signal.aborted && (await current().catch(() => this.#sent)) === this.#sent)
+      await sleep(LOOK_EVERY_MS, signal);
   }
 
   async #token(): Promise<string | null> {
