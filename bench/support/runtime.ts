@@ -5,7 +5,6 @@ import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import type { Runtime } from '../../src/daemon/create-runtime.ts';
 import { Files } from '../../src/daemon/files/files.ts';
-import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../src/daemon/team/health.ts';
@@ -75,7 +74,6 @@ export function createRuntime(
   return {
     store,
     files: new Files({ store, team, now: Date.now, newId }, null),
-    attempts: new Attempts(store, null),
     ownership: new SoleOwner(),
     progress: new IngressProgress(null),
     team,

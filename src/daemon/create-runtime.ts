@@ -10,7 +10,6 @@ import { IngressProgress } from './conversations/deletion.ts';
 import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { Files } from './files/files.ts';
-import { Attempts } from './ingress/attempts.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
@@ -66,7 +65,6 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     files: await Files.open(taking, given.simulation ? null : config.daemon.data),
     ...feedOf(store, bus, watchers),
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
-    attempts: await Attempts.open(store),
     get team() {
       return team;
     },

@@ -118,7 +118,6 @@ function onPositionOf(runtime: Runtime): (position: StreamPosition) => void {
   return (position) => {
     runtime.reach('post-settled');
     runtime.progress.settledUpTo(position);
-    runtime.attempts.settledUpTo(position);
     const saved = runtime.store.saveIngressPosition(position);
     saved.then(
       () => runtime.reach('position-saved'),

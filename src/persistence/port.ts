@@ -119,18 +119,6 @@ export interface IngressPosition {
   readonly sequence: number;
 }
 
-/** Posts of one life of the ingress stream. */
-export interface IngressPosts {
-  readonly stream: string;
-  readonly sequences: readonly number[];
-}
-
-/** Posts of one life of the ingress stream whose decision began, and how often, without a result. */
-export interface IngressAttempts {
-  readonly stream: string;
-  readonly posts: readonly { readonly sequence: number; readonly begun: number }[];
-}
-
 /** A tool call as its runner recorded it. Repair may take a result from it: the only source besides the log (L1). */
 export interface AuditRecord {
   readonly type: 'ToolCallRequested' | 'ToolCallStarted' | 'ToolCallCompleted';
@@ -181,16 +169,8 @@ export interface PersonRecords {
   change(person: string, next: (known: unknown) => unknown): Promise<void>;
 }
 
-/** Marks, visible to all daemons, for posts that may have crashed one. */
-export interface SharedMarks {
-  /** Attempts on this post that began; null: no mark. */
-  attempts(position: IngressPosition): Promise<number | null>;
-  /** Durable when it resolves. Null removes the mark. */
-  saveAttempts(position: IngressPosition, begun: number | null): Promise<void>;
-}
-
 /** The newest appends of logs that several daemons share. Reads no log. */
-export interface SharedLogs extends SharedMarks {
+export interface SharedLogs {
   /** Null: no append. */
   newest(conversation: string): Promise<NewestAppend | null>;
   /** Tells the log that a conversation has now from a later one of the same id; null: it has none. */
@@ -336,18 +316,6 @@ export interface ConversationStore {
   ingressPosition(): Promise<IngressPosition | null>;
   /** May lag the logs, never lead them. The first one of a life of the stream is saved before it resolves. */
   saveIngressPosition(position: IngressPosition): Promise<void>;
-
-  ingressAttempts(): Promise<IngressAttempts | null>;
-  /** Durable when it resolves; concurrent calls may share a write of the newest. */
-  saveIngressAttempts(attempts: IngressAttempts): Promise<void>;
-
-  /** The posts that the last owner was deciding on when it ended; null: none. */
-  lastDecision(): Promise<IngressPosts | null>;
-  /**
-   * Notes the posts that the owner decides on now; null: none. The note survives the end of the process, but not always a
-   * power loss. A hint: it never throws, and where logs are shared it does nothing.
-   */
-  noteDecision(posts: IngressPosts | null): void;
 
   /** Writes pending changes and releases the store. */
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 import type { ParleyError } from '../kernel/index.ts';
-import type { AuditRecord, IngressPosts, OpenedLog, Removed, SharedLogs } from './port.ts';
+import type { AuditRecord, OpenedLog, Removed, SharedLogs } from './port.ts';
 
 /** What an adapter provides: logs, audit logs, and documents with a durability class. `store.ts` keeps the records in them. */
 export interface Storage {
@@ -24,9 +24,6 @@ export interface Storage {
    * repeated after a crash. `newest`, where logs are shared: `ConversationStore.delete`.
    */
   remove(conversation: string, newest: number): Promise<Omit<Removed, 'files'>>;
-  /** `ConversationStore.lastDecision` */
-  readonly lastDecision: IngressPosts | null;
-  noteDecision(posts: IngressPosts | null): void;
   /** Steps after which tests end the process. */
   readonly reach?: ReachStorePoint | undefined;
   /** All logs are closed. Writes pending changes and releases the storage. */

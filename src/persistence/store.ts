@@ -12,9 +12,7 @@ import type {
   ConversationStore,
   DefinitionTexts,
   Deletion,
-  IngressAttempts,
   IngressPosition,
-  IngressPosts,
   OpenedLog,
   PersonRecords,
   Removed,
@@ -107,7 +105,12 @@ class Store implements ConversationStore {
     };
     this.#blobs = new StoredBlobs(storage);
     this.blobs = this.#admittedBlobs();
-    this.shared = storage.shared && { ...storage.shared, ...sharedRecordsIn(documents) };
+    this.shared = storage.shared && {
+      ...storage.shared,
+      async forgetRow(conversation) {
+        for (const kind of ['row', 'state']) await documents.remove(`${kind}.${conversation}`);
+      },
+    };
     this.#position = latestPosition(documents);
   }
 
@@ -345,25 +348,6 @@ class Store implements ConversationStore {
     await this.#position.set(position);
   }
 
-  async ingressAttempts(): Promise<IngressAttempts | null> {
-    this.#admit();
-    return (await this.#documents.get('attempts')) as IngressAttempts | null;
-  }
-
-  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
-    this.#admit();
-    await this.#documents.put('attempts', attempts, 'durable');
-  }
-
-  async lastDecision(): Promise<IngressPosts | null> {
-    this.#admit();
-    return this.#storage.lastDecision;
-  }
-
-  noteDecision(posts: IngressPosts | null): void {
-    this.#storage.noteDecision(posts);
-  }
-
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -507,22 +491,6 @@ function definitionsIn(documents: Documents): DefinitionTexts {
     async get(hash) {
       requireTextHash(hash);
       return (await documents.get(`definition.${hash}`)) as string | null;
-    },
-  };
-}
-
-function sharedRecordsIn(documents: Documents): Omit<SharedLogs, 'newest' | 'origin' | 'all'> {
-  return {
-    async forgetRow(conversation) {
-      for (const kind of ['row', 'state']) await documents.remove(`${kind}.${conversation}`);
-    },
-    async attempts({ stream, sequence }) {
-      const mark = (await documents.get(`attempts.${sequence}`)) as { stream: string; begun: number } | null;
-      return mark?.stream === stream ? mark.begun : null;
-    },
-    async saveAttempts({ stream, sequence }, begun) {
-      const key = `attempts.${sequence}`;
-      await (begun === null ? documents.remove(key) : documents.put(key, { stream, begun }, 'durable'));
     },
   };
 }

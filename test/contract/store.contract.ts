@@ -238,30 +238,6 @@ function describeRest(
       expect(await current().ingressPosition()).toEqual({ stream: 'first', sequence: 5 });
     });
 
-    it('attempts on posts are kept durably', async () => {
-      expect(await current().ingressAttempts()).toBeNull();
-      const first = { stream: 'first', posts: [{ sequence: 4, begun: 2 }] };
-      const second = { stream: 'first', posts: [...first.posts, { sequence: 9, begun: 3 }] };
-      await Promise.all([first, second].map((attempts) => current().saveIngressAttempts(attempts)));
-      await reopen();
-      expect(await current().ingressAttempts()).toEqual(second);
-    });
-
-    it('the posts of the last decision are kept, if the store has one owner', async () => {
-      expect(await current().lastDecision()).toBeNull();
-      const [many, few] = [Array.from({ length: 200 }, (_, sequence) => sequence), [7]];
-      for (const sequences of [many, few]) {
-        current().noteDecision({ stream: 'first', sequences: many });
-        current().noteDecision({ stream: 'first', sequences });
-        await reopen();
-        const noted = harness().owners === 'one' ? { stream: 'first', sequences } : null;
-        expect(await current().lastDecision()).toEqual(noted);
-      }
-      current().noteDecision(null);
-      await reopen();
-      expect(await current().lastDecision()).toBeNull();
-    });
-
     it('a state document can be saved for any conversation', async () => {
       await current().saveState('no-log-yet', { phase: 'chat' });
       await fill('demo');

@@ -9,7 +9,7 @@ import { claimants, followUntil, ofType, postedIds, said, turnsEnded } from '../
 /** Tests with six sequential starts run with `npm run test:full`. Unit tests cover the same rules. */
 const isFull = process.env.PARLEY_FULL === '1';
 
-/** Cases 12 to 15 of docs/spec/cluster.md: repeated posts, posts that kill a daemon, and a lost position. */
+/** Cases 12 to 15 of docs/spec/cluster.md: repeated posts, turns that kill a daemon, and a lost position. */
 describe('posts to daemons that share their logs', () => {
   let fleet: Fleet;
   const stage = async (options: FleetOptions) => {
@@ -46,28 +46,6 @@ describe('posts to daemons that share their logs', () => {
       (daemon) => daemon.exited,
       () => null,
     );
-
-  it.skipIf(!isFull)(
-    'case 13: a post that kills each daemon that decides on it is given up after five attempts',
-    async () => {
-      await stage({ count: 1 });
-      await fleet.daemons[0]?.stop(); // it has created the stream
-      await fleet.publish('poisoned', 'poison');
-      await fleet.publish('poisoned', 'next');
-      const lives = async (count: number) => {
-        for (let n = 0; n < count; n++) expect(await addDoomed('before-decision@poisoned')).toBeNull();
-      };
-      await Promise.all([lives(3), lives(2)]); // As supervisors do: a new daemon for each that died.
-      await fleet.add();
-      await expect
-        .poll(() => lettersOf(fleet.client), { timeout: 30_000 })
-        .toMatchObject([
-          { id: 'poison', code: 'DECISION_FAILED', reason: expect.stringContaining('5 times') },
-        ]);
-      const entries = await followUntil(fleet.client, 'poisoned', turnsEnded(1));
-      expect(postedIds(entries)).toEqual(['next']);
-    },
-  );
 
   it.skipIf(!isFull)(
     'case 13: a turn that kills each daemon is given up after five attempts, with a dead letter',

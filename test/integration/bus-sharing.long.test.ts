@@ -215,13 +215,6 @@ describe('what several daemons read of a store', () => {
       expect(await other.rows()).toMatchObject([row]);
       await other.shared?.forgetRow('demo');
       expect(await one.rows()).toEqual([]);
-
-      const position = { stream: 's1', sequence: 7 };
-      await one.shared?.saveAttempts(position, 3);
-      expect(await other.shared?.attempts(position)).toBe(3);
-      expect(await other.shared?.attempts({ stream: 's2', sequence: 7 })).toBeNull(); // a new instance of the stream
-      await other.shared?.saveAttempts(position, null);
-      expect(await one.shared?.attempts(position)).toBeNull();
     } finally {
       await Promise.all([one.close(), other.close()]);
       await broker.stop();

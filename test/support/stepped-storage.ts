@@ -18,7 +18,7 @@ export class SharedMemory {
 
   storage(step: Step): Storage {
     return {
-      ...{ id: 'shared', isFeed: false, lastDecision: null, noteDecision: () => undefined },
+      ...{ id: 'shared', isFeed: false },
       documents: this.#documents(step),
       blobs: this.#contents(step),
       audit: { append: async () => undefined, read: async () => [] },

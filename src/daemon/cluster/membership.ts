@@ -151,10 +151,7 @@ export class Membership {
       ...ingress,
       ...{ daemon, failureTimeoutMs },
       mayTakeOver: (reader) => this.#mayRead(reader),
-      onClaim(from) {
-        shared.reads(from);
-        log.info({ from }, 'this daemon reads the ingress stream');
-      },
+      onClaim: (from) => log.info({ from }, 'this daemon reads the ingress stream'),
       onFloor: (position) => runtime.progress.settledUpTo(position),
       onLife: (stream) => {
         this.#life = stream;

@@ -1,10 +1,9 @@
-import type { PeerAnswerOf, PeerRequestOf, StreamPosition } from '../../bus/index.ts';
+import type { PeerAnswerOf, PeerRequestOf } from '../../bus/index.ts';
 import type { Reply } from '../../conversation/index.ts';
 import { asError, messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import { isMoved, moved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import { dueAfter, fatal, MOST_ATTEMPTS, untilDue } from '../ingress/attempts.ts';
 import type { HandedPost } from '../ingress/posts.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -18,16 +17,10 @@ import type { Router } from './router.ts';
  *                 one does not. So the work is spread although one daemon reads.
  * SHARED-POSTS-2  A post is handed over until its owner answers that it is durable, refused or void. A repeated hand-over has
  *                 no effect: the log has its id.
- * SHARED-POSTS-3  A post whose owner ended before it answered may have ended it; so may the first posts that a daemon reads
- *                 after another reader ended. Attempts at these are counted where all daemons read it, before they begin, and
- *                 forgotten when the daemon survives. After `MOST_ATTEMPTS` the post is refused. If the count cannot be read or
- *                 stored, the post is not tried.
- * SHARED-POSTS-4  An owner that does not answer is asked again; only its missing heartbeats end the wait.
+ * SHARED-POSTS-3  An owner that does not answer is asked again; only its missing heartbeats end the wait.
  */
 
-/** As many may be under way when a reader ends (`serve.ts`). */
-const FIRST_POSTS = 1_000;
-/** Longer than an owner that runs and is overloaded needs (SHARED-POSTS-4). */
+/** Longer than an owner that runs and is overloaded needs (SHARED-POSTS-3). */
 const PATIENCE_MS = 60_000;
 const LONGEST_PAUSE_MS = 1_000;
 /** How long a conversation is believed to be at work in another daemon. */
@@ -39,7 +32,7 @@ export interface SharedPostsParts {
   readonly workers: Workers;
   readonly router: Router;
   readonly monitor: Pick<PeerMonitor, 'responsive'>;
-  readonly logs: Pick<SharedLogs, 'attempts' | 'saveAttempts' | 'newest'>;
+  readonly logs: Pick<SharedLogs, 'newest'>;
   readonly runtime: { readonly reach: ReachCrashPoint };
   /** Aborted when this daemon leaves: then it takes over nothing. */
   readonly leaving: AbortSignal;
@@ -49,10 +42,6 @@ type Outcome = PeerAnswerOf<'post'>['outcome'];
 
 export class SharedPosts {
   readonly #parts: SharedPostsParts;
-  /** SHARED-POSTS-3: posts whose owner ended. */
-  readonly #suspects = new Set<number>();
-  /** SHARED-POSTS-3: how many posts are left of the first ones. */
-  #first = 0;
   /** Conversations that other daemons work on: when that was known. */
   readonly #atWork = new Map<string, number>();
 
@@ -60,51 +49,20 @@ export class SharedPosts {
     this.#parts = parts;
   }
 
-  /** This daemon reads from now on. `from`: the reader before, if it ended. */
-  reads(from: string | null): void {
-    this.#suspects.clear();
-    this.#first = from === null ? 0 : FIRST_POSTS;
-  }
-
   /** Rejects with `CONVERSATION_MOVED` when this daemon leaves, and with the fault of the owner. */
   async handOver(handed: HandedPost): Promise<Reply> {
-    const { workers, logs, leaving } = this.#parts;
-    const { position, conversation, publisher, command } = handed;
-    let isSuspect = this.#suspects.has(position.sequence) || this.#first-- > 0;
+    const { leaving } = this.#parts;
     for (let tries = 1; ; tries++) {
-      const before = isSuspect ? ((await logs.attempts(position)) ?? 1) : 0;
-      const post = { publisher, conversation, id: command.post.id, position };
-      if (before >= MOST_ATTEMPTS && (await workers.fateOf(post)) === 'new') {
-        this.#survived(position);
-        return { kind: 'refused', refusal: fatal(before) };
-      }
-      if (isSuspect) {
-        await untilDue(dueAfter(before), leaving);
-        await logs.saveAttempts(position, before + 1);
-      }
-      let outcome: Outcome | 'ended' = null;
-      try {
-        outcome = await this.#attempt(handed);
-      } finally {
-        if (outcome === 'ended') this.#suspects.add(position.sequence);
-        else if (isSuspect) this.#survived(position);
-      }
-      if (outcome === 'ended') isSuspect = true;
-      else if (outcome?.kind === 'failed') throw asError(outcome.refusal);
-      else if (outcome) return outcome;
-      if (leaving.aborted) throw moved(conversation);
+      const outcome = await this.#attempt(handed);
+      if (outcome?.kind === 'failed') throw asError(outcome.refusal);
+      if (outcome) return outcome;
+      if (leaving.aborted) throw moved(handed.conversation);
       await sleep(Math.min(tries * 10, LONGEST_PAUSE_MS), leaving);
     }
   }
 
-  /** A leftover count delays the post by seconds. */
-  #survived(position: StreamPosition): void {
-    this.#suspects.delete(position.sequence);
-    this.#parts.logs.saveAttempts(position, null).catch(() => undefined);
-  }
-
-  /** Null: no daemon took it. `ended`: the owner may have ended while it decided. */
-  async #attempt(handed: HandedPost): Promise<Outcome | 'ended'> {
+  /** Null: no daemon took it, or its owner may have ended. */
+  async #attempt(handed: HandedPost): Promise<Outcome> {
     const { daemon, router, workers, monitor } = this.#parts;
     const { conversation } = handed;
     const location = await router.locate(conversation);
@@ -120,7 +78,7 @@ export class SharedPosts {
         throw new ParleyError('INVALID_ANSWER', answer.reason, {
           hint: 'run the same version of all daemons',
         });
-      if (answer.kind !== 'answered') return 'ended';
+      if (answer.kind !== 'answered') return null;
       const { outcome } = answer.body;
       if (outcome?.kind === 'done') this.#noteWork(conversation, outcome.isAtWork ?? false);
       if (outcome) return outcome;

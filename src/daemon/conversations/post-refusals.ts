@@ -1,6 +1,6 @@
 import { ParleyError, type Refusal, refusal, sizeOf } from '../../kernel/index.ts';
 
-/** What the publisher gets for a post that is not in the log. See also `attempts.ts`. */
+/** What the publisher gets for a post that is not in the log. */
 
 /** For the fields of an entry besides its content. */
 const ENVELOPE_BYTES = 4_096;
@@ -20,6 +20,17 @@ export function tooLarge(post: object, room: number): Refusal | null {
 export function damagedLog(error: unknown): Refusal | null {
   if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
   return refusal(error.code, error.message, error.hint);
+}
+
+/** The decision threw. */
+export function isUndecided(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
+}
+
+/** For a decision that threw each time. Null: another fault. */
+export function undecidable(error: unknown, times: number): Refusal | null {
+  if (!isUndecided(error)) return null;
+  return refusal(error.code, `${error.message} (tried ${times} times)`, error.hint);
 }
 
 export function noConversation(id: string): ParleyError {

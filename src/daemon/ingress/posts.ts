@@ -24,20 +24,11 @@ import {
 import { CheckBudget, schemaFault } from '../../kernel/json-schema.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { damagedLog, tooLarge } from '../conversations/post-refusals.ts';
+import { damagedLog, isUndecided, tooLarge, undecidable } from '../conversations/post-refusals.ts';
 import type { PostName } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Team } from '../team/team.ts';
-import {
-  type Attempts,
-  fatal,
-  isStopping,
-  isUndecided,
-  MOST_ATTEMPTS,
-  type Suspect,
-  undecidable,
-} from './attempts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
@@ -52,8 +43,7 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
  * POSTS-4  A post whose conversation was deleted after the stream took it is settled without effect, at each redelivery.
  * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
- * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post. This holds across
- *          restarts too, if the post ends the daemon each time (`attempts.ts`).
+ * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post.
  * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
  *          conversation, one after the other, and refuses none after another daemon began to read.
  * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
@@ -62,6 +52,8 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /** Milliseconds between attempts to make a delivery durable. */
 const RETRY_MS = 1_000;
+/** POSTS-7 */
+const MOST_DECISIONS = 5;
 /** Bytes. The id of a longer post is not parsed while it is read. */
 const QUICK_BYTES = 16 * 1_024;
 /** The share of an append, if that is a message, that one post may use. */
@@ -96,7 +88,6 @@ export interface OtherDaemons {
 
 interface PostsContext {
   readonly store: ConversationStore;
-  readonly attempts: Attempts;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
   readonly team: Team;
@@ -113,7 +104,6 @@ export class Posts {
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
   readonly #store: ConversationStore;
-  readonly #attempts: Attempts;
   readonly #log: Log;
   readonly #reach: ReachCrashPoint;
   readonly #limits: PublisherLimits;
@@ -133,11 +123,10 @@ export class Posts {
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {
-    const { store, attempts, log, reach, believesNames } = runtime;
+    const { store, log, reach, believesNames } = runtime;
     this.#bus = bus;
     this.#workers = workers;
     this.#store = store;
-    this.#attempts = attempts;
     this.#log = log;
     this.#reach = reach;
     this.#believesNames = believesNames;
@@ -237,38 +226,18 @@ export class Posts {
     const unfit = this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
     if (unfit) return this.#refuse(delivery, unfit, post.id);
     const { position } = delivery;
-    this.#attempts.readFrom(position.stream);
     const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
     const handed = { conversation, publisher: post.publisher, position, command };
     const attempt = async (): Promise<void> => {
       const decided = this.#others?.handOver(handed) ?? this.#workers.submit(conversation, command, position);
       const reply = await decided;
-      this.#attempts.survived(position);
       if (reply.kind === 'refused') await this.#refuse(delivery, reply.refusal, post.id);
     };
-    const suspect = this.#attempts.suspect(position);
-    const tryIt = suspect ? () => this.#trySuspect(delivery, suspect, attempt) : attempt;
     await this.#lanes.pass(conversation, {
-      isAlone: suspect !== null || this.#others !== null, // POSTS-7, POSTS-9
-      attempt: tryIt,
-      retry: (failure, isBehind) => this.#retry(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
+      isAlone: this.#others !== null, // POSTS-9
+      attempt,
+      retry: (failure, isBehind) => this.#retry(delivery, post.id, { attempt, failure, isBehind }), // POSTS-5
     });
-  }
-
-  /** POSTS-7: a post that may have crashed a daemon. Rejects as an attempt does. */
-  async #trySuspect(delivery: Delivery, suspect: Suspect, attempt: () => Promise<void>): Promise<void> {
-    const before = suspect.before();
-    if (before < MOST_ATTEMPTS || !(await this.#giveUp(delivery, fatal(before))))
-      await suspect.again(attempt, this.#shutdown);
-  }
-
-  /** POSTS-7. False: the log contains it, or it is void. */
-  async #giveUp(delivery: Delivery, why: Refusal): Promise<boolean> {
-    const decoded = decodePost(delivery);
-    const id = decoded.ok ? decoded.post.id : '';
-    if ((await this.#workers.fateOf({ ...delivery, id })) !== 'new') return false;
-    await this.#refuse(delivery, why, id);
-    return true;
   }
 
   /**
@@ -294,13 +263,12 @@ export class Posts {
     { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
-    let undecided = this.#attempts.before(position);
+    let undecided = 0;
     for (let error = failure, failures = 1; ; failures++) {
-      if (isMoved(error) || isStopping(error)) throw error; // another daemon, or the next start, ingests it (POSTS-1)
+      if (isMoved(error)) throw error; // another daemon ingests it (POSTS-1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
-      if (undecided > 0) await this.#attempts.failed(position);
-      else if (this.#attempts.before(position) < MOST_ATTEMPTS) this.#attempts.survived(position); // else it is given up
-      const hopeless = damagedLog(error) ?? undecidable(error, undecided);
+      const hopeless =
+        damagedLog(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.#log.error(fields, 'a post could not be made durable; trying again');

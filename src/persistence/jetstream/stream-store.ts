@@ -101,8 +101,6 @@ async function openStore(
     hasLog: async (conversation) => (await shared.newest(conversation)) !== null,
     conversations: () => conversationsIn(broker, names),
     remove: (conversation, newest) => remove(parts, conversation, newest),
-    lastDecision: null, // the next owner of a conversation counts its attempts in the log
-    noteDecision: () => undefined,
     close: () => documents.idle(),
   };
   return { store: await openWith(storage), ...parts };

@@ -88,11 +88,6 @@ export const COLLECTIONS = {
   row: { path: ({ rows }) => rows, list: 'rows', form: record(ROW) },
   deleted: { path: ({ deleted }) => deleted, list: 'deleted', form: record({ id: name, ...POSITION }) },
   ingress: { path: ({ ingress }) => ingress, list: null, form: record(POSITION) },
-  attempts: {
-    path: ({ attempts }) => attempts,
-    list: null,
-    form: record({ stream: text, posts: listOf(record({ sequence: count, begun: count })) }),
-  },
 } satisfies Readonly<Record<string, CollectionFile>>;
 
 export type CollectionKind = keyof typeof COLLECTIONS;
@@ -101,9 +96,6 @@ export function collectionKindOf(key: string): CollectionKind | null {
   const [kind = ''] = key.split('.');
   return Object.hasOwn(COLLECTIONS, kind) ? (kind as CollectionKind) : null;
 }
-
-/** The posts of a note, or an error (DECISION-NOTE-2). */
-export const requirePosts: Form = record({ stream: text, sequences: listOf(count) });
 
 /** The members in a file, by name. */
 export function membersOf(kind: CollectionKind, value: unknown): Map<string, unknown> {

@@ -1,7 +1,7 @@
 /**
  * The store in a directory of one machine: `--store file`.
  *
- *   file-store       the storage; deletes conversations; notes the posts that are being decided on
+ *   file-store       the storage; deletes conversations
  *   log/             one log file: line (format), recovery (reading), file-log (one open log and its group
  *                    commit), durable (file operations)
  *   directory/       the data directory: lock (ownership), paths (names), format (its version and id), inspect (reading

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
-import type { ConversationLog, ConversationStore, IngressPosts } from '../port.ts';
+import type { ConversationLog, ConversationStore } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
 import type { BlobContents, Documents, Storage } from '../storage.ts';
 import { createStore } from '../store.ts';
@@ -18,7 +18,6 @@ export interface MemoryDisk {
   readonly documents: Map<string, unknown>;
   /** By SHA-256. */
   readonly blobs: Map<string, { readonly pieces: readonly Uint8Array[]; readonly storedAt: string }>;
-  deciding: IngressPosts | null;
   /** True while a store uses it. */
   inUse: boolean;
 }
@@ -30,7 +29,6 @@ export function createMemoryDisk(): MemoryDisk {
     audits: new Map(),
     documents: new Map(),
     blobs: new Map(),
-    deciding: null,
     inUse: false,
   };
 }
@@ -46,7 +44,7 @@ function storageOn(disk: MemoryDisk): Storage {
   const { id, logs, audits } = disk;
   const documents = documentsOn(disk.documents);
   return {
-    ...{ id, documents, isFeed: false, shared: null, lastDecision: disk.deciding },
+    ...{ id, documents, isFeed: false, shared: null },
     blobs: contentsOn(disk.blobs),
     async openLog(conversation, onClosed) {
       const log = openLog(conversation, logs, onClosed);
@@ -69,9 +67,6 @@ function storageOn(disk: MemoryDisk): Storage {
       for (const kind of ['row', 'state', 'open']) disk.documents.delete(`${kind}.${conversation}`);
       await documents.removeAll(`output.${conversation}.`);
       return { records, outputs };
-    },
-    noteDecision(posts) {
-      disk.deciding = structuredClone(posts);
     },
     async close() {
       disk.inUse = false;

@@ -41,22 +41,17 @@ describe('a post that is handed over', () => {
     readonly others?: readonly string[];
     readonly holds?: boolean;
     readonly submit?: () => Promise<Reply>;
-    readonly knows?: boolean;
-    /** The count that daemons keep of it. */
-    readonly attempts?: number | null;
   }
 
   function posts({ places = [HERE], answers = [DONE], others = [], holds = false, ...given }: Given = {}) {
     const happened: string[] = [];
     let [place, answer] = [0, 0];
-    let attempts = given.attempts ?? null;
     const parts = {
       daemon: 'a',
       workers: {
         holds: () => holds,
         willHold: async () => holds,
         isBusy: () => true,
-        fateOf: async () => (given.knows ? 'inLog' : 'new'),
         async submit() {
           happened.push('decided');
           return given.submit?.() ?? { kind: 'done' };
@@ -72,11 +67,6 @@ describe('a post that is handed over', () => {
       },
       monitor: { responsive: others },
       logs: {
-        attempts: async () => attempts,
-        async saveAttempts(_: unknown, begun: number | null) {
-          attempts = begun;
-          happened.push(begun === null ? 'forgot the count' : `counted ${begun}`);
-        },
         newest: async () => null,
       },
       runtime: { reach: () => undefined },
@@ -149,43 +139,10 @@ describe('a post that is handed over', () => {
     expect(happened).toEqual(['asked b to post']);
   });
 
-  it('whose owner ended is counted before it is tried again, and forgotten when that is survived', async () => {
+  it('whose owner ended is handed over again', async () => {
     const { handOver, happened } = posts({ places: [THERE, HERE], answers: [SILENT] });
     await handOver();
-    expect(happened).toEqual(['asked b to post', 'counted 2', 'decided', 'forgot the count']);
-  });
-
-  it('is counted when it is among the first that are read after another reader ended', async () => {
-    const { shared, handOver, happened } = posts();
-    shared.reads('b');
-    await handOver();
-    expect(happened).toEqual(['counted 2', 'decided', 'forgot the count']);
-    happened.splice(0);
-    shared.reads(null); // it stopped in order
-    await handOver();
-    expect(happened).toEqual(['decided']);
-  });
-
-  it('is tried later after each attempt, and refused after five, unless its log has it', async () => {
-    const four = posts({ attempts: 4 });
-    four.shared.reads('b');
-    const trying = four.shared.handOver(HANDED);
-    await vi.advanceTimersByTimeAsync(2_900);
-    expect(four.happened).toEqual([]);
-    await vi.advanceTimersByTimeAsync(200);
-    await trying;
-    expect(four.happened).toEqual(['counted 5', 'decided', 'forgot the count']);
-    const five = posts({ attempts: 5 });
-    five.shared.reads('b');
-    expect(await five.handOver()).toMatchObject({
-      kind: 'refused',
-      refusal: { code: 'DECISION_FAILED', message: expect.stringContaining('5 times') },
-    });
-    expect(five.happened).toEqual(['forgot the count']);
-    const known = posts({ attempts: 5, knows: true });
-    known.shared.reads('b');
-    await known.handOver();
-    expect(known.happened).toContain('decided');
+    expect(happened).toEqual(['asked b to post', 'decided']);
   });
 
   it('stays in the stream when this daemon leaves', async () => {

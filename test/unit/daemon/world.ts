@@ -34,7 +34,6 @@ import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
 import type { Runtime } from '../../../src/daemon/create-runtime.ts';
 import { Files } from '../../../src/daemon/files/files.ts';
-import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
@@ -43,7 +42,7 @@ import { ModelHealth } from '../../../src/daemon/team/health.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
 import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
-import type { AuditRecord, ConversationStore, IngressAttempts } from '../../../src/persistence/index.ts';
+import type { AuditRecord, ConversationStore } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
@@ -92,8 +91,6 @@ export interface WorldOptions {
   readonly workflows?: readonly Workflow[];
   /** Configured besides `default`. */
   readonly models?: Readonly<Record<string, Model>>;
-  /** What the last daemon left of its attempts. */
-  readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
   readonly alice?: Partial<PublisherConfig>;
 }
@@ -203,7 +200,6 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     files: new Files({ store, team, now, newId }, null),
     progress: new IngressProgress(null),
-    attempts: new Attempts(store, options.attempts ?? null),
     ownership: options.self ? leasedOwner(options.self, store) : new SoleOwner(),
     get team() {
       return current;

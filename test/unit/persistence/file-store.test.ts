@@ -20,13 +20,7 @@ describe('the data directory', () => {
       await store.markOpen('demo');
       expect(await readFile(path('LOCK'), 'utf8')).toBe(`${process.pid}\n`);
     });
-    expect((await readdir(directory)).sort()).toEqual([
-      'LOCK',
-      'conversations',
-      'deciding.json',
-      'ingress.json',
-      'open',
-    ]);
+    expect((await readdir(directory)).sort()).toEqual(['LOCK', 'conversations', 'ingress.json', 'open']);
     expect((await readdir(path('conversations'))).sort()).toEqual([
       'demo',
       'format.json',

@@ -7,7 +7,7 @@ import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { scenePerTest } from './support.ts';
 
-const { events, path, session } = scenePerTest();
+const { path, session } = scenePerTest();
 
 const KEPT = 'not a file of Parley\n';
 const KINDS = [
@@ -37,13 +37,6 @@ describe.each(KINDS)('%s in place of a file of the data directory', (_, make) =>
     await withLink(path('nats/LOCK'), make, () =>
       expect(isLockFree(path('nats/LOCK'))).rejects.toThrow(/LOCK.*link/),
     );
-  });
-
-  it('the decision note is not written, and the failure is reported', async () => {
-    await withLink(path('deciding.json'), make, () =>
-      session(async (store) => store.noteDecision({ stream: 'first', sequences: [3] })),
-    );
-    expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
   });
 
   it('a link with the name of a temporary file is replaced, and the file is written completely', async () => {

@@ -52,20 +52,11 @@ export function isPost({ command }: Item): boolean {
   return command.type === 'post';
 }
 
-/** The ingress sequences of the posts among them. */
-function sequencesOf(items: readonly Item[]): number[] {
-  return items.flatMap(({ command }) =>
-    command.type === 'post' && command.ingressSequence !== undefined ? [command.ingressSequence] : [],
-  );
-}
-
 /** What decisions need of the daemon. */
 export interface DeciderContext extends CallContext {
   readonly store: Pick<ConversationStore, 'toolRecords' | 'blobs'>;
   readonly ownership: Pick<Ownership, 'recordsProve'>;
   readonly definitions: Definitions;
-  /** Notes which posts are being decided, in case one crashes the daemon. */
-  readonly attempts: { deciding(sequences: readonly number[]): void; decided(): void };
   readonly now: Clock;
   readonly reach: ReachCrashPoint;
 }
@@ -121,7 +112,6 @@ export class Decider {
 
   #decideEach(items: readonly Item[]): Decided[] {
     const { id, daemon, ledger } = this.#parts;
-    daemon.attempts.deciding(sequencesOf(items));
     const { conversation } = ledger;
     return items.flatMap((item) => {
       const length = conversation.entries.length;
@@ -147,8 +137,6 @@ export class Decider {
       return await prepareCalls(effects, context);
     } catch (error) {
       throw decisionFailure(error);
-    } finally {
-      daemon.attempts.decided();
     }
   }
 

@@ -6,8 +6,6 @@ export interface StorePaths {
   readonly root: string;
   readonly lock: string;
   readonly ingress: string;
-  readonly attempts: string;
-  readonly deciding: string;
   readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
@@ -45,8 +43,6 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     root,
     lock: join(root, 'LOCK'),
     ingress: join(root, 'ingress.json'),
-    attempts: join(root, 'attempts.json'),
-    deciding: join(root, 'deciding.json'),
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),
