@@ -60,10 +60,11 @@ export function createContext(io: Io, dependencies: CliDependencies, options: Gl
   };
 }
 
-/** Makes the action of a command. The work gets the context, the arguments and the options; a number is the exit code. */
+/** Gives a command its work, which gets the context, the arguments and the options; a number is the exit code. */
 export type Act = <Given extends readonly unknown[]>(
+  command: Command,
   work: (context: Context, ...given: Given) => Promise<unknown>,
-) => (...given: readonly [...Given, Command]) => Promise<void>;
+) => void;
 
 /** Not a part of a longer path, so that a second pass changes nothing. */
 const DOCUMENT = /(?<![\w./-])docs\/[a-z-]+\/[a-z-]+\.md\b/g;

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import {
   type ClientOptions,
   type ConnectionFile,
@@ -6,7 +7,7 @@ import {
   readConnectionFile,
 } from '../client/index.ts';
 import { resolveDaemonAddress, revealed } from '../config/index.ts';
-import type { Context } from './context.ts';
+import type { Act, Context } from './context.ts';
 
 /** Finds a running daemon: `--nats`, or PARLEY_NATS_URL, or the address file of `up` in the data directory. */
 
@@ -83,13 +84,16 @@ export async function withDaemon<T>(
   }
 }
 
-/** The work of a command that asks a daemon. */
-export const asking =
-  <Given extends readonly unknown[]>(
-    work: (context: Context, client: ParleyClient, ...given: Given) => Promise<unknown>,
-  ) =>
-  (context: Context, ...given: Given): Promise<unknown> =>
-    withDaemon(context, (client) => work(context, client, ...given));
+/** Gives a command its work, which asks a daemon. */
+export function ask<Given extends readonly unknown[]>(
+  act: Act,
+  command: Command,
+  work: (context: Context, client: ParleyClient, ...given: Given) => Promise<unknown>,
+): void {
+  act(command, (context, ...given: Given) =>
+    withDaemon(context, (client) => work(context, client, ...given)),
+  );
+}
 
 /** Reports an unreachable server as a daemon that does not run. */
 export async function openDaemon(context: Context): Promise<ParleyClient> {

@@ -65,17 +65,15 @@ export async function run(
   dependencies: CliDependencies = realDependencies(),
 ): Promise<number> {
   let exitCode = DONE;
-  const act: Act =
-    (work) =>
-    async (...given) => {
-      const command = given.at(-1) as Command;
+  const act: Act = (command, work) =>
+    command.action(async (...given) => {
       refuseIgnored(command, io);
       const own = command.optsWithGlobals<GlobalOptions>();
       const options = takesContext(command) ? await withContext(own, io) : own;
       const context = createContext(io, dependencies, options);
       const code = await work(context, ...(given.slice(0, -1) as never));
       if (typeof code === 'number') exitCode = code;
-    };
+    });
   const program = createProgram(io, act);
   try {
     await program.parseAsync(argv, { from: 'user' });

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
-import { ParleyError } from '../../../client/index.ts';
+import { type ParleyClient, ParleyError } from '../../../client/index.ts';
 import { parseJson, readArguments } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking, withDaemon } from '../../find-daemon.ts';
+import { ask, withDaemon } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import {
   type ActorOptions,
@@ -34,11 +34,11 @@ interface AnswererOptions extends ActorOptions {
 }
 
 export function addApprovals(program: Command, act: Act): void {
-  program
+  const added = program
     .command('approvals')
     .description('list the pending approvals')
-    .argument('[conversation]', 'only this one', conversationId)
-    .action(act(asking(list)));
+    .argument('[conversation]', 'only this one', conversationId);
+  ask(act, added, list);
   const answering = (
     name: string,
     about: string,
@@ -48,11 +48,8 @@ export function addApprovals(program: Command, act: Act): void {
     const command = program.command(name).description(about).argument('<id>', 'of the approval');
     for (const [flag, meaning] of options) command.option(flag, meaning);
     const operator = new Option('--operator', 'answer as the operator, without a publisher');
-    addActorOptions(command)
-      .addOption(operator.conflicts('publisher'))
-      .action(
-        act((context, id: string, given: AnswererOptions) => give(context, id, given, answerOf(given))),
-      );
+    const added = addActorOptions(command).addOption(operator.conflicts('publisher'));
+    act(added, (context, id: string, given: AnswererOptions) => give(context, id, given, answerOf(given)));
   };
   answering('approve', 'let a call run', approval, [
     ['--arguments <json>', 'it runs with these arguments instead'],
@@ -71,17 +68,13 @@ export function addApprovals(program: Command, act: Act): void {
   ]);
 }
 
-const list: Parameters<typeof asking<[conversation: string | undefined]>>[0] = async (
-  context,
-  client,
-  conversation,
-) => {
+async function list(context: Context, client: ParleyClient, conversation: string | undefined): Promise<void> {
   const { approvals, more } = await client.request('approvals', { conversation });
   for (const approval of approvals)
     context.result(approval, (one) => approvalLines(one, context.command).join('\n'));
   if (more) context.note(`${more} more are pending: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('no pending approvals');
-};
+}
 
 function approval({ arguments: text, always }: AnswererOptions): Answer {
   const approved = { answer: 'approve', ...(always && { always }) } as const;

@@ -12,7 +12,7 @@ import { decodeUtf8 } from '../../../kernel/index.ts';
 import { ChatSession } from '../../chat/session.ts';
 import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
 import { quoted } from '../../options/taken-options.ts';
@@ -32,15 +32,11 @@ export function addChat(program: Command, act: Act): void {
     .command('chat')
     .description('talk in the terminal; piped in, each line is a message that waits for its answer')
     .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION);
-  addActorOptions(added).action(
-    act(
-      asking((context, client, conversation: string, options: ActorOptions) => {
-        const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
-        const talk = typed ? chatOnTerminal : chatFromPipe;
-        return talk(context, client, conversation, actorOf(context, options));
-      }),
-    ),
-  );
+  ask(act, addActorOptions(added), (context, client, conversation: string, options: ActorOptions) => {
+    const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
+    const talk = typed ? chatOnTerminal : chatFromPipe;
+    return talk(context, client, conversation, actorOf(context, options));
+  });
 }
 
 async function chatFromPipe(

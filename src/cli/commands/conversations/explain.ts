@@ -18,7 +18,7 @@ interface ExplainOptions {
 
 export function addExplain(program: Command, act: Act): void {
   const about = 'print the exact request that an agent’s model gets; with --data no daemon is needed';
-  ofConversation(program, 'explain', about)
+  const added = ofConversation(program, 'explain', about)
     .requiredOption('--agent <slug>', 'whose view')
     .option(
       '--at <index>',
@@ -32,20 +32,18 @@ export function addExplain(program: Command, act: Act): void {
       '--prompt',
       'of a coding agent: print the exact content blocks of its prompt (JSON), and nothing else',
     )
-    .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
-    .action(
-      act(async (context, conversation: string, options: ExplainOptions) => {
-        refuseIgnored(context, options);
-        const read = await viewReader(context, conversation, options);
-        const first = { agent: options.agent, at: options.at };
-        const second = comparedWith(options);
-        if (options.body) return printBody(context, await read({ ...first, body: true }), second);
-        if (options.prompt) return printPrompt(context, await read({ ...first, body: 'prompt' }), second);
-        if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
-        const { messages, report } = await read(first);
-        context.result({ messages, report }, (view) => renderView(view, context.palette));
-      }),
-    );
+    .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)');
+  act(added, async (context, conversation: string, options: ExplainOptions) => {
+    refuseIgnored(context, options);
+    const read = await viewReader(context, conversation, options);
+    const first = { agent: options.agent, at: options.at };
+    const second = comparedWith(options);
+    if (options.body) return printBody(context, await read({ ...first, body: true }), second);
+    if (options.prompt) return printPrompt(context, await read({ ...first, body: 'prompt' }), second);
+    if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
+    const { messages, report } = await read(first);
+    context.result({ messages, report }, (view) => renderView(view, context.palette));
+  });
 }
 
 /** No line break follows: the SHA-256 of what is printed is `requestHash`. */

@@ -14,7 +14,7 @@ import {
 } from '../../../client/index.ts';
 import { errnoOf, messageOf, visibleText } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { matching, ofConversation } from '../../options/options.ts';
 
 /** Sends files with a message, and saves those of a conversation. */
@@ -54,23 +54,21 @@ const hashDigits = matching(
 );
 
 export function addFile(program: Command, act: Act): void {
-  ofConversation(program, 'file', 'save a file of a conversation')
+  const added = ofConversation(program, 'file', 'save a file of a conversation')
     .argument('<hash>', 'as in @blob/3fa98c01be22, or the whole SHA-256', hashDigits)
-    .option('--out <path>', 'where; - is stdout (default: its name, in this folder)')
-    .action(
-      act(
-        asking(
-          async (context, client, conversation: string, hash: string, { out }: { readonly out?: string }) => {
-            const file = await findFile(client, conversation, hash.replace('@blob/', ''));
-            const bytes = Readable.from(client.download(conversation, file.sha256));
-            if (out === '-') return pipeline(bytes, context.io.stdout, { end: false });
-            const path = resolve(context.io.workingDirectory, out ?? savedName(file));
-            await save(bytes, path);
-            context.result({ ...file, path }, () => `${visibleText(path)}: ${fileLine(file)}`);
-          },
-        ),
-      ),
-    );
+    .option('--out <path>', 'where; - is stdout (default: its name, in this folder)');
+  ask(
+    act,
+    added,
+    async (context, client, conversation: string, hash: string, { out }: { readonly out?: string }) => {
+      const file = await findFile(client, conversation, hash.replace('@blob/', ''));
+      const bytes = Readable.from(client.download(conversation, file.sha256));
+      if (out === '-') return pipeline(bytes, context.io.stdout, { end: false });
+      const path = resolve(context.io.workingDirectory, out ?? savedName(file));
+      await save(bytes, path);
+      context.result({ ...file, path }, () => `${visibleText(path)}: ${fileLine(file)}`);
+    },
+  );
 }
 
 async function findFile(client: ParleyClient, conversation: string, digits: string): Promise<FilePart> {

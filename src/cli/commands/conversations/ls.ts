@@ -8,7 +8,7 @@ import {
   turnsCsv,
 } from '../../../client/index.ts';
 import type { Act } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { conversationId, wholeNumber } from '../../options/options.ts';
 import { money } from '../../render/cost.ts';
 import { oneLine } from '../../render/entry.ts';
@@ -25,27 +25,21 @@ const HEADINGS = [
 const SHOWN_WAITS = 2;
 
 export function addLs(program: Command, act: Act): void {
-  program
-    .command('ls')
-    .description('list the conversations')
-    .action(
-      act(
-        asking(async (context, client) => {
-          const { rows, unanswered } = await allConversations(client);
-          if (context.json) for (const row of rows) context.value(row);
-          else if (rows.length === 0)
-            context.note(`no conversations yet: start one with \`${context.command('chat')}\``);
-          else {
-            const table = rows.map((row) => cells(row, Date.now()));
-            context.line(renderTable(HEADINGS, table, context.palette.dim));
-          }
-          if (unanswered.size > 0) {
-            const daemons = [...unanswered].join(', ');
-            context.note(`the list may be incomplete or stale: no answer from daemon ${daemons}`);
-          }
-        }),
-      ),
-    );
+  const added = program.command('ls').description('list the conversations');
+  ask(act, added, async (context, client) => {
+    const { rows, unanswered } = await allConversations(client);
+    if (context.json) for (const row of rows) context.value(row);
+    else if (rows.length === 0)
+      context.note(`no conversations yet: start one with \`${context.command('chat')}\``);
+    else {
+      const table = rows.map((row) => cells(row, Date.now()));
+      context.line(renderTable(HEADINGS, table, context.palette.dim));
+    }
+    if (unanswered.size > 0) {
+      const daemons = [...unanswered].join(', ');
+      context.note(`the list may be incomplete or stale: no answer from daemon ${daemons}`);
+    }
+  });
 }
 
 /** `unanswered`: daemons whose conversations may be missing. */
@@ -125,7 +119,7 @@ const TURN_HEADINGS = [
 ];
 
 export function addTurns(program: Command, act: Act): void {
-  program
+  const added = program
     .command('turns')
     .description('a table of the turns of all conversations, newest conversation first')
     .option('--in <conversation>', 'only in this conversation', conversationId)
@@ -135,26 +129,22 @@ export function addTurns(program: Command, act: Act): void {
     .option('--tool <name>', 'only turns that called this tool')
     .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
     .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
-    .option('--csv', 'print comma-separated values')
-    .action(
-      act(
-        asking(async (context, client, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
-          const turns: FoundTurn[] = [];
-          let after: string | null | undefined;
-          do {
-            const asked = { conversation, ...filters, limit: Math.min(500, limit - turns.length) };
-            const page = await client.request('turns', { ...asked, ...(after && { after }) });
-            turns.push(...page.turns);
-            after = page.next;
-          } while (after !== null && turns.length < limit);
-          if (csv) context.write(turnsCsv(turns));
-          else if (context.json) for (const turn of turns) context.value(turn);
-          else if (turns.length === 0) context.note('no turn fits');
-          else context.line(renderTable(TURN_HEADINGS, turns.map(turnCells), context.palette.dim));
-          if (after !== null) context.note(`there may be more: only ${limit} are printed; give --limit`);
-        }),
-      ),
-    );
+    .option('--csv', 'print comma-separated values');
+  ask(act, added, async (context, client, { in: conversation, limit, csv, ...filters }: TurnsOptions) => {
+    const turns: FoundTurn[] = [];
+    let after: string | null | undefined;
+    do {
+      const asked = { conversation, ...filters, limit: Math.min(500, limit - turns.length) };
+      const page = await client.request('turns', { ...asked, ...(after && { after }) });
+      turns.push(...page.turns);
+      after = page.next;
+    } while (after !== null && turns.length < limit);
+    if (csv) context.write(turnsCsv(turns));
+    else if (context.json) for (const turn of turns) context.value(turn);
+    else if (turns.length === 0) context.note('no turn fits');
+    else context.line(renderTable(TURN_HEADINGS, turns.map(turnCells), context.palette.dim));
+    if (after !== null) context.note(`there may be more: only ${limit} are printed; give --limit`);
+  });
 }
 
 type FoundTurn = AnswerOf<'turns'>['turns'][number];
@@ -186,7 +176,7 @@ interface SearchOptions {
 }
 
 export function addSearch(program: Command, act: Act): void {
-  program
+  const added = program
     .command('search <words...>')
     .description('find messages of all conversations; words in quotation marks occur in this order')
     .option('--in <conversation>', 'only in this conversation', conversationId)
@@ -195,26 +185,25 @@ export function addSearch(program: Command, act: Act): void {
     .option('--phase <phase>', 'only messages in this phase')
     .option('--after <time>', 'only messages from this time on: 2026-01-31, or with a time of day')
     .option('--before <time>', 'only messages before this time')
-    .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber)
-    .action(
-      act(
-        asking(async (context, client, words: string[], { in: conversation, ...options }: SearchOptions) => {
-          if (words.join('').trim() === '')
-            throw new ParleyError('USAGE', 'there is no word to search for', {
-              hint: 'parley search WORD …',
-            });
-          const found = await client.request('search', { q: words.join(' '), conversation, ...options });
-          const { hits, pending, incomplete = [] } = found;
-          if (context.json || hits.length > 0)
-            context.result(found, () => renderFound(hits, context.palette));
-          else context.note('no message has these words');
-          if (pending > 0)
-            context.note(`the index is being built: ${pending} conversations are missing; search again soon`);
-          if (incomplete.length > 0)
-            context.note(`the answer may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
-        }),
-      ),
-    );
+    .option('--limit <n>', 'at most this many messages (default: 20)', wholeNumber);
+  ask(
+    act,
+    added,
+    async (context, client, words: string[], { in: conversation, ...options }: SearchOptions) => {
+      if (words.join('').trim() === '')
+        throw new ParleyError('USAGE', 'there is no word to search for', {
+          hint: 'parley search WORD …',
+        });
+      const found = await client.request('search', { q: words.join(' '), conversation, ...options });
+      const { hits, pending, incomplete = [] } = found;
+      if (context.json || hits.length > 0) context.result(found, () => renderFound(hits, context.palette));
+      else context.note('no message has these words');
+      if (pending > 0)
+        context.note(`the index is being built: ${pending} conversations are missing; search again soon`);
+      if (incomplete.length > 0)
+        context.note(`the answer may be incomplete: no answer from daemon ${incomplete.join(', ')}`);
+    },
+  );
 }
 
 type Hit = AnswerOf<'search'>['hits'][number];

@@ -21,7 +21,7 @@ interface RmOptions {
 }
 
 export function addRm(program: Command, act: Act): void {
-  program
+  const added = program
     .command('rm')
     .description('delete a conversation and its files; can be repeated')
     .argument('[conversation]', 'its id', conversationId)
@@ -31,20 +31,18 @@ export function addRm(program: Command, act: Act): void {
       duration,
     )
     .option('--dry-run', 'with --older-than: list them, delete nothing')
-    .option('--yes', 'with --older-than: do not ask')
-    .action(
-      act((context, conversation: string | undefined, { olderThan, dryRun, yes }: RmOptions) => {
-        if ((conversation === undefined) === (olderThan === undefined) || (conversation && (dryRun || yes)))
-          throw new ParleyError('USAGE', 'name one conversation, or an age', {
-            hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
-          });
-        return withDaemon(context, (client) =>
-          conversation === undefined
-            ? removeOld(context, client, { dryRun, yes, olderThan: olderThan ?? 0 })
-            : remove(context, client, { conversation }),
-        );
-      }),
+    .option('--yes', 'with --older-than: do not ask');
+  act(added, (context, conversation: string | undefined, { olderThan, dryRun, yes }: RmOptions) => {
+    if ((conversation === undefined) === (olderThan === undefined) || (conversation && (dryRun || yes)))
+      throw new ParleyError('USAGE', 'name one conversation, or an age', {
+        hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
+      });
+    return withDaemon(context, (client) =>
+      conversation === undefined
+        ? removeOld(context, client, { dryRun, yes, olderThan: olderThan ?? 0 })
+        : remove(context, client, { conversation }),
     );
+  });
 }
 
 /** The daemon checks each one again and keeps those in use. */

@@ -55,21 +55,19 @@ export function addSay(program: Command, act: Act): void {
     .option('--schema <path>', 'a file with the JSON Schema that the answer must match')
     .option('--wait', 'stream the answer until no turn runs; exit code 0 also if a turn waits for a person')
     .option('--operator', 'post it as an operator, who may name any session');
-  addActorOptions(added).action(
-    act(async (context, conversation: string, words: string[], options: SayOptions) => {
-      const { to, id, delivery, session: sessionId, file = [] } = options;
-      const isWordless = file.length > 0 && words.length === 0;
-      const schema = options.schema === undefined ? undefined : await schemaIn(options.schema);
-      const content = isWordless ? '' : await textOf(context, words, 'say CONVERSATION');
-      return withDaemon(context, async (client) => {
-        await refuseNoSlug(client, to);
-        const actor = actorOf(context, options);
-        const parts = file.length > 0 ? await sendFiles(context, client, file, actor.publisher) : undefined;
-        const message = { conversation, content, parts, to, id, delivery, sessionId, schema, ...actor };
-        return post(context, client, message, options);
-      });
-    }),
-  );
+  act(addActorOptions(added), async (context, conversation: string, words: string[], options: SayOptions) => {
+    const { to, id, delivery, session: sessionId, file = [] } = options;
+    const isWordless = file.length > 0 && words.length === 0;
+    const schema = options.schema === undefined ? undefined : await schemaIn(options.schema);
+    const content = isWordless ? '' : await textOf(context, words, 'say CONVERSATION');
+    return withDaemon(context, async (client) => {
+      await refuseNoSlug(client, to);
+      const actor = actorOf(context, options);
+      const parts = file.length > 0 ? await sendFiles(context, client, file, actor.publisher) : undefined;
+      const message = { conversation, content, parts, to, id, delivery, sessionId, schema, ...actor };
+      return post(context, client, message, options);
+    });
+  });
 }
 
 async function schemaIn(path: string): Promise<Readonly<Record<string, unknown>>> {
@@ -141,17 +139,15 @@ export function addRun(program: Command, act: Act): void {
   interface RunOptions extends PostingOptions {
     readonly conversation?: string;
   }
-  addActorOptions(added).action(
-    act(async (context, workflow: string, words: string[], options: RunOptions) => {
-      const content = await textOf(context, words, 'run WORKFLOW');
-      const { conversation = createIdSource()(), id } = options;
-      const message: PostMessage = { conversation, content, workflow, id, ...actorOf(context, options) };
-      return withDaemon(context, async (client) => {
-        if (options.wait) context.note(`conversation ${conversation}`);
-        return post(context, client, message, options).catch((error: unknown) => {
-          throw withOperator(error);
-        });
+  act(addActorOptions(added), async (context, workflow: string, words: string[], options: RunOptions) => {
+    const content = await textOf(context, words, 'run WORKFLOW');
+    const { conversation = createIdSource()(), id } = options;
+    const message: PostMessage = { conversation, content, workflow, id, ...actorOf(context, options) };
+    return withDaemon(context, async (client) => {
+      if (options.wait) context.note(`conversation ${conversation}`);
+      return post(context, client, message, options).catch((error: unknown) => {
+        throw withOperator(error);
       });
-    }),
-  );
+    });
+  });
 }

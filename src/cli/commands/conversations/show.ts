@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type Entry, logEntries, logLength, type ParleyClient } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { conversationId, entryIndex, ofConversation } from '../../options/options.ts';
 import { untilSignal } from '../../output/terminal.ts';
 import { renderCosts, renderUsage } from '../../render/cost.ts';
@@ -12,22 +12,22 @@ import { Transcript } from '../../render/transcript.ts';
 /** Prints the log of a conversation, or follows it; or prints it as a script of the scripted model. */
 
 export function addShow(program: Command, act: Act): void {
-  ofConversation(program, 'show', 'print the log of a conversation')
+  const added = ofConversation(program, 'show', 'print the log of a conversation')
     .option('--from <index>', 'begin at this entry', entryIndex, 0)
-    .option('--cost', 'with the usage of each model call, and the sum for each agent')
-    .action(
-      act(
-        asking(async (context, client, conversation: string, options: { from: number; cost?: boolean }) => {
-          const { from, cost = false } = options;
-          // A conversation that does not exist is an error, not an empty log.
-          const { metadata, length } = await client.request('conversation', { conversation });
-          if (from > length) context.note(logEnd(conversation, length));
-          for await (const entry of logEntries(client, conversation, from))
-            context.result(entry, (one) => shown(one, context, cost));
-          if (cost && !context.json) context.line(`\n${renderCosts(metadata.usage, context.palette.dim)}`);
-        }),
-      ),
-    );
+    .option('--cost', 'with the usage of each model call, and the sum for each agent');
+  ask(
+    act,
+    added,
+    async (context, client, conversation: string, options: { from: number; cost?: boolean }) => {
+      const { from, cost = false } = options;
+      // A conversation that does not exist is an error, not an empty log.
+      const { metadata, length } = await client.request('conversation', { conversation });
+      if (from > length) context.note(logEnd(conversation, length));
+      for await (const entry of logEntries(client, conversation, from))
+        context.result(entry, (one) => shown(one, context, cost));
+      if (cost && !context.json) context.line(`\n${renderCosts(metadata.usage, context.palette.dim)}`);
+    },
+  );
 }
 
 function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
@@ -41,37 +41,29 @@ function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
 
 export function addRecord(program: Command, act: Act): void {
   const about = 'print a script that repeats the answers of a conversation offline (scripted model)';
-  ofConversation(program, 'record', about).action(
-    act(
-      asking(async (context, client, conversation: string) => {
-        await client.request('conversation', { conversation }); // one that does not exist is an error
-        const entries: Entry[] = [];
-        for await (const entry of logEntries(client, conversation, 0)) entries.push(entry);
-        const { recordedScript } = await context.dependencies.daemon();
-        context.line(recordedScript(conversation, entries).trimEnd());
-      }),
-    ),
-  );
+  ask(act, ofConversation(program, 'record', about), async (context, client, conversation: string) => {
+    await client.request('conversation', { conversation }); // one that does not exist is an error
+    const entries: Entry[] = [];
+    for await (const entry of logEntries(client, conversation, 0)) entries.push(entry);
+    const { recordedScript } = await context.dependencies.daemon();
+    context.line(recordedScript(conversation, entries).trimEnd());
+  });
 }
 
 /** The number of earlier entries shown. */
 const LOOK_BACK = 10;
 
 export function addTail(program: Command, act: Act): void {
-  program
+  const added = program
     .command('tail')
     .description('follow a conversation: its log and the streamed text')
     .argument('<conversation>', 'its id; waits for one that does not exist yet', conversationId)
-    .option('--from <index>', `begin at this entry (default: the last ${LOOK_BACK})`, entryIndex)
-    .action(
-      act(
-        asking((context, client, conversation: string, options: { from?: number }) =>
-          untilSignal(context.io, (signal) =>
-            tail(context, client, conversation, { wanted: options.from, signal }),
-          ),
-        ),
-      ),
-    );
+    .option('--from <index>', `begin at this entry (default: the last ${LOOK_BACK})`, entryIndex);
+  ask(act, added, (context, client, conversation: string, options: { from?: number }) =>
+    untilSignal(context.io, (signal) =>
+      tail(context, client, conversation, { wanted: options.from, signal }),
+    ),
+  );
 }
 
 async function tail(

@@ -10,7 +10,7 @@ import {
   ParleyError,
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { isOfConversation } from '../../follow/post-and-wait.ts';
 import { conversationId, entryIndex, listOf, ofConversation, parser } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addActorOptions, addPublisherOption } from '../../options/publisher.ts';
@@ -21,13 +21,13 @@ import { renderState } from '../../render/state.ts';
 export function addPhase(program: Command, act: Act): void {
   const names = 'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own';
   const added = ofConversation(program, 'phase', 'enter a phase').argument('<phase>', names);
-  addActorOptions(added).action(
-    act(
-      asking(async (context, client, conversation: string, phase: string, options: ActorOptions) => {
-        const request = { conversation, phase, ...actorOf(context, options) };
-        context.result(await client.request('phase', request), renderState);
-      }),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (context, client, conversation: string, phase: string, options: ActorOptions) => {
+      const request = { conversation, phase, ...actorOf(context, options) };
+      context.result(await client.request('phase', request), renderState);
+    },
   );
 }
 
@@ -39,25 +39,20 @@ export function addFeedback(program: Command, act: Act): void {
   interface FeedbackOptions extends ActorOptions {
     readonly note?: string;
   }
-  addActorOptions(added).action(
-    act(
-      asking(
-        async (
-          context,
-          client,
-          conversation: string,
-          index: number,
-          value: FeedbackValue,
-          options: FeedbackOptions,
-        ) => {
-          const request = { conversation, index, value, note: options.note, ...actorOf(context, options) };
-          context.result(
-            await client.request('feedback', request),
-            () => `${conversation} ${index}: ${value}`,
-          );
-        },
-      ),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (
+      context,
+      client,
+      conversation: string,
+      index: number,
+      value: FeedbackValue,
+      options: FeedbackOptions,
+    ) => {
+      const request = { conversation, index, value, note: options.note, ...actorOf(context, options) };
+      context.result(await client.request('feedback', request), () => `${conversation} ${index}: ${value}`);
+    },
   );
 }
 
@@ -73,14 +68,14 @@ export function addMode(program: Command, act: Act): void {
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
     .option('--input <text>', 'the first message of the run (default: the next message to its agent)');
-  addActorOptions(added).action(
-    act(
-      asking(async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
-        const { agent, workflow, input } = options;
-        const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
-        context.result(await client.request('mode', request), renderState);
-      }),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
+      const { agent, workflow, input } = options;
+      const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
+      context.result(await client.request('mode', request), renderState);
+    },
   );
 }
 
@@ -93,13 +88,13 @@ export function addFork(program: Command, act: Act): void {
     readonly as: string;
     readonly at?: number;
   }
-  addPublisherOption(added).action(
-    act(
-      asking(async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
-        const request = { conversation, as, at, ...actorOf(context, who) };
-        context.result(await client.request('fork', request), renderState);
-      }),
-    ),
+  ask(
+    act,
+    addPublisherOption(added),
+    async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
+      const request = { conversation, as, at, ...actorOf(context, who) };
+      context.result(await client.request('fork', request), renderState);
+    },
   );
 }
 
@@ -117,15 +112,15 @@ function addSwitch(program: Command, act: Act, verb: keyof typeof SWITCHES): voi
     '[agent]',
     'only this agent (default: all agents)',
   );
-  addActorOptions(added).action(
-    act(
-      asking(async (context, client, conversation: string, agent: string | undefined, who: ActorOptions) => {
-        const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
-        const detail = await client.request(verb, { conversation, agent, ...actorOf(context, who) });
-        context.result(detail, () => `${conversation}: ${agent ?? 'the conversation'} ${done}`);
-        if (before) noteLimits(context, before, agent);
-      }),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (context, client, conversation: string, agent: string | undefined, who: ActorOptions) => {
+      const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
+      const detail = await client.request(verb, { conversation, agent, ...actorOf(context, who) });
+      context.result(detail, () => `${conversation}: ${agent ?? 'the conversation'} ${done}`);
+      if (before) noteLimits(context, before, agent);
+    },
   );
 }
 
@@ -158,17 +153,17 @@ export function addHire(program: Command, act: Act): void {
     .option('--model <name>', 'a configured model (default: that of the default agent)')
     .option('--budget-tokens <number>', 'tokens that it and the agents that it hires may use', amount)
     .option('--budget-usd <number>', 'US dollars that they may use', amount);
-  addActorOptions(added).action(
-    act(
-      asking(async (context, client, conversation: string, slug: string, options: HireOptions) => {
-        const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
-        const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
-        const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
-        const agent = { slug, name, description, persona, tools, model, budget };
-        const request = { conversation, ...agent, ...actorOf(context, options) };
-        context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
-      }),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (context, client, conversation: string, slug: string, options: HireOptions) => {
+      const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
+      const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
+      const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
+      const agent = { slug, name, description, persona, tools, model, budget };
+      const request = { conversation, ...agent, ...actorOf(context, options) };
+      context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
+    },
   );
 }
 
@@ -180,16 +175,16 @@ export function addDismiss(program: Command, act: Act): void {
   interface DismissOptions extends ActorOptions {
     readonly reason?: string;
   }
-  addActorOptions(added).action(
-    act(
-      asking(async (context, client, conversation: string, agent: string, options: DismissOptions) => {
-        const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
-        context.result(
-          await client.request('dismiss', request),
-          () => `${conversation}: ${agent} is dismissed`,
-        );
-      }),
-    ),
+  ask(
+    act,
+    addActorOptions(added),
+    async (context, client, conversation: string, agent: string, options: DismissOptions) => {
+      const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
+      context.result(
+        await client.request('dismiss', request),
+        () => `${conversation}: ${agent} is dismissed`,
+      );
+    },
   );
 }
 

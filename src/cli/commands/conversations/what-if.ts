@@ -52,7 +52,7 @@ export function addWhatIf(program: Command, act: Act): void {
     .option('--list', 'list the what-ifs of the conversation')
     .option('--show <id>', 'print the result of an earlier what-if')
     .option('--stop <id>', 'end a what-if that runs, and print what it has');
-  addPublisherOption(added).action(act(whatIf));
+  act(addPublisherOption(added), whatIf);
 }
 
 async function whatIf(context: Context, conversation: string, options: WhatIfOptions): Promise<number> {

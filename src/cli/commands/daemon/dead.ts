@@ -6,7 +6,7 @@ import {
   ParleyError,
 } from '../../../client/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { asking } from '../../find-daemon.ts';
+import { ask } from '../../find-daemon.ts';
 import { conversationId, publisherName, wholeNumber } from '../../options/options.ts';
 import {
   firstLine,
@@ -32,41 +32,37 @@ export function addDead(program: Command, act: Act): void {
   const dead = program
     .command('dead')
     .description('list, show, retry and discard refused posts (dead letters)');
-  withFilters(dead.command('ls').description('list them, newest first'))
-    .option('--limit <count>', 'at most this many', wholeNumber, SHOWN)
-    .action(act(asking(list)));
-  dead
+  const listed = withFilters(dead.command('ls').description('list them, newest first')).option(
+    '--limit <count>',
+    'at most this many',
+    wholeNumber,
+    SHOWN,
+  );
+  ask(act, listed, list);
+  const shown = dead
     .command('show')
     .description('print one: the reason of the refusal, and the post')
-    .argument('<number>', 'as `dead ls` lists it', wholeNumber)
-    .action(
-      act(
-        asking(async (context, client, sequence: number) => {
-          const letter = await client.request('dead-letter', { sequence });
-          context.result(letter, () => deadLetterLines(letter, context.palette).join('\n'));
-        }),
-      ),
-    );
-  dead
+    .argument('<number>', 'as `dead ls` lists it', wholeNumber);
+  ask(act, shown, async (context, client, sequence: number) => {
+    const letter = await client.request('dead-letter', { sequence });
+    context.result(letter, () => deadLetterLines(letter, context.palette).join('\n'));
+  });
+  const discarded = dead
     .command('discard')
     .description('remove them for good; they are not posted') // so it asks for numbers, and takes no filters
-    .argument('<numbers...>', 'as `dead ls` lists them', wholeNumbers)
-    .action(
-      act(
-        asking(async (context, client, sequences: number[]) => {
-          for (const sequence of sequences) {
-            await client.request('dead-discard', { sequence });
-            context.result({ sequence, discarded: true }, () => `${sequence}: discarded`);
-          }
-        }),
-      ),
-    );
+    .argument('<numbers...>', 'as `dead ls` lists them', wholeNumbers);
+  ask(act, discarded, async (context, client, sequences: number[]) => {
+    for (const sequence of sequences) {
+      await client.request('dead-discard', { sequence });
+      context.result({ sequence, discarded: true }, () => `${sequence}: discarded`);
+    }
+  });
   const retried = dead
     .command('retry')
     .description('post them again as their publishers, oldest first')
     .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
     .option('--all', 'all that match the filters');
-  withFilters(retried).action(act(asking(retry)));
+  ask(act, withFilters(retried), retry);
 }
 
 function withFilters(command: Command): Command {

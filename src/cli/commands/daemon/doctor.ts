@@ -21,7 +21,7 @@ import { noEffect } from '../../options/taken-options.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
-  program
+  const added = program
     .command('doctor')
     .description('check the installation, and print how to fix each problem')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
@@ -32,22 +32,20 @@ export function addDoctor(program: Command, act: Act): void {
     .option(
       '--deep',
       'with --probe: hold a short tool conversation with each model, and print which habits of its provider hold',
-    )
-    .action(
-      act(async (context, options: DoctorOptions) => {
-        if (options.deep && !options.probe) throw noEffect('deep', 'add --probe: it calls each model');
-        let failed = false;
-        const secrets: string[] = [];
-        for await (const { name, status, message, fix } of checks(context, options, secrets)) {
-          const hide = hideValues(secrets);
-          const next = fix === undefined ? {} : { fix: withDocuments(context.io, hide(fix)) };
-          failed ||= status === 'fail';
-          const hidden = { name: hide(name), status, message: hide(message), ...next };
-          context.result(hidden, (check) => renderCheck(check, context.palette));
-        }
-        return failed ? 1 : 0;
-      }),
     );
+  act(added, async (context, options: DoctorOptions) => {
+    if (options.deep && !options.probe) throw noEffect('deep', 'add --probe: it calls each model');
+    let failed = false;
+    const secrets: string[] = [];
+    for await (const { name, status, message, fix } of checks(context, options, secrets)) {
+      const hide = hideValues(secrets);
+      const next = fix === undefined ? {} : { fix: withDocuments(context.io, hide(fix)) };
+      failed ||= status === 'fail';
+      const hidden = { name: hide(name), status, message: hide(message), ...next };
+      context.result(hidden, (check) => renderCheck(check, context.palette));
+    }
+    return failed ? 1 : 0;
+  });
 }
 
 interface DoctorOptions {

@@ -14,7 +14,7 @@ interface JoinOptions {
 }
 
 export function addJoin(program: Command, act: Act): void {
-  program
+  const added = program
     .command('join')
     .description('run a coding agent here, next to its files, as an agent of a team')
     .argument(
@@ -27,8 +27,8 @@ export function addJoin(program: Command, act: Act): void {
       'starts it; it speaks the Agent Client Protocol on its standard streams',
     )
     .option('--cwd <folder>', 'where it works (default: here)')
-    .option('--idle-seconds <seconds>', 'a turn without any sign of it for so long fails', seconds, 600)
-    .action(act((context, name: string, options: JoinOptions) => join(context, name, options)));
+    .option('--idle-seconds <seconds>', 'a turn without any sign of it for so long fails', seconds, 600);
+  act(added, (context, name: string, options: JoinOptions) => join(context, name, options));
 }
 
 const seconds = parser((text) => (Number(text) > 0 ? Number(text) : null), 'expected a number of seconds');

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type AnswerOf, ParleyError, type TokenOwner, teamChangeText } from '../../../client/index.ts';
 import { oneTimeCode } from '../../../kernel/index.ts';
 import type { Act } from '../../context.ts';
-import { asking, dataDirectoryOf, requireConnectionFile } from '../../find-daemon.ts';
+import { ask, dataDirectoryOf, requireConnectionFile } from '../../find-daemon.ts';
 import { conversationId } from '../../options/options.ts';
 import { type ActorOptions, actorOf, addPublisherOption } from '../../options/publisher.ts';
 import { renderAgents, renderDetail, renderStatus } from '../../render/state.ts';
@@ -13,54 +13,40 @@ import { renderAgents, renderDetail, renderStatus } from '../../render/state.ts'
 const MOST_ROWS = 200;
 
 export function addStatus(program: Command, act: Act): void {
-  program
+  const added = program
     .command('status')
     .description('print what runs, waits or failed, the daemons, and what is connected')
-    .argument('[conversation]', 'its id: print the state of this one, and its files', conversationId)
-    .action(
-      act(
-        asking(async (context, client, conversation: string | undefined) => {
-          if (conversation !== undefined) {
-            const detail = await client.request('conversation', { conversation });
-            context.result(detail, renderDetail);
-            return;
-          }
-          const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
-          context.result(status, () => renderStatus(status, context.palette));
-        }),
-      ),
-    );
+    .argument('[conversation]', 'its id: print the state of this one, and its files', conversationId);
+  ask(act, added, async (context, client, conversation: string | undefined) => {
+    if (conversation !== undefined) {
+      const detail = await client.request('conversation', { conversation });
+      context.result(detail, renderDetail);
+      return;
+    }
+    const status = await client.request('status', context.json ? { limit: MOST_ROWS } : {});
+    context.result(status, () => renderStatus(status, context.palette));
+  });
 }
 
 export function addAgents(program: Command, act: Act): void {
-  program
-    .command('agents')
-    .description('list the agents')
-    .action(
-      act(
-        asking(async (context, client) => {
-          const { agents } = await client.request('agents', {});
-          if (context.json) for (const agent of agents) context.value(agent);
-          else context.line(renderAgents(agents, context.palette));
-        }),
-      ),
-    );
+  const added = program.command('agents').description('list the agents');
+  ask(act, added, async (context, client) => {
+    const { agents } = await client.request('agents', {});
+    if (context.json) for (const agent of agents) context.value(agent);
+    else context.line(renderAgents(agents, context.palette));
+  });
 }
 
 export function addReload(program: Command, act: Act): void {
   const added = program
     .command('reload')
     .description('read the configuration again in the running daemon; can be repeated');
-  addPublisherOption(added).action(
-    act(
-      asking(async (context, client, options: Pick<ActorOptions, 'publisher'>) => {
-        const answer = await client.request('reload', actorOf(context, options));
-        context.result(answer, renderReload);
-        const isIncomplete = answer.daemons?.some(({ error }) => error !== undefined);
-        return isIncomplete ? 1 : 0;
-      }),
-    ),
-  );
+  ask(act, addPublisherOption(added), async (context, client, options: Pick<ActorOptions, 'publisher'>) => {
+    const answer = await client.request('reload', actorOf(context, options));
+    context.result(answer, renderReload);
+    const isIncomplete = answer.daemons?.some(({ error }) => error !== undefined);
+    return isIncomplete ? 1 : 0;
+  });
 }
 
 function renderReload({ agents, settings, conversations, daemons = [] }: AnswerOf<'reload'>): string {
@@ -78,27 +64,25 @@ function renderReload({ agents, settings, conversations, daemons = [] }: AnswerO
 }
 
 export function addToken(program: Command, act: Act): void {
-  program
+  const added = program
     .command('token')
     .description('print the HTTP token of the running daemon')
     .argument('[owner]', 'of a configured token: PUBLISHER/NAME, PUBLISHER or its role; with --url')
-    .option('--url', 'print an address that signs a browser in once')
-    .action(
-      act(async (context, owner: string | undefined, options: { url?: boolean }) => {
-        const found = await requireConnectionFile(dataDirectoryOf(context));
-        const { http, httpToken: token, codeKey, codeFor = [] } = found;
-        if (!http) throw missing('this daemon has no HTTP server', 'start the daemon with --http HOST:PORT');
-        if (!codeKey) throw missing('this daemon needs no HTTP token', `open ${http}`);
-        const isOwn = token !== undefined && owner === undefined;
-        if (!isOwn && !options.url)
-          throw missing(
-            'only the token that the daemon makes can be printed',
-            `\`parley token OWNER --url\` prints an address that signs a browser in; there are ${ownersOf(codeFor).join(', ')}`,
-          );
-        const url = consoleUrl(http, codeKey, isOwn ? 0 : placeOf(owner, codeFor));
-        context.result({ ...(isOwn && { token }), url }, () => (options.url || !isOwn ? url : token));
-      }),
-    );
+    .option('--url', 'print an address that signs a browser in once');
+  act(added, async (context, owner: string | undefined, options: { url?: boolean }) => {
+    const found = await requireConnectionFile(dataDirectoryOf(context));
+    const { http, httpToken: token, codeKey, codeFor = [] } = found;
+    if (!http) throw missing('this daemon has no HTTP server', 'start the daemon with --http HOST:PORT');
+    if (!codeKey) throw missing('this daemon needs no HTTP token', `open ${http}`);
+    const isOwn = token !== undefined && owner === undefined;
+    if (!isOwn && !options.url)
+      throw missing(
+        'only the token that the daemon makes can be printed',
+        `\`parley token OWNER --url\` prints an address that signs a browser in; there are ${ownersOf(codeFor).join(', ')}`,
+      );
+    const url = consoleUrl(http, codeKey, isOwn ? 0 : placeOf(owner, codeFor));
+    context.result({ ...(isOwn && { token }), url }, () => (options.url || !isOwn ? url : token));
+  });
 }
 
 function missing(message: string, hint: string): ParleyError {

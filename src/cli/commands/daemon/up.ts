@@ -31,7 +31,7 @@ interface UpOptions {
 const FORCED = 1;
 
 export function addUp(program: Command, act: Act): void {
-  program
+  const added = program
     .command('up')
     .description('run the daemon; --nats managed (the default) starts its own nats-server')
     .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
@@ -52,8 +52,8 @@ export function addUp(program: Command, act: Act): void {
     )
     .option('--install', 'install a missing nats-server, also without a terminal to ask on')
     .option('--no-install', 'do not install a missing nats-server; print the command instead')
-    .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
-    .action(act(up));
+    .addOption(new Option('--allow-crash-points', 'for tests').hideHelp());
+  act(added, up);
 }
 
 async function up(context: Context, options: UpOptions): Promise<number> {

@@ -7,11 +7,11 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
 
 export function addCompletion(program: Command, act: Act): void {
-  program
+  const added = program
     .command('completion')
     .description('print a script that completes commands, options, conversations and agents')
-    .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
-    .action(act(async (context, shell: Shell) => context.line(SCRIPTS[shell](linesOf(program)))));
+    .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS));
+  act(added, async (context, shell: Shell) => context.line(SCRIPTS[shell](linesOf(program))));
 }
 
 /** `words of the command|what may follow`. `@c`: ids of conversations; `@a`: slugs of agents. */

@@ -18,33 +18,31 @@ interface FsckCommandOptions {
 }
 
 export function addFsck(program: Command, act: Act): void {
-  program
+  const added = program
     .command('fsck')
     .description('check the files of a data directory; needs no daemon')
     .argument('[conversation]', 'its id (default: every conversation)', conversationId)
     .option('--repair', 'repair what can be repaired; no daemon may run')
     .option('--dry-run', 'with --repair: print the repairs without making them')
-    .option('--views', 'build each recorded request again and compare its hash')
-    .action(
-      act(async (context, conversation: string | undefined, options: FsckCommandOptions) => {
-        const { repair = false, dryRun = false, views = false } = options;
-        if (dryRun && !repair) {
-          throw new ParleyError('USAGE', '--dry-run requires --repair', {
-            hint: 'give both, or neither: without --repair nothing is changed',
-          });
-        }
-        const { fsck } = await context.dependencies.daemon();
-        const reports = await fsck({
-          dataDirectory: dataDirectoryOf(context),
-          repair: repair && !dryRun,
-          ...(views ? { views } : {}),
-          ...(conversation === undefined ? {} : { conversation }),
-        });
-        if (context.json) for (const report of reports) context.value(report);
-        else context.line(renderFsck(reports, context.palette, dryRun));
-        return reports.some(({ findings }) => findings.some(({ repaired }) => !repaired)) ? 1 : 0;
-      }),
-    );
+    .option('--views', 'build each recorded request again and compare its hash');
+  act(added, async (context, conversation: string | undefined, options: FsckCommandOptions) => {
+    const { repair = false, dryRun = false, views = false } = options;
+    if (dryRun && !repair) {
+      throw new ParleyError('USAGE', '--dry-run requires --repair', {
+        hint: 'give both, or neither: without --repair nothing is changed',
+      });
+    }
+    const { fsck } = await context.dependencies.daemon();
+    const reports = await fsck({
+      dataDirectory: dataDirectoryOf(context),
+      repair: repair && !dryRun,
+      ...(views ? { views } : {}),
+      ...(conversation === undefined ? {} : { conversation }),
+    });
+    if (context.json) for (const report of reports) context.value(report);
+    else context.line(renderFsck(reports, context.palette, dryRun));
+    return reports.some(({ findings }) => findings.some(({ repaired }) => !repaired)) ? 1 : 0;
+  });
 }
 
 /** The findings, for people. `planned`: with the repair of each. */
@@ -74,7 +72,7 @@ function summary(reports: readonly FsckReport[]): string {
 export function addExport(program: Command, act: Act): void {
   const about =
     'print a conversation as OpenAI messages, as Markdown, all its entries as JSON Lines, or its rated answers as test cases; needs no daemon';
-  ofConversation(program, 'export', about)
+  const added = ofConversation(program, 'export', about)
     .addOption(
       new Option(
         '--format <format>',
@@ -86,26 +84,27 @@ export function addExport(program: Command, act: Act): void {
     .option(
       '--out <file>',
       'write it into a file, with the files of its messages (jsonl: into a folder beside it)',
-    )
-    .action(
-      act(async (context, conversation: string, { format, out }: { format: ExportFormat; out?: string }) => {
-        const { exportConversation, exportToFile } = await context.dependencies.daemon();
-        if (out !== undefined) {
-          const path = resolve(context.io.workingDirectory, out);
-          const written = await exportToFile(dataDirectoryOf(context), conversation, format, path);
-          context.result(written, () => `${path}: ${plural(written.files, 'file')} of its messages`);
-          return;
-        }
-        const onNamed = (files: number) => {
-          if (files > 0)
-            context.note(`not included: ${plural(files, 'file')} of its messages; give --out FILE`);
-        };
-        const text = await exportConversation(dataDirectoryOf(context), conversation, format, onNamed);
-        // On a terminal, control characters of a message would act; in JSON an escape is the same text.
-        const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
-        context.line(isSafe ? text : escapeHidden(text));
-      }),
     );
+  act(
+    added,
+    async (context, conversation: string, { format, out }: { format: ExportFormat; out?: string }) => {
+      const { exportConversation, exportToFile } = await context.dependencies.daemon();
+      if (out !== undefined) {
+        const path = resolve(context.io.workingDirectory, out);
+        const written = await exportToFile(dataDirectoryOf(context), conversation, format, path);
+        context.result(written, () => `${path}: ${plural(written.files, 'file')} of its messages`);
+        return;
+      }
+      const onNamed = (files: number) => {
+        if (files > 0)
+          context.note(`not included: ${plural(files, 'file')} of its messages; give --out FILE`);
+      };
+      const text = await exportConversation(dataDirectoryOf(context), conversation, format, onNamed);
+      // On a terminal, control characters of a message would act; in JSON an escape is the same text.
+      const isSafe = format === 'markdown' && context.io.stdout.isTTY !== true;
+      context.line(isSafe ? text : escapeHidden(text));
+    },
+  );
 }
 
 interface ImportCommandOptions {
@@ -116,7 +115,7 @@ interface ImportCommandOptions {
 }
 
 export function addImport(program: Command, act: Act): void {
-  program
+  const added = program
     .command('import')
     .description(
       'create a conversation from a messages.json or an export, and start nothing; no daemon may run',
@@ -125,30 +124,28 @@ export function addImport(program: Command, act: Act): void {
     .requiredOption('--conversation <id>', 'its id', conversationId)
     .option('--agent <slug>', 'the author of messages that name no agent', agentSlug, 'assistant')
     .option('--resume', 'continue what is outstanding in an own export: runs calls, wakes agents')
-    .option('--yes', 'with --resume: do not ask')
-    .action(
-      act(async (context, file: string, { yes, resume, ...given }: ImportCommandOptions) => {
-        const { importConversation } = await context.dependencies.daemon();
-        const outcome = await importConversation({
-          dataDirectory: dataDirectoryOf(context),
-          file: resolve(context.io.workingDirectory, file),
-          ...given,
-          ...(resume && { resume: (work) => mayRun(context, work, yes === true) }),
-        });
-        if (outcome === null) {
-          context.note('nothing is imported');
-          return 1;
-        }
-        context.result(outcome, ({ conversation, entries, duplicate }) =>
-          duplicate
-            ? `${conversation} already has these ${entries} entries`
-            : `${conversation}: ${entries} entries imported`,
-        );
-        for (const line of outcome.duplicate || resume ? [] : outcome.work)
-          context.note(`ended, since a file starts nothing: ${line}`);
-        return 0;
-      }),
+    .option('--yes', 'with --resume: do not ask');
+  act(added, async (context, file: string, { yes, resume, ...given }: ImportCommandOptions) => {
+    const { importConversation } = await context.dependencies.daemon();
+    const outcome = await importConversation({
+      dataDirectory: dataDirectoryOf(context),
+      file: resolve(context.io.workingDirectory, file),
+      ...given,
+      ...(resume && { resume: (work) => mayRun(context, work, yes === true) }),
+    });
+    if (outcome === null) {
+      context.note('nothing is imported');
+      return 1;
+    }
+    context.result(outcome, ({ conversation, entries, duplicate }) =>
+      duplicate
+        ? `${conversation} already has these ${entries} entries`
+        : `${conversation}: ${entries} entries imported`,
     );
+    for (const line of outcome.duplicate || resume ? [] : outcome.work)
+      context.note(`ended, since a file starts nothing: ${line}`);
+    return 0;
+  });
 }
 
 async function mayRun(context: Context, work: readonly string[], yes: boolean): Promise<boolean> {
@@ -163,16 +160,14 @@ async function mayRun(context: Context, work: readonly string[], yes: boolean): 
 const agentSlug = matching(SLUG_PATTERN, 'Give the slug of an agent: a-z, 0-9 and hyphens.');
 
 export function addNatsConfig(program: Command, act: Act): void {
-  program
+  const added = program
     .command('nats-config')
     .description('print the configuration of a nats-server: accounts, users and their permissions')
     .argument('<file>', 'tenants and their users, as YAML (docs/guides/security.md)')
-    .option('--nsc', 'print nsc commands instead, for a server with JWT users')
-    .action(
-      act(async (context, file: string, { nsc = false }: { nsc?: boolean }) => {
-        const { natsConfig } = await context.dependencies.daemon();
-        const config = await natsConfig(resolve(context.io.workingDirectory, file), nsc);
-        context.result({ config }, () => config);
-      }),
-    );
+    .option('--nsc', 'print nsc commands instead, for a server with JWT users');
+  act(added, async (context, file: string, { nsc = false }: { nsc?: boolean }) => {
+    const { natsConfig } = await context.dependencies.daemon();
+    const config = await natsConfig(resolve(context.io.workingDirectory, file), nsc);
+    context.result({ config }, () => config);
+  });
 }

@@ -35,20 +35,18 @@ interface Project {
 }
 
 export function addInit(program: Command, act: Act): void {
-  program
+  const added = program
     .command('init')
     .description('write a project that runs offline: agents, a tool, a test')
     .argument('[dir]', 'a new or empty folder (default: the working directory)')
     .addOption(
       new Option('--template <name>', 'what the project shows').choices(TEMPLATES).default(TEMPLATES[0]),
-    )
-    .action(
-      act(async (context, directory: string | undefined, { template }: { template: Template }) => {
-        const { workingDirectory } = context.io;
-        const project = await createProject(resolve(workingDirectory, directory ?? '.'), template);
-        context.result(project, () => renderProject(project, workingDirectory));
-      }),
     );
+  act(added, async (context, directory: string | undefined, { template }: { template: Template }) => {
+    const { workingDirectory } = context.io;
+    const project = await createProject(resolve(workingDirectory, directory ?? '.'), template);
+    context.result(project, () => renderProject(project, workingDirectory));
+  });
 }
 
 /**

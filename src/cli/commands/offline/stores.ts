@@ -23,7 +23,7 @@ function storeName(value: string): StoreName {
 }
 
 export function addBackup(program: Command, act: Act): void {
-  program
+  const added = program
     .command('backup')
     .description('copy all conversations into a new data directory; a daemon may run')
     .argument('<dir>', 'the folder to make; `parley up --data` starts on it')
@@ -31,15 +31,13 @@ export function addBackup(program: Command, act: Act): void {
       '--from <store>',
       'file, file:DIR, or jetstream (default: the store of the daemon that runs; with --nats, jetstream; else file)',
       storeName,
-    )
-    .action(
-      act(async (context, dir: string, { from }: { from?: StoreName }) => {
-        const { backup } = await context.dependencies.daemon();
-        const report = await backup(await backupOptions(context, dir, from));
-        context.result(report, describeBackup);
-        return report.missing.length > 0 ? 1 : 0;
-      }),
     );
+  act(added, async (context, dir: string, { from }: { from?: StoreName }) => {
+    const { backup } = await context.dependencies.daemon();
+    const report = await backup(await backupOptions(context, dir, from));
+    context.result(report, describeBackup);
+    return report.missing.length > 0 ? 1 : 0;
+  });
 }
 
 async function backupOptions(
@@ -80,7 +78,7 @@ interface MigrateCommandOptions {
 }
 
 export function addMigrate(program: Command, act: Act): void {
-  program
+  const added = program
     .command('migrate')
     .description('move all conversations from one store to the other; no daemon may run on either')
     .requiredOption('--from <store>', 'file, file:DIR, or jetstream (on the server of --nats)', storeName)
@@ -88,13 +86,11 @@ export function addMigrate(program: Command, act: Act): void {
     .option(
       '--config <dir>',
       'its jetstream.replicas applies to new streams (PARLEY_CONFIG; default: config)',
-    )
-    .action(
-      act(async (context, options: MigrateCommandOptions) => {
-        const { migrate } = await context.dependencies.daemon();
-        context.result(await migrate(await migrateOptions(context, options)), describeMigration);
-      }),
     );
+  act(added, async (context, options: MigrateCommandOptions) => {
+    const { migrate } = await context.dependencies.daemon();
+    context.result(await migrate(await migrateOptions(context, options)), describeMigration);
+  });
 }
 
 async function migrateOptions(
