@@ -41,7 +41,7 @@ import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
 import { Metrics } from './observe/metrics.ts';
 import type { TelemetrySink } from './observe/telemetry.ts';
-import { openTraces, startTraces } from './observe/trace-exporter.ts';
+import { openTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
 import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
@@ -175,7 +175,7 @@ async function start(
   releasers.add('other daemons', () => membership?.leave());
   releasers.add('conversations', () => finish(workers, shutdown, grace, membership?.released));
   await workers.recover();
-  await startTraces(traces, releasers);
+  if (traces !== null) releasers.add('reading for traces', () => traces.readNoMore());
 
   const reloader = new Reloader({
     ...{ daemon: runtime, workers, tools, config, load, models: (next) => composeModels(next, given) },

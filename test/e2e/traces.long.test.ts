@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
-import { type FakeReply, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
+import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
 import { type Fleet, ownerOf, startFleet } from '../support/fleet.ts';
 import { posting } from '../support/http.ts';
-import { ask, claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
+import { claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
 import {
   distinct,
@@ -199,27 +199,6 @@ describe('traces of one daemon', () => {
       expect((await entriesOf(fleet.client, 'wrong'))[1]).not.toHaveProperty('traceparent');
     } finally {
       await plain.close();
-    }
-  }, 60_000);
-
-  it('what a killed daemon had not sent is sent after a restart, once the collector is back', async () => {
-    const provider = await startFakeProvider(() => ({ text: 'noted' }));
-    const project = await openProject({ settings: providerSettings(provider.url, settings()) });
-    try {
-      otlp.status = 503;
-      const daemon = await project.up();
-      const client = await project.connect();
-      await ask(client, 'demo', 'hello');
-      await daemon.kill9();
-      otlp.status = 200;
-      const again = await project.up();
-      await until(() => named(otlp.spans, 'post').length > 0, 'the span of the post');
-      expect(orphans(otlp.spans)).toEqual(['']);
-      expect(named(otlp.spans, 'invoke_agent pm')).toHaveLength(1);
-      expect(await again.stop()).toBe(0);
-    } finally {
-      await project.close();
-      await provider.close();
     }
   }, 60_000);
 });

@@ -1,12 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { TraceExporter } from '../../../src/daemon/observe/trace-exporter.ts';
 import type { Sent } from '../../../src/traces/otlp.ts';
-import { folderPerTest } from '../../support/lifetime.ts';
-
-const data = folderPerTest();
 
 const NOW = Date.parse('2026-11-01T12:00:00Z');
 const DOWN: Sent = { kind: 'failed', isRefused: false, reason: 'down' };
@@ -34,32 +29,25 @@ function createExporter(answers: Sent[] = [], logs: Record<string, Entry[]> = {}
       close: async () => undefined,
     },
     content: false,
-    dataDirectory: data,
     log: { info: write, warn: write, error: write },
-    now: () => NOW,
     read: async (id) => logs[id] ?? null,
-    changedSince: async () => Object.keys(logs),
   });
   const append = (id: string, log: Entry[], from: number) =>
     exporter.appended(id, log.slice(from), () => log);
   return { exporter, sent, lines, append };
 }
 
-const position = async () => JSON.parse(await readFile(join(data, 'traces.json'), 'utf8')).exportedUpTo;
-
 describe('the exporter of traces', () => {
-  it('sends the spans of what was appended, and records the time', async () => {
+  it('sends the spans of what was appended', async () => {
     const { exporter, sent, append } = createExporter();
-    await exporter.start();
     const log = [postAt(0, NOW), postAt(1, NOW)];
     append('demo', log, 1);
     await vi.waitFor(() => expect(exporter.counts.sent).toBe(1), 5_000);
     expect(sent).toEqual([['demo 1']]);
-    await vi.waitFor(async () => expect(await position()).toBe('2026-11-01T12:00:00.000Z'));
     await exporter.stop();
   });
 
-  it('a collector that is down costs no span and one warning (EXPORTER-1)', async () => {
+  it('a collector that is down costs no span of a running daemon, and one warning (EXPORTER-1)', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const { exporter, sent, lines, append } = createExporter([DOWN, DOWN]);
@@ -71,7 +59,6 @@ describe('the exporter of traces', () => {
     await exporter.stop();
     expect(sent).toHaveLength(2);
     expect(exporter.counts.waiting).toBe(2);
-    await expect(position()).rejects.toThrow('ENOENT');
     expect(lines).toEqual(['traces cannot be sent: trying again; the conversations are not affected']);
   });
 
@@ -86,25 +73,10 @@ describe('the exporter of traces', () => {
     expect(sent).toEqual([['demo 1'], ['demo 1']]);
     expect(exporter.counts).toEqual({ sent: 1, dropped: 0, waiting: 0 });
     expect(lines.at(-1)).toBe('traces are sent again; none is lost');
-    await exporter.stop(); // the position is saved
-  });
-
-  it('a start sends again what ended since the recorded time, less a minute (EXPORTER-2)', async () => {
-    await writeFile(join(data, 'traces.json'), JSON.stringify({ exportedUpTo: new Date(NOW).toISOString() }));
-    const logs = { demo: [postAt(0, NOW - 120_000), postAt(1, NOW - 30_000), postAt(2, NOW + 1)] };
-    const { exporter, sent } = createExporter([], logs);
-    await exporter.start();
-    await vi.waitFor(() => expect(sent).toEqual([['demo 1', 'demo 2']]), 5_000);
     await exporter.stop();
   });
 
-  it('a first start sends no older log', async () => {
-    const { exporter } = createExporter([], { demo: [postAt(0, NOW)] });
-    await exporter.start();
-    expect([exporter.counts.waiting, await position()]).toEqual([0, '2026-11-01T12:00:00.000Z']);
-  });
-
-  it('a claim sends again what ended in the minute before it (EXPORTER-3)', async () => {
+  it('a claim sends again what ended in the minute before it (EXPORTER-2)', async () => {
     const { exporter, sent, append } = createExporter();
     const claim = { ...postAt(2, NOW), type: 'claim', daemon: 'd', epoch: 2 } as Entry;
     append('demo', [postAt(0, NOW - 120_000), postAt(1, NOW - 5_000), claim], 2);
@@ -112,7 +84,7 @@ describe('the exporter of traces', () => {
     expect(sent).toEqual([['demo 1']]);
   });
 
-  it('spans that the collector refuses are dropped, counted, and reported once (EXPORTER-4)', async () => {
+  it('spans that the collector refuses are dropped, counted, and reported once (EXPORTER-3)', async () => {
     const refused: Sent = { kind: 'failed', isRefused: true, reason: 'Bad Request' };
     const { exporter, lines, append } = createExporter([refused, refused]);
     append(
