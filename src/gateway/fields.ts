@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { fieldFault, ParleyError } from '../kernel/index.ts';
+import { fieldFault, fieldOf, ParleyError } from '../kernel/index.ts';
 import type { Request } from './context.ts';
 
 /** The fields of a request in a standard protocol: what is refused, what is taken, and headers for what has no effect. */
@@ -19,11 +19,17 @@ export function refusedField(where: string, problem: string): ParleyError {
   return new FieldRefused(where, `${where}: ${problem}`);
 }
 
-export function parsedBody<S extends z.ZodType>(schema: S, body: unknown): z.infer<S> {
+/** `named`: the field of the request for a path in the body, where the body was made from it. */
+export function parsedBody<S extends z.ZodType>(
+  schema: S,
+  body: unknown,
+  named: (path: string) => string = (path) => path,
+): z.infer<S> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new FieldRefused(issue?.path.join('.') ?? '', issue ? fieldFault(issue, body) : 'not understood');
+  const field = issue ? named(fieldOf(issue)) : '';
+  throw new FieldRefused(field, issue ? fieldFault(issue, body, field) : 'not understood');
 }
 
 const UNUSED_HEADER = 'x-parley-unused';

@@ -21,19 +21,9 @@ const STATUS: Readonly<Record<string, number>> = {
 
 /** The error as shown to the client: the text of a bug is only reported to `onFault`. */
 export function publicErrorOf(error: unknown, onFault: (error: unknown) => void): ParleyError {
-  if (error instanceof ParleyError) return withoutPaths(error);
+  if (error instanceof ParleyError) return error;
   onFault(error);
   return new ParleyError('INTERNAL', 'the daemon failed at this request', { hint: 'its log says why' });
-}
-
-/** A client may run on another machine: a message names a document of the package by its page. */
-const DOCUMENT = /(?<![\w./-])docs\/([a-z-]+\/[a-z-]+)\.md\b/g;
-
-function withoutPaths(error: ParleyError): ParleyError {
-  const named = (text: string) => text.replace(DOCUMENT, "the page $1 of Parley's documents");
-  const [message, hint] = [named(error.message), error.hint && named(error.hint)];
-  if (message === error.message && hint === error.hint) return error;
-  return Object.assign(Object.create(Object.getPrototypeOf(error)), error, { message, hint }); // with the fields of a subclass
 }
 
 /** For protocols whose errors have no fields of ours. */

@@ -31,6 +31,7 @@ export class CheckBudget {
 
   /** Undefined: no time is left. Null: there was not enough, or the work threw (a value nested too deeply). */
   spend<Result>(work: () => Result): Result | null | undefined {
+    prepareDrafts();
     const start = this.#elapsed();
     this.#leftMs = Math.min(BUDGET_MS, this.#leftMs + (start - this.#at) * REFILL);
     this.#at = start;
@@ -127,7 +128,12 @@ const OPTIONS: Options = {
 
 /** Throws for a pattern without a linear form. `toString`: Ajv's key. */
 function patternOfSchema(source: string) {
-  return { ...linearPattern(source), toString: () => `/${source}/` };
+  try {
+    return { ...linearPattern(source), toString: () => `/${source}/` };
+  } catch (error) {
+    const advice = 'write it without lookahead, backreferences and large repeats';
+    throw new Error(`the pattern ${shown(source)}: ${messageOf(error)}; ${advice}`);
+  }
 }
 
 function newAjv(draft: Draft, options: Options = {}): Ajv {
@@ -145,16 +151,17 @@ function metaFault(schema: JsonRecord, draft: Draft): string | null {
   const { $schema, $async, ...rest } = schema;
   if (ajv.validateSchema(rest)) return null;
   const [first] = ajv.errors ?? [];
-  return first ? `the schema is invalid: ${faultText(first, 'schema')}` : 'the schema is invalid';
+  if (!first) return 'the schema is invalid';
+  const seen = shown(pointedAt(rest, first.instancePath));
+  return `the schema is invalid: ${faultText(first, 'schema')}, got ${seen}`;
 }
 
-/** The schemas of schemas are compiled once. */
+/** The schemas of schemas are compiled once, and not in the time of a check: on a busy machine that alone takes a second. */
 function prepareDrafts(): void {
   if (metas.size === 0) for (const draft of ['2020', '7'] as const) metaFault({}, draft);
 }
 
 function draftOf(schema: JsonRecord): { readonly draft: Draft; readonly fault: string | null } {
-  prepareDrafts();
   const fault = metaFault(schema, '2020');
   if (fault === null) return { draft: '2020', fault };
   return metaFault(schema, '7') === null ? { draft: '7', fault: null } : { draft: '2020', fault };
@@ -229,13 +236,15 @@ function refsOf(value: unknown): string[] {
 
 /** Only pointers into the schema itself: `#/$defs/file`. */
 function resolves(schema: JsonRecord, ref: string): boolean {
-  if (!/^#(?:\/|$)/.test(ref)) return false;
-  const keys = ref.split('/').slice(1);
-  let value: unknown = schema;
-  for (const key of keys) {
+  return /^#(?:\/|$)/.test(ref) && pointedAt(schema, ref) !== undefined;
+}
+
+/** Undefined: nothing is there. */
+function pointedAt(value: unknown, pointer: string): unknown {
+  const keys = pointer.split('/').slice(1);
+  return keys.reduce<unknown>((inner, key) => {
     const plain = percentDecoded(key).replaceAll('~1', '/').replaceAll('~0', '~');
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, plain)) return false;
-    value = Reflect.get(value, plain);
-  }
-  return true;
+    const isThere = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, plain);
+    return isThere ? Reflect.get(inner, plain) : undefined;
+  }, value);
 }

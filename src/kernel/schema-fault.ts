@@ -73,14 +73,18 @@ function alternatives({ errors = [] }: SchemaIssue, names: Names): string {
 }
 
 /** `to.1: expected a text, got 3`: the field, what it accepts, and the given value. */
-export function fieldFault(issue: SchemaIssue, value: unknown): string {
-  const inside = issue.path.length === 0 ? '' : ` in ${issue.path.map(String).join('.')}`;
+export function fieldFault(issue: SchemaIssue, value: unknown, where = fieldOf(issue)): string {
+  const inside = where === '' ? '' : ` in ${where}`;
   if (issue.code === 'unrecognized_keys')
     return `unknown field ${issue.keys?.slice(0, MAX_KEYS).map(shown).join(', ')}${inside}`;
   const wanted = expectationOf(issue);
   const expected = wanted === issue.message ? wanted : `expected ${wanted}`; // the schema's own message is complete
-  const field = issue.path.length === 0 ? '' : `${issue.path.map(String).join('.')}: `;
+  const field = where === '' ? '' : `${where}: `;
   return `${field}${expected}, got ${shown(valueAt(value, issue.path))}`;
+}
+
+export function fieldOf({ path }: SchemaIssue): string {
+  return path.map(String).join('.');
 }
 
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {

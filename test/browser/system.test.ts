@@ -52,7 +52,7 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await page.keyboard.press('s');
     const health = await textOf(page.locator('.health'));
     expect(health).toMatch(
-      /Agent critic is not connected\s*its turns fail; start the program .*remote-agents of Parley's documents/,
+      /Agent critic is not connected\s*its turns fail; start the program .*docs\/guides\/remote-agents\.md/,
     );
     expect(health).toContain('MCP server broken is not connected');
     expect(await textOf(part(page, 'MCP servers'))).toMatch(/broken\s+not connected\s+.*no-such-program/s);

@@ -133,6 +133,18 @@ describe('an application of AG-UI with tools of its own', () => {
     await lawful('passed');
   });
 
+  it('a result of a call that the thread does not have is refused with its field, and nothing is posted', async () => {
+    for (const toolCallId of ['call_x', 'c7_0']) {
+      const app = application('foreign');
+      app.own.addMessage({ id: 'u1', role: 'user', content: 'Red' });
+      app.result(toolCallId, 'painted');
+      await expect(app.run()).rejects.toThrow(/messages\.1\.toolCallId: no call .+ was made in this thread/);
+    }
+    await expect(client.request('conversation', { conversation: 'foreign' })).rejects.toThrow(
+      'there is no conversation',
+    );
+  });
+
   it('context is quoted after the message, and again only when it changes', async () => {
     const context = [{ description: 'The cart', value: '[{"article":"lamp"}]' }];
     model.next = [{ text: 'One lamp.' }, { text: 'Still.' }, { text: 'Empty.' }];

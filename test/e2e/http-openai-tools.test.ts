@@ -188,7 +188,11 @@ describe('tools of a client of `/v1`', () => {
     };
     await expect(client.request('results', unstored)).rejects.toMatchObject({ code: 'MISSING_BLOB' });
     const invented = ask([...asked, first.message, result('c3_0_00000000', '4')]);
-    await expect(invented).rejects.toMatchObject({ status: 400, code: 'BAD_REQUEST', param: 'messages' });
+    await expect(invented).rejects.toMatchObject({
+      status: 400,
+      code: 'BAD_REQUEST',
+      param: 'messages.2.tool_call_id',
+    });
     expect((await client.request('approvals', {})).approvals).toEqual([]);
     const last = await ask([...asked, first.message, result(first.calls[0]?.id ?? '', '4')]);
     expect(last.message.content).toBe('Cold.');
@@ -220,7 +224,7 @@ describe('tools of a client of `/v1`', () => {
     ['the name of a tool of the team', { tools: [tool('fs_list')] }, 'TOOL_NAME_TAKEN', 'fs_list'],
     ['the name of a tool of conversations', { tools: [tool('handoff')] }, 'TOOL_NAME_TAKEN', 'handoff'],
     ['two tools of one name', { tools: [tool('a'), tool('a')] }, 'BAD_REQUEST', 'same name'],
-    ['a name that is none', { tools: [tool('a b')] }, 'BAD_REQUEST', 'tools.0.name'],
+    ['a name that is none', { tools: [tool('a b')] }, 'BAD_REQUEST', 'tools.0.function.name'],
     ['a schema that is none', { tools: [tool('a', { type: 'any' })] }, 'INVALID_FIELD', 'tools.0.parameters'],
     [
       'a schema of 1 MB',

@@ -161,6 +161,16 @@ async function readAgent(
   };
 }
 
+export const SCHEMA_WANTED =
+  'a JSON Schema, such as { type: object, properties: { city: { type: string } }, required: [city] }';
+
+/** Loaded where a file has a schema. */
+export async function schemaCheck(): Promise<(schema: unknown) => string | null> {
+  const { schemaFault, CheckBudget } = await import('../../kernel/json-schema.ts');
+  const budget = new CheckBudget(monotonicClock);
+  return (schema) => schemaFault(schema, budget);
+}
+
 /** Inline, or from a file. Undefined: none, or none that can be used. */
 async function readSchema(
   given: AgentFile['answers'],
@@ -172,17 +182,14 @@ async function readSchema(
   const path = typeof given === 'string' ? resolve(dirname(file), given) : null;
   const text = path === null ? null : await readIfThere(path, problems);
   const schema = path === null ? given : parseJson(text ?? '');
-  const { schemaFault, CheckBudget } = await import('../../kernel/json-schema.ts');
   const isMissing = path !== null && (text === null || schema === undefined);
-  const fault = isMissing
-    ? `${path} is not there, or is not JSON`
-    : schemaFault(schema, new CheckBudget(monotonicClock));
+  const fault = isMissing ? `${path} is not there, or is not JSON` : (await schemaCheck())(schema);
   if (fault === null) return schema as JsonRecord;
   problems.add({
     source: source.locate(['answers']),
     key: 'answers',
     seen: fault,
-    expected: 'a JSON Schema, or the name of a JSON file with one',
+    expected: `${SCHEMA_WANTED}, or the name of a JSON file with one`,
   });
   return undefined;
 }

@@ -6,7 +6,7 @@ import { type KeyPath, show } from '../problems.ts';
  *
  * WORKFLOWS-5 Each fork has one node at which its branches meet: `after` names the nodes that they begin at.
  * WORKFLOWS-6 Branches share no node and no agent. One is entered by its fork alone, forks no further, and is left only for the node
- *    where they meet, or `end`.
+ *    where they meet, or `end`. A fork on a branch is reported alone: a node where it meets would not help.
  */
 
 type Nodes = Readonly<Record<string, WorkflowNode>>;
@@ -29,8 +29,9 @@ export function branchFaults(nodes: Nodes, start: string): BranchFault[] {
   const forks = edges.filter(({ to }) => to.length > 1);
   const sameAs = (list: readonly string[]) => (other: readonly string[]) =>
     list.length === other.length && list.every((one) => other.includes(one));
-  const faults: BranchFault[] = [];
+  const faults = nestedForks(edges, nodes);
   for (const { path, to } of forks) {
+    if (faults.some((nested) => nested.path === path)) continue;
     const found = joins.filter(({ after }) => sameAs(to)(after));
     const expected = `one node with \`after: [${to.join(', ')}]\`, at which they meet`;
     if (found.length !== 1) faults.push({ path, seen: `[${to.join(', ')}]`, expected });
@@ -43,6 +44,27 @@ export function branchFaults(nodes: Nodes, start: string): BranchFault[] {
   if (faults.length > 0) return faults;
   for (const join of joins) faults.push(...faultsOfJoin(nodes, start, edges, join));
   return faults;
+}
+
+function nestedForks(edges: readonly Edge[], nodes: Nodes): BranchFault[] {
+  const forks = edges.filter(({ to }) => to.length > 1);
+  const branchOf = (fork: Edge, first: string) => {
+    const own = new Set([first]);
+    for (const name of own)
+      for (const { to } of edges.filter(({ from }) => from === name))
+        for (const target of to) if (!nodes[target]?.after && target !== fork.from) own.add(target);
+    return own;
+  };
+  return forks.flatMap(({ from, path, to }) => {
+    const outer = forks.find((fork) => {
+      const on = fork.to.filter((first) => branchOf(fork, first).has(from));
+      return on.length === 1; // a node that several branches lead to is where they are meant to meet
+    });
+    if (!outer || outer.from === from) return [];
+    const [seen, meet] = [`[${to.join(', ')}]`, `[${outer.to.join(', ')}]`];
+    const expected = `one node: ${from} is on a branch of ${meet}, and a branch forks no further. Fork where the branches of ${meet} have met, or let ${outer.from} lead to all of them`;
+    return [{ path, seen, expected }];
+  });
 }
 
 function edgesOf(from: string, { outcomes, next = [] }: WorkflowNode): Edge[] {
@@ -74,14 +96,20 @@ function faultsOfJoin(
       else branchOf.set(name, branch);
       for (const { path, to } of edges.filter(({ from }) => from === name)) {
         const [target = ''] = to;
-        if (to.length > 1)
-          fault(path, `[${to.join(', ')}]`, `${meet}; one that forks again is not supported`);
-        else if (nodes[target]?.after && target !== join) fault(path, show(target), meet);
+        const isBack = edges.some(
+          (one) => one.from === target && after.every((each) => one.to.includes(each)),
+        );
+        if (isBack || (nodes[target]?.after && target !== join)) fault(path, show(target), meet);
         else if (target !== join && target !== END) own.add(target);
       }
     }
     const leads = edges.some(({ from, to }) => own.has(from) && to[0] === join);
-    if (!leads) fault(['nodes', branch, 'outcomes'], `a branch that never comes to ${join}`, meet);
+    if (!leads)
+      fault(
+        ['nodes', branch, 'outcomes'],
+        `a branch that never comes to ${join}`,
+        `an outcome that leads to ${join}`,
+      );
   }
   const agents = new Map<string, string>();
   for (const [name, branch] of branchOf) {

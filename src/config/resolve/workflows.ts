@@ -9,14 +9,14 @@ import {
   type Workflow,
   type WorkflowNode,
 } from '../../conversation/index.ts';
-import { type JsonRecord, monotonicClock, nearest } from '../../kernel/index.ts';
+import { type JsonRecord, nearest } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { didYouMean, type KeyPath, overlap, type Problems, show } from '../problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/tools-file.ts';
-import type { LoadedAgent } from './agents.ts';
+import { type LoadedAgent, SCHEMA_WANTED, schemaCheck } from './agents.ts';
 import { unknownTool } from './tools.ts';
 import { branchFaults } from './workflow-branches.ts';
 
@@ -35,7 +35,7 @@ interface WorkflowContext {
 }
 
 interface Surroundings extends WorkflowContext {
-  readonly faultOf: (schema: JsonRecord) => string | null;
+  readonly faultOf: (schema: unknown) => string | null;
 }
 
 /** Every node has this tool in a run, even if its agent does not list it. */
@@ -66,13 +66,6 @@ export async function loadWorkflows(
     if (workflow) workflows.push(workflow);
   }
   return workflows;
-}
-
-/** Loaded where a file has a schema. */
-async function schemaCheck(): Promise<Surroundings['faultOf']> {
-  const { schemaFault, CheckBudget } = await import('../../kernel/json-schema.ts');
-  const budget = new CheckBudget(monotonicClock);
-  return (schema) => schemaFault(schema, budget);
 }
 
 /** Reads one file. Reports every problem; returns a workflow only without one. */
@@ -203,7 +196,7 @@ class WorkflowReader {
 
   #checkSchema(path: KeyPath, schema: JsonRecord): void {
     const fault = this.#surroundings.faultOf(schema);
-    if (fault !== null) this.#refuse(path, fault, 'a JSON Schema');
+    if (fault !== null) this.#refuse(path, fault, SCHEMA_WANTED);
   }
 
   /** WORKFLOWS-4 */

@@ -1,4 +1,5 @@
 import {
+  type CallPlace,
   type Entry,
   type EntryOf,
   type MessageEntry,
@@ -7,7 +8,7 @@ import {
   quotedLines,
   wireCallId,
 } from '../../conversation/index.ts';
-import { isRecord, ParleyError } from '../../kernel/index.ts';
+import { cut, isRecord, ParleyError } from '../../kernel/index.ts';
 import { NOT_ANSWERED, openCallsOf } from '../caller-calls.ts';
 import { digest } from '../conversation-id.ts';
 import { refusedField } from '../fields.ts';
@@ -33,6 +34,8 @@ import {
  * BEGIN-3 If there are several posts and answers, each post is checked before any is made: a refused run changes nothing.
  * BEGIN-4 An approval answers only the call it was requested for. A different answer to an answered approval is refused.
  * BEGIN-6 A message of the user ends the calls that its author left open. Context is posted only when it changes.
+ * BEGIN-7 Results of other calls, such as an agent's own, are ignored. If the messages end with one, and the log has no such call,
+ *         the run is refused: it would do nothing.
  * BEGIN-5 A new thread begins with the posts: earlier messages of the application are not in the log, and it is notified.
  */
 
@@ -78,7 +81,7 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
   const { agent, act } = by;
   const length = await lengthOf(daemon, conversation);
   const tail = await readTail(daemon, conversation, length);
-  const given = input.results.filter(({ call }) => callersCallIn(tail, call));
+  const given = resultsIn(tail, input);
   const posts = given.length > 0 ? input.posts : [...input.posts, ...input.again];
   const unposted = known.filter((id) => !posts.some((post) => post.id === id));
   const lost = (isNew: boolean) => (isNew && unposted.length > 0 ? [EARLIER_MESSAGES] : []);
@@ -138,20 +141,28 @@ export async function begin(daemon: GatewayPort, input: RunInput, by: Beginner):
   });
 }
 
-/** The answer with a call of the application's tools. */
-function callersCallIn(log: readonly Entry[], { index, position }: SentResult['call']) {
-  const asked = log.find((entry) => entry.index === index);
-  return asked?.type === 'message' && asked.callerCalls?.includes(position) ? asked : null;
+/** A result of a call of the application's tools, and the answer with that call. */
+type GivenResult = SentResult & { readonly call: CallPlace; readonly asked: MessageEntry };
+
+/** BEGIN-7 */
+function resultsIn(tail: readonly Entry[], { results, posts, resume }: RunInput): GivenResult[] {
+  return results.flatMap((result): GivenResult[] => {
+    const { call, where, given } = result;
+    const asked = tail.find((entry) => entry.index === call?.index);
+    if (call && asked?.type === 'message' && asked.callerCalls?.includes(call.position))
+      return [{ ...result, call, asked }];
+    if (asked || posts.length + resume.length > 0) return [];
+    const id = JSON.stringify(cut(given.toolCallId, 80));
+    throw refusedField(where, `no call ${id} was made in this thread: end with a message of the user`);
+  });
 }
 
 async function resultAnswer(
   log: readonly Entry[],
-  { call, parts, isError }: SentResult,
+  { call, asked, parts, isError }: GivenResult,
   { keep }: Beginner,
 ): Promise<Answer> {
-  const asked = callersCallIn(log, call);
   const key = wireCallId(call);
-  if (!asked) throw refusedField('messages', `there is no call ${key} of a tool of the application`);
   const known = log.find((entry) => isAnswer(entry, key, null))?.index ?? null;
   const body = { call: key, ...(known === null && postOf(await keep(parts))), ...(isError && { isError }) };
   return { asked: { ...asked, turnId: asked.turnId ?? '' }, post: null, known, verb: 'results', body };
@@ -216,7 +227,7 @@ async function leaveOpen(
   tail: readonly Entry[],
   { author, act }: Beginner,
 ): Promise<number | undefined> {
-  const sent = new Set(results.map(({ call }) => wireCallId(call)));
+  const sent = new Set(results.flatMap(({ call }) => (call ? wireCallId(call) : [])));
   const left = openCallsOf(author, tail).filter(({ place }) => !sent.has(wireCallId(place)));
   if (left.length === 0) return undefined;
   const given = left.map(({ place }) => ({ call: wireCallId(place), content: NOT_ANSWERED, isError: true }));

@@ -145,7 +145,7 @@ function* snapshot(
   const posted = [...posts, ...again].filter(({ id }) => !has.has(id));
   const messages: Message[] = [
     ...logged,
-    ...results.flatMap(({ given }) => (has.has(given.id) ? [] : [given])),
+    ...results.flatMap(({ call, given }) => (!call || has.has(given.id) ? [] : [given])),
     ...posted.map(({ id, given: content }) => ({ id, content, role: 'user' as const })),
   ];
   const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);

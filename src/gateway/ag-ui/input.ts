@@ -102,7 +102,10 @@ export interface SentPost {
 }
 
 export interface SentResult {
-  readonly call: CallPlace;
+  /** Null: the id of its call is none of ours. */
+  readonly call: CallPlace | null;
+  /** The field with that id. */
+  readonly where: string;
   /** As the application sent it. */
   readonly given: ToolMessage;
   readonly parts: readonly SentPart[];
@@ -127,7 +130,7 @@ export function readRunInput(body: unknown): RunInput {
   const last = conversational.filter(({ role }) => role === 'user').slice(-1);
   checkIds(posts);
   const results = messages.filter(({ role }) => role === 'tool');
-  const newest = messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1);
+  const answered = messages.findLastIndex(({ role }) => role === 'assistant');
   return {
     threadId,
     conversation: conversationOf(threadId),
@@ -137,7 +140,7 @@ export function readRunInput(body: unknown): RunInput {
     again: posts.length > 0 || resume?.length ? [] : last.map(postOf),
     tools: toolsOf(given),
     context: (given.context ?? []).map(({ description, value }) => `${description}: ${value}`).join('\n'),
-    results: newest.flatMap((message) => resultOf(message)),
+    results: messages.flatMap((message, at) => (at > answered ? resultOf(message, at) : [])),
     resultIds: new Map(results.map((message) => [String(message.toolCallId), message.id])),
     resume: resume ?? [],
     sessionId: valueAt(forwardedProps, ['sessionId']) ?? undefined,
@@ -153,13 +156,13 @@ function postOf({ id: name, content }: GivenMessage): SentPost {
   return { id: name, parts: partsOf(content, `message ${name}`), given };
 }
 
-function resultOf(given: GivenMessage): SentResult[] {
+function resultOf(given: GivenMessage, at: number): SentResult[] {
   const { id: name, role, toolCallId, content, error } = given;
-  const call = placeOfCallId(String(toolCallId));
-  if (role !== 'tool' || !call) return []; // a call of another agent, in an older part of the thread
+  if (role !== 'tool') return [];
   const isError = typeof error === 'string' && error !== '';
   const parts = partsOf(isError && isEmpty(content) ? error : (content ?? ''), `message ${name}`);
-  return [{ call, given: given as ToolMessage, parts, isError }];
+  const call = placeOfCallId(String(toolCallId));
+  return [{ call, where: `messages.${at}.toolCallId`, given: given as ToolMessage, parts, isError }];
 }
 
 function toolsOf({ tools }: Given): readonly ClientTool[] {

@@ -97,7 +97,7 @@ export async function pickCalls(daemon: GatewayPort, request: ChatRequest): Prom
   }
   const ids = results.map(({ id }) => cut(id, 80)).join(', ');
   throw refusedField(
-    'messages',
+    results[0]?.where ?? '',
     `no call ${ids} was made in a conversation that begins as this one: send the messages as they were answered, or end with a message of the user`,
   );
 }

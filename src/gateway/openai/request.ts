@@ -91,9 +91,9 @@ const KNOWN: ReadonlySet<string> = new Set(Object.keys(chatRequestSchema.shape))
 export type Past = Readonly<Record<string, unknown>> & {
   readonly role: 'user' | 'assistant' | 'tool' | 'function';
   readonly content: string | null;
-  /** The content as it was sent, and its field. */
+  /** The content as it was sent. */
   readonly said: unknown;
-  readonly where: string;
+  readonly fieldAt: FieldOfPart;
 };
 
 export interface ChatRequest {
@@ -147,13 +147,14 @@ export interface Sender {
   readonly publisher: string;
   /** The caller's digest (`Identity`). */
   readonly secret: string;
-  /** The field of the request that has the last message; absent: its place in `messages`. */
-  readonly field?: string;
+  /** The field of the client's request for one of this form; absent: the same. */
+  readonly named?: Named;
 }
+type Named = (path: string) => string;
 
 export function readChatRequest(body: unknown, from: Sender): ChatRequest {
-  const { headers, publisher, secret } = from;
-  const given = parsedBody(chatRequestSchema, body);
+  const { headers, publisher, secret, named: fieldOf = (path: string) => path } = from;
+  const given = parsedBody(chatRequestSchema, body, fieldOf);
   const { model, messages, metadata, stream, stream_options } = given;
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = given;
   const last = messages.at(-1);
@@ -168,16 +169,14 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     author: publisher,
     caller,
     secret,
-    history: messages.slice(0, -1).flatMap(pastOf),
-    parts: endsWithResults
-      ? []
-      : partsOf(last.content, from.field ?? `messages.${messages.length - 1}.content`),
+    history: messages.slice(0, -1).flatMap((one, at) => pastOf(one, contentAt(at, fieldOf))),
+    parts: endsWithResults ? [] : partsOf(last.content, contentAt(messages.length - 1, fieldOf)),
     asked: endsWithResults ? '' : (shownText(last.content) ?? ''),
-    results: resultsIn(messages),
+    results: resultsIn(messages, fieldOf),
     endsWithResults,
-    brought: broughtBy(given),
+    brought: broughtBy(given, fieldOf),
     schema: schemaOf(given.response_format),
-    instructions: messages.flatMap(instructionOf).join('\n\n'),
+    instructions: messages.flatMap((one, at) => instructionOf(one, contentAt(at, fieldOf))).join('\n\n'),
     key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
@@ -188,31 +187,42 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
   };
 }
 
+/** The field of a content, or of one of its parts. */
+type FieldOfPart = (part?: number) => string;
+
+const contentAt =
+  (message: number, fieldOf: Named): FieldOfPart =>
+  (part) =>
+    fieldOf(`messages.${message}.content${part === undefined ? '' : `.${part}`}`);
+
 /** What a tool of the caller gave. */
 export interface ChatResult {
   readonly id: string;
+  /** The field with the id. */
+  readonly where: string;
   readonly parts: readonly SentPart[];
 }
 
-function resultsIn(messages: readonly z.infer<typeof message>[]): ChatResult[] {
+function resultsIn(messages: readonly z.infer<typeof message>[], fieldOf: Named): ChatResult[] {
   const answered = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.flatMap(({ role, content: said, tool_call_id: id }, at) => {
     if (role !== 'tool' || at < answered) return [];
-    if (typeof id !== 'string')
-      throw refusedField(`messages.${at}.tool_call_id`, 'expected the id of a call');
-    return [{ id, parts: partsOf(said ?? '', `messages.${at}.content`) }];
+    const where = fieldOf(`messages.${at}.tool_call_id`);
+    if (typeof id !== 'string') throw refusedField(where, 'expected the id of a call');
+    return [{ id, where, parts: partsOf(said ?? '', contentAt(at, fieldOf)) }];
   });
 }
 
-function broughtBy({
-  tools,
-  tool_choice: choice,
-  parallel_tool_calls: parallel,
-}: z.infer<typeof chatRequestSchema>): BroughtTools {
+function broughtBy(
+  { tools, tool_choice: choice, parallel_tool_calls: parallel }: z.infer<typeof chatRequestSchema>,
+  fieldOf: Named,
+): BroughtTools {
   const given = (tools ?? []).map(({ function: { name, description, parameters } }) => ({
     ...{ name, description: description ?? undefined, parameters: parameters ?? undefined },
   }));
-  const brought = parsedBody(z.object({ tools: clientToolsSchema }), { tools: given }).tools;
+  const brought = parsedBody(z.object({ tools: clientToolsSchema }), { tools: given }, (path) =>
+    fieldOf(path.replace(/^(tools\.\d+)\./, '$1.function.')),
+  ).tools;
   if (brought.length === 0 || choice === 'none') return {};
   const named = typeof choice === 'object' && choice ? { name: choice.function.name } : choice;
   return {
@@ -235,39 +245,39 @@ export function plainText(words: string): string {
   return words.replaceAll('\r\n', '\n').trim();
 }
 
-function instructionOf({ role, content: said }: z.infer<typeof message>, at: number): string[] {
+function instructionOf({ role, content: said }: z.infer<typeof message>, fieldAt: FieldOfPart): string[] {
   if (role !== 'system' && role !== 'developer') return [];
   if (Array.isArray(said) && said.some((part) => openAiPart(part).kind !== 'text'))
-    throw refusedField(`messages.${at}.content`, `a message of the role ${role} has text only`);
+    throw refusedField(fieldAt(), `a message of the role ${role} has text only`);
   const words = plainText(shownText(said) ?? '');
   return words === '' ? [] : [words];
 }
 
 /** The content of the message that is posted. */
-function partsOf(said: unknown, where: string): SentPart[] {
+function partsOf(said: unknown, fieldAt: FieldOfPart): SentPart[] {
   if (typeof said === 'string') return [{ type: 'text', text: said }];
-  if (!Array.isArray(said)) throw refusedField(where, 'expected a text, or a list of parts');
+  if (!Array.isArray(said)) throw refusedField(fieldAt(), 'expected a text, or a list of parts');
   return said.map((given, at): SentPart => {
     const part = openAiPart(given);
-    const place = `${where}.${at}`;
+    const where = fieldAt(at);
     if (part.kind === 'text') return { type: 'text', text: part.text };
-    if (part.kind === 'file') return sentFile(part.url, { ...part, where: place });
-    throw refusedField(place, `a part of the type ${cut(part.type, 40)} is not taken: ${part.reason}`);
+    if (part.kind === 'file') return sentFile(part.url, { ...part, where });
+    throw refusedField(where, `a part of the type ${cut(part.type, 40)} is not taken: ${part.reason}`);
   });
 }
 
-function pastOf({ role, content: said, ...more }: z.infer<typeof message>, at: number): Past[] {
+function pastOf({ role, content: said, ...more }: z.infer<typeof message>, fieldAt: FieldOfPart): Past[] {
   if (role === 'system' || role === 'developer') return [];
-  return [{ ...more, role, content: shownText(said), said, where: `messages.${at}.content` }];
+  return [{ ...more, role, content: shownText(said), said, fieldAt }];
 }
 
 /** A message of the history, with its files whose bytes are in the request (REQUEST-4). */
-export function sentPast({ said, where, files: _, ...message }: Past) {
+export function sentPast({ said, fieldAt, files: _, ...message }: Past) {
   const files: SentFile[] = [];
   const others = (Array.isArray(said) ? said : []).filter((given, at) => {
     const part = openAiPart(given);
     const isHere = part.kind === 'file' && readDataUrl(part.url) !== null;
-    if (isHere) files.push(sentFile(part.url, { ...part, where: `${where}.${at}` }));
+    if (isHere) files.push(sentFile(part.url, { ...part, where: fieldAt(at) }));
     return !isHere;
   });
   return { message: files.length > 0 ? { ...message, content: shownText(others) } : message, files };

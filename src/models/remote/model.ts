@@ -346,8 +346,7 @@ function failure(agent: string, last: Missed, partial: string, silenceMs: number
 function missed(agent: string, last: Missed, silenceMs: number): [string, string, isRetryable: boolean] {
   switch (last.kind) {
     case 'no-responder': {
-      const advice = "(the page guides/remote-agents of Parley's documents)";
-      const message = `The agent ${agent} is not connected. Start the program that connects as this agent ${advice}.`;
+      const message = `The agent ${agent} is not connected. Start the program that connects as this agent (docs/guides/remote-agents.md).`;
       return ['AGENT_NOT_CONNECTED', message, true];
     }
     case 'disconnected':

@@ -124,6 +124,23 @@ nodes:
     expect(refusal).toContain(what);
   });
 
+  it.each([
+    ['{ type: object, properties: 3 }', 'schema/properties must be object, got 3'],
+    ['{ type: objekt }', 'schema/type must be equal to one of the allowed values'],
+    ['{ pattern: "(a)\\\\1" }', 'the pattern "(a)\\\\1": '],
+    ['{ pattern: "a(?=b)" }', 'write it without lookahead, backreferences and large repeats'],
+    ['{ allOf: [{ $ref: "#" }] }', 'refers to itself without an end'],
+  ])(
+    'the schema %s of a node is refused with what is wrong in it, and what is expected',
+    async (schema, seen) => {
+      const text = await refusalOf(loadWith('brief: ', `answers: ${schema}\n    brief: `));
+      expect(text).toContain('has 1 problem\n');
+      expect(text).toContain('nodes.build.answers\n    seen:     the schema ');
+      expect(text).toContain(seen);
+      expect(text).toContain('expected: a JSON Schema, such as { type: object, properties: ');
+    },
+  );
+
   it('a workflow can contain loops if some outcome leads out', async () => {
     const nodes =
       'a: { agent: dev, brief: x, outcomes: { again: a, on: b } }\n  b: { agent: dev, brief: x, outcomes: { back: a, done: end } }';
@@ -313,8 +330,8 @@ nodes:
       'an agent of its own',
     ],
     ['tested: meet', 'tested: build', 'build', 'a node of one branch only'],
-    ['tested: meet', 'tested: meet, no: plan', 'plan.outcomes.planned', 'forks again'],
-    ['built: meet, ', '', 'build.outcomes', 'where it meets the others'],
+    ['tested: meet', 'tested: meet, no: plan', 'test.outcomes.no', 'where it meets the others'],
+    ['built: meet, ', '', 'build.outcomes', 'an outcome that leads to meet'],
     ['again: plan', 'again: build', 'meet.outcomes.again', 'belongs to the branch build'],
     ['id: side\nstart: plan', 'id: side\nstart: build', '', 'a node before the one that leads to several'],
     [
@@ -338,6 +355,20 @@ nodes:
     expect(text).toContain(key === '' ? ': start\n' : `nodes.${key}`);
     expect(text).toContain(why);
   });
+
+  it.each(['', ', after: [x, y]'])(
+    'a fork on a branch%s is refused alone, with what to do',
+    async (after) => {
+      const more = ['x', 'y']
+        .map((name) => `  ${name}: { agent: qa, brief: x, outcomes: { on: z } }\n`)
+        .join('');
+      const nested = `tested: [x, y] } }\n${more}  z: { agent: qa, brief: x, outcomes: { on: meet }${after} }`;
+      const text = await refusalOf(loadSide('tested: meet } }', nested));
+      expect(text).toContain('has 1 problem\n');
+      expect(text).toContain('nodes.test.outcomes.tested\n    seen:     [x, y]\n');
+      expect(text).toContain('test is on a branch of [build, test], and a branch forks no further');
+    },
+  );
 
   it('a workflow whose end is unreachable is reported once', async () => {
     const text = await refusalOf(

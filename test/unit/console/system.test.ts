@@ -39,7 +39,7 @@ describe('the health of a system', () => {
     [
       'an absent agent',
       { agents: [{ agent: 'critic', connected: false, absent: 'wait' }] },
-      "Agent critic is not connected: its turns wait for its program; start the program that connects as this agent (the page guides/remote-agents of Parley's documents)",
+      'Agent critic is not connected: its turns wait for its program; start the program that connects as this agent (docs/guides/remote-agents.md)',
     ],
     [
       'an MCP server',
@@ -85,7 +85,7 @@ describe('the health of a system', () => {
     expect(textsOf({ daemons })).toEqual(['The newest call of agent critic failed: AGENT_SILENT']);
     const agents = [{ agent: 'critic', connected: false, absent: 'fail' as const }];
     expect(textsOf({ daemons, agents })).toEqual([
-      "Agent critic is not connected: its turns fail; start the program that connects as this agent (the page guides/remote-agents of Parley's documents)",
+      'Agent critic is not connected: its turns fail; start the program that connects as this agent (docs/guides/remote-agents.md)',
     ]);
   });
 });

@@ -1,7 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { publicErrorOf } from '../../../src/gateway/problem.ts';
-import { ParleyError } from '../../../src/kernel/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { openGateway } from './support.ts';
 
@@ -54,18 +52,12 @@ describe('the HTTP server', () => {
     expect(await ready()).toEqual([503, { status: 'unwritable' }]);
   });
 
-  it('an error names a page of the documents, not a path in a checkout', async () => {
-    const fault = new ParleyError('INVALID_FIELD', 'see docs/spec/wire.md', {
-      hint: 'docs/guides/observe.md and /etc/docs/guides/observe.md',
-    });
-    const shown = publicErrorOf(fault, () => {});
-    expect([shown.code, shown.message, shown.hint]).toEqual([
-      'INVALID_FIELD',
-      "see the page spec/wire of Parley's documents",
-      "the page guides/observe of Parley's documents and /etc/docs/guides/observe.md",
-    ]);
-    const plain = new ParleyError('INVALID_FIELD', 'no', { hint: 'try again' });
-    expect(publicErrorOf(plain, () => {})).toBe(plain);
+  it('an error over HTTP names a document by the same path as everywhere else', async () => {
+    const { url } = await start();
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{}', headers });
+    const { error } = (await answer.json()) as { error: { message: string } };
+    expect(error.message).toContain('(docs/guides/standard-protocols.md says what is taken)');
   });
 
   it('an unknown path is answered with a problem document', async () => {

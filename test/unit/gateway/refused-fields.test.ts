@@ -45,6 +45,12 @@ describe('a refused field is explained in our own words', () => {
     ],
     ['v1', { model: 'm', messages: said, n: 2 }, 'n: one answer is given, got 2'],
     ['v1', { model: 'm', messages: said, tools: [1] }, 'tools.0: expected an object, got 1'],
+    [
+      'v1',
+      { model: 'm', messages: said, tools: [{ type: 'function', function: { name: 'a b' } }] },
+      'tools.0.function.name: expected 1 to 64 letters',
+    ],
+    ['v1', { model: 'm', messages: [{ role: 'tool', content: '4' }] }, 'messages.0.tool_call_id: expected'],
     ['ag-ui', { ...run, threadId: 3 }, 'threadId: expected a text, got 3'],
     ['ag-ui', { ...run, runId: '' }, 'runId: expected a text that is not empty, got ""'],
     [

@@ -83,18 +83,20 @@ export function readResponseRequest(body: unknown, from: Sender): ResponseReques
   const isNamed = Boolean(previous || named || from.headers.conversation);
   if ((isNamed || referred) && messages.some(({ role }) => role !== 'user' && role !== 'tool'))
     throw refusedField('input', 'the history is in the log: send only new messages of the user and results');
-  const system = [...(instructions ? [{ role: 'system', content: instructions }] : []), ...instructed];
+  const own = instructions ? [message('system', instructions, 'instructions')] : [];
+  const all = [...own, ...instructed, ...messages];
   const { user, safety_identifier, prompt_cache_key, stream } = given;
   const chat = readChatRequest(
     {
-      ...{ model, messages: [...system, ...messages], stream, user, safety_identifier, prompt_cache_key },
+      messages: all.map(({ fields: _, ...said }) => said),
+      ...{ model, stream, user, safety_identifier, prompt_cache_key },
       ...(named && { metadata: { conversation: named } }),
       tools: given.tools?.map(({ type, ...described }) => ({ type, function: described })),
       tool_choice: choiceOf(given.tool_choice),
       parallel_tool_calls: given.parallel_tool_calls,
       response_format: formatOf(given.text?.format),
     },
-    { ...from, field: 'input' },
+    { ...from, named: (path) => namedIn(all, path) },
   );
   return {
     chat: { ...chat, unused: unusedOf(given) },
@@ -127,7 +129,20 @@ function unusedOf(given: Readonly<Record<string, unknown>>): string[] {
 interface ChatMessage {
   readonly role: string;
   readonly content: unknown;
+  /** The field with the id of its call, and that of each part of its content, or of the whole. */
+  readonly fields: readonly [of: string, ...content: string[]];
   readonly [more: string]: unknown;
+}
+
+/** The field of the request for one in the form of chat completions. */
+function namedIn(messages: readonly ChatMessage[], path: string): string {
+  const [, message, of, part = 0] = /^messages\.(\d+)(?:\.(\w+)(?:\.(\d+))?)?/.exec(path) ?? [];
+  const [call = 'input', ...content] = messages[Number(message)]?.fields ?? [];
+  if (message !== undefined) return of === 'content' ? (content[Number(part)] ?? 'input') : call;
+  return path
+    .replace(/^response_format\.(json_schema\.)?/, 'text.format.')
+    .replace(/^(tools\.\d+|tool_choice)\.function\./, '$1.')
+    .replace(/^messages$/, 'input');
 }
 
 interface Sent {
@@ -159,7 +174,7 @@ function withoutReferences(input: string | readonly Item[]): Sent {
 }
 
 function messagesOf(input: Sent['items']): ChatMessage[] {
-  if (typeof input === 'string') return [{ role: 'user', content: input }];
+  if (typeof input === 'string') return [message('user', input, 'input')];
   const messages = input.flatMap(([one, where]) => messageOf(one, where));
   const end = messages.findLastIndex(({ role }) => role !== 'user') + 1;
   const [last, ...others] = messages.slice(end);
@@ -168,7 +183,8 @@ function messagesOf(input: Sent['items']): ChatMessage[] {
     throw refusedField('input', 'the last item must be a message of the user, or a result of a call');
   if (others.length === 0) return messages;
   const content = [last, ...others].flatMap(({ content: parts }) => parts as unknown[]);
-  return [...messages.slice(0, end), { role: 'user', content }];
+  const fields = [last, ...others].flatMap(({ fields: [, ...ofParts] }) => ofParts);
+  return [...messages.slice(0, end), { role: 'user', content, fields: ['input', ...fields] }];
 }
 
 /** What has no place in a conversation is refused by its type; what the model of the caller thought is left out. */
@@ -178,22 +194,30 @@ function messageOf(given: Item, where: string): ChatMessage[] {
   if (type === 'function_call') {
     const { call_id: id, name, arguments: called } = given;
     const call = { id, type: 'function', function: { name, arguments: called } };
-    return [{ role: 'assistant', content: null, tool_calls: [call] }];
+    return [{ ...message('assistant', null, where), tool_calls: [call] }];
   }
   if (type === 'function_call_output') {
     const { call_id, output } = given;
     const parts = Array.isArray(output)
       ? output.map((part, at) => partOf(part, `${where}.output.${at}`))
       : output;
-    return [{ role: 'tool', tool_call_id: call_id, content: parts }];
+    return [{ ...message('tool', parts, `${where}.output`, `${where}.call_id`), tool_call_id: call_id }];
   }
   if (type !== 'message')
     throw refusedField(where, `an item of the type ${cut(type, 40)} is not taken: expected a message`);
   if (!['user', 'assistant', 'system', 'developer'].includes(role))
     throw refusedField(`${where}.role`, 'expected user, assistant, system or developer');
-  if (typeof content === 'string') return [{ role, content: [{ type: 'text', text: content }] }];
+  if (typeof content === 'string')
+    return [message(role, [{ type: 'text', text: content }], `${where}.content`)];
   if (!Array.isArray(content)) throw refusedField(`${where}.content`, 'expected a text, or a list of parts');
-  return [{ role, content: content.map((part, at) => partOf(part, `${where}.content.${at}`)) }];
+  const parts = content.map((part, at) => partOf(part, `${where}.content.${at}`));
+  return [message(role, parts, `${where}.content`)];
+}
+
+/** `field`: of its content. */
+function message(role: string, content: unknown, field: string, call = field): ChatMessage {
+  const fields = Array.isArray(content) ? content.map((_, at) => `${field}.${at}`) : [field];
+  return { role, content, fields: [call, ...fields] };
 }
 
 /** A part in the form of chat completions. */
