@@ -7,3 +7,12 @@ export function errorWith(code: unknown, message: string | RegExp, hint?: string
 
 const containing = (part: string | RegExp): unknown =>
   part instanceof RegExp ? expect.stringMatching(part) : expect.stringContaining(part);
+
+/** The answer of a verb that refuses with this code. */
+export function refusedWith(
+  code: string,
+  ...texts: readonly [message?: string | RegExp, hint?: string | RegExp]
+) {
+  const [message, hint] = texts;
+  return { ok: false, refusal: message === undefined ? { code } : errorWith(code, message, hint) };
+}

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ModelRequest, RequestAssembler } from '../../../src/agents/index.ts';
 import type { RequestParts } from '../../../src/agents/requests/assemble.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, estimateTokens } from '../../../src/conversation/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
 /** The body as JSON.stringify writes it. */
@@ -133,10 +134,9 @@ describe('the assembler', () => {
     const profile = { ...PROFILE, contextTokens: PROFILE.maxOutputTokens + plain };
     expect(new RequestAssembler().assemble(partsOf(log.entries, { profile })).fault).toBeNull();
     const tight = { ...profile, contextTokens: profile.contextTokens - 1 };
-    expect(new RequestAssembler().assemble(partsOf(log.entries, { profile: tight })).fault).toMatchObject({
-      code: 'CONTEXT_STILL_TOO_LARGE',
-      message: expect.stringContaining('the request is about'),
-    });
+    expect(new RequestAssembler().assemble(partsOf(log.entries, { profile: tight })).fault).toMatchObject(
+      errorWith('CONTEXT_STILL_TOO_LARGE', 'the request is about'),
+    );
   });
 
   it('a persona larger than the window is refused with its size and the keys of the window (GUARD-3)', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { guard, type WireMessage } from '../../../src/agents/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 
 const window = { contextTokens: 1_000, maxOutputTokens: 100 };
 const user: WireMessage = { role: 'user', content: 'hi' };
@@ -35,19 +36,13 @@ describe('L13: the guard before every request', () => {
     ['an answer last', [user, said], 'message 1 holds an assistant message at the end'],
     ['nothing', [], 'nothing'],
   ])('the guard refuses %s, and names the message (GUARD-1, GUARD-2)', (_, messages, what) => {
-    expect(guard(messages, 1, window)).toMatchObject({
-      code: 'REQUEST_INVALID',
-      message: expect.stringContaining(what),
-      hint: expect.stringContaining('parley explain'),
-    });
+    expect(guard(messages, 1, window)).toMatchObject(errorWith('REQUEST_INVALID', what, 'parley explain'));
   });
 
   it('the guard refuses a request that leaves no space for the answer (GUARD-3)', () => {
     expect(guard([user], 900, window)).toBeNull();
-    expect(guard([user], 901, window)).toMatchObject({
-      code: 'CONTEXT_STILL_TOO_LARGE',
-      message: expect.stringMatching(/901.*900/),
-      hint: expect.stringContaining('contextTokens'),
-    });
+    expect(guard([user], 901, window)).toMatchObject(
+      errorWith('CONTEXT_STILL_TOO_LARGE', /901.*900/, 'contextTokens'),
+    );
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FileCache, PLAIN_FORM, RequestAssembler, sealed, type WireForm } from '../../../src/agents/index.ts';
 import type { FilePart, ViewMessage } from '../../../src/conversation/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import {
   contentsOf,
   FILE_TYPES,
@@ -185,12 +186,9 @@ describe('files in requests', () => {
       throw new ParleyError(code, 'no');
     };
     const missing = await new FileCache(async () => null).load([PNG.part]);
-    expect(missing).toMatchObject({
-      code: 'MISSING_BLOB',
-      message: expect.stringContaining(
-        `is not stored (SHA-256 ${PNG.part.sha256}); upload the same file again`,
-      ),
-    });
+    expect(missing).toMatchObject(
+      errorWith('MISSING_BLOB', `is not stored (SHA-256 ${PNG.part.sha256}); upload the same file again`),
+    );
     expect(await new FileCache(failing('BLOB_DAMAGED')).load([PNG.part])).toMatchObject({
       code: 'BLOB_DAMAGED',
     });

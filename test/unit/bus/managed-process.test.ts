@@ -19,6 +19,7 @@ import {
 } from '../../../src/bus/nats/managed/process.ts';
 import { endServer, restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
 import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { isAlive } from '../../support/mcp-tools.ts';
 
@@ -182,11 +183,7 @@ describe('stopping a managed server', () => {
     await writeDocument(files.record, recordOf(stranger.pid));
     const lock = await takeLock(files.lock);
     const outcome = endServer(context, { gracefulMs: 50, forcedMs: 50 });
-    await expect(outcome).rejects.toMatchObject({
-      code: 'NATS_SERVER_STUCK',
-      message: expect.stringContaining(files.directory),
-      hint: expect.stringContaining(files.lock),
-    });
+    await expect(outcome).rejects.toMatchObject(errorWith('NATS_SERVER_STUCK', files.directory, files.lock));
     await lock?.release();
     expect(stranger.child.signalCode).toBeNull();
     expect(isAlive(stranger.pid)).toBe(true);

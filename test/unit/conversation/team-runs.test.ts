@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { availableTools, Conversation, type Workflow } from '../../../src/conversation/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { typed } from './life.ts';
 import { kinds, PERSON, SHIP_IT, TALK, Team } from './team.ts';
 
@@ -454,7 +455,7 @@ describe('a post with a workflow', () => {
     const team = new Team().posted('build a clock', start);
     for (const workflow of [undefined, 'talk'])
       expect(team.post('build a clock', { id: 'begin', ...(workflow && { workflow }) }).reply).toMatchObject({
-        refusal: { code: 'ID_CONFLICT', message: expect.stringContaining('another "workflow"') },
+        refusal: errorWith('ID_CONFLICT', 'another "workflow"'),
       });
   });
 

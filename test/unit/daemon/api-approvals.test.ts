@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
 import { completed, createToolbox, failed } from '../../../src/tools/toolbox.ts';
+import { refusedWith } from '../../support/error-with.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const ASK: ToolRules = {
@@ -95,9 +96,9 @@ describe('an answer to an approval', () => {
   it('an approver changes the arguments, and the call runs with them in canonical form', async () => {
     open();
     const approval = { approvalId: await ask('demo', '{"command":"rm"}'), answer: 'approve' };
-    expect(await world.request('answer', { ...approval, arguments: 'ls' })).toMatchObject({
-      refusal: { code: 'BAD_REQUEST' },
-    });
+    expect(await world.request('answer', { ...approval, arguments: 'ls' })).toMatchObject(
+      refusedWith('BAD_REQUEST'),
+    );
     expect(await world.request('answer', { ...approval, arguments: { command: 'ls\u202e' } })).toMatchObject({
       ok: true,
     });
@@ -192,9 +193,9 @@ describe('what a call that waits would change', () => {
       ok: true,
       body: { change: null, why: 'mallory may not answer approvals' },
     });
-    expect(await world.request('change', { approvalId: 'demo.1.none' })).toMatchObject({
-      refusal: { code: 'NOT_FOUND' },
-    });
+    expect(await world.request('change', { approvalId: 'demo.1.none' })).toMatchObject(
+      refusedWith('NOT_FOUND'),
+    );
   });
 });
 

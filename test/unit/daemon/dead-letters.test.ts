@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { createWorld } from './world.ts';
 
@@ -88,10 +89,7 @@ describe('the dead letters', () => {
 
   it('that are refused once more stay (DEAD-LETTERS-2)', async () => {
     await toNobody('the words');
-    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({
-      ok: false,
-      refusal: { code: 'UNKNOWN_AGENT' },
-    });
+    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject(refusedWith('UNKNOWN_AGENT'));
     expect([...world.bus.letters.values()]).toMatchObject([{ sequence: 1, id: 'in-1', publisher: 'alice' }]);
     hire();
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { id: 'in-1' } });

@@ -5,6 +5,7 @@ import type { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
 import { Router } from '../../../src/daemon/cluster/router.ts';
 import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
+import { refusedWith } from '../../support/error-with.ts';
 
 /** TOOL-FILES-1: what a daemon finds out right before it does something that no log can refuse. */
 describe('whether a daemon may still act in a conversation', () => {
@@ -255,10 +256,9 @@ describe('the answer of another daemon', () => {
 
   it('is an error when it is invalid and about a conversation of that daemon: this daemon does not act instead', async () => {
     const { handle, released } = apiBeside({ kind: 'invalid', reason: 'answer: missing' });
-    expect(await handle('conversation', { conversation: 'demo' })).toMatchObject({
-      ok: false,
-      refusal: { code: 'INTERNAL', message: expect.stringMatching(/daemon b.*answer: missing/) },
-    });
+    expect(await handle('conversation', { conversation: 'demo' })).toMatchObject(
+      refusedWith('INTERNAL', /daemon b.*answer: missing/),
+    );
     expect(released).toEqual([]);
   });
 

@@ -10,92 +10,86 @@ import { moved } from '../../../src/daemon/conversations/ownership.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import type { NewestAppend } from '../../../src/persistence/index.ts';
 
+const TIMEOUT_MS = 1_000;
+const running: Reconciler[] = [];
+beforeEach(() => void vi.useFakeTimers());
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.stop()));
+  vi.useRealTimers();
+});
+
+const outstanding = (daemon: string | null, hasOutstandingWork = true, sequence = 1): NewestAppend => ({
+  status: { claim: daemon === null ? null : { daemon, epoch: 3 }, hasOutstandingWork },
+  sequence,
+  length: sequence,
+});
+const NO_ROW = { waiting: [], limited: [], stopped: [], activity: [], people: [], spent: [] };
+
+interface Given {
+  readonly logs: Readonly<Record<string, NewestAppend>>;
+  readonly self?: string;
+  readonly others?: readonly string[];
+  readonly silent?: readonly string[];
+  /** What another daemon answers to `holds`. */
+  readonly heard?: () => Heard | Promise<Heard>;
+  readonly open?: readonly string[];
+  /** Called before the logs are listed, and before each takeover. */
+  readonly look?: () => void;
+  readonly submit?: () => Promise<void>;
+  /** Lengths that the stored rows name; absent: those of the logs. */
+  readonly rows?: Readonly<Record<string, number>>;
+  readonly failureTimeoutMs?: number;
+}
+
+function reconcile({ logs, self = 'a', others = [], silent = [], open = [], ...more }: Given) {
+  const { heard, look, submit, rows, failureTimeoutMs = TIMEOUT_MS } = more;
+  const lengths = rows ?? Object.fromEntries(Object.entries(logs).map(([id, { length }]) => [id, length]));
+  const given = { logs, silent };
+  const taken: string[] = [];
+  const free: string[] = [];
+  const listed: string[] = [];
+  const read: string[] = [];
+  const said: string[] = [];
+  const write = (_: object, message: string) => void said.push(message);
+  const parts = {
+    daemon: self,
+    logs: {
+      async all() {
+        look?.();
+        return new Map(Object.entries(given.logs));
+      },
+      newest: async (id: string) => given.logs[id] ?? null,
+      forgetRow: async (id: string) => void listed.push(`not ${id}`),
+    },
+    workers: {
+      holds: (id: string) => open.includes(id),
+      storedRows: async () => Object.entries(lengths).map(([id, length]) => ({ id, length, ...NO_ROW })),
+      refreshRow: async (id: string) => void listed.push(id),
+      async current(id: string) {
+        read.push(id);
+        return { isOurs: false, hasOutstandingWork: given.logs[id]?.status?.hasOutstandingWork ?? false };
+      },
+      async submit(id: string) {
+        await submit?.();
+        taken.push(id);
+      },
+    },
+    monitor: { responsive: others, isFailed: (daemon: string) => given.silent.includes(daemon) },
+    router: {
+      noteNewest: () => undefined,
+      noteReleased: (id: string) => void free.push(id),
+      ask: async () => heard?.() ?? { kind: 'no-responder' },
+    },
+    failureTimeoutMs,
+    log: { info: write, warn: write, error: write },
+  };
+  const reconciler = new Reconciler(parts as unknown as ReconcilerParts);
+  running.push(reconciler);
+  return { reconciler, given, taken, free, read, said, listed };
+}
+
 /** Which orphaned work a daemon takes over. */
 describe('the reconciler', () => {
-  const TIMEOUT_MS = 1_000;
-  const running: Reconciler[] = [];
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(async () => {
-    await Promise.all(running.splice(0).map((one) => one.stop()));
-    vi.useRealTimers();
-  });
-
-  const outstanding = (daemon: string | null, hasOutstandingWork = true, sequence = 1): NewestAppend => ({
-    status: { claim: daemon === null ? null : { daemon, epoch: 3 }, hasOutstandingWork },
-    sequence,
-    length: sequence,
-  });
-
-  interface Given {
-    readonly logs: Readonly<Record<string, NewestAppend>>;
-    readonly self?: string;
-    readonly others?: readonly string[];
-    readonly silent?: readonly string[];
-    /** What another daemon answers to `holds`. */
-    readonly heard?: () => Heard | Promise<Heard>;
-    readonly open?: readonly string[];
-    readonly submit?: () => Promise<void>;
-    /** Lengths that the stored rows name; absent: those of the logs. */
-    readonly rows?: Readonly<Record<string, number>>;
-  }
-
-  function reconcile({ logs, self = 'a', others = [], silent = [], open = [], ...more }: Given) {
-    const { heard, submit, rows } = more;
-    const lengths = rows ?? Object.fromEntries(Object.entries(logs).map(([id, { length }]) => [id, length]));
-    const given = { logs, silent, fault: null as Error | null };
-    const taken: string[] = [];
-    const free: string[] = [];
-    const listed: string[] = [];
-    const read: string[] = [];
-    const said: string[] = [];
-    const write = (_: object, message: string) => void said.push(message);
-    const parts = {
-      daemon: self,
-      logs: {
-        async all() {
-          if (given.fault) throw given.fault;
-          return new Map(Object.entries(given.logs));
-        },
-        newest: async (id: string) => given.logs[id] ?? null,
-        forgetRow: async (id: string) => void listed.push(`not ${id}`),
-      },
-      workers: {
-        holds: (id: string) => open.includes(id),
-        storedRows: async () =>
-          Object.entries(lengths).map(([id, length]) => ({
-            id,
-            length,
-            waiting: [],
-            limited: [],
-            stopped: [],
-            activity: [],
-            people: [],
-            spent: [],
-          })),
-        refreshRow: async (id: string) => void listed.push(id),
-        async current(id: string) {
-          read.push(id);
-          return { isOurs: false, hasOutstandingWork: given.logs[id]?.status?.hasOutstandingWork ?? false };
-        },
-        async submit(id: string) {
-          await submit?.();
-          taken.push(id);
-        },
-      },
-      monitor: { responsive: others, isFailed: (daemon: string) => given.silent.includes(daemon) },
-      router: {
-        noteNewest: () => undefined,
-        noteReleased: (id: string) => void free.push(id),
-        ask: async () => heard?.() ?? { kind: 'no-responder' },
-      },
-      failureTimeoutMs: TIMEOUT_MS,
-      log: { info: write, warn: write, error: write },
-    };
-    const reconciler = new Reconciler(parts as unknown as ReconcilerParts);
-    running.push(reconciler);
-    return { reconciler, given, taken, free, read, said, listed };
-  }
-
   it('takes over outstanding work of a failed daemon, and nothing else', async () => {
     const { reconciler, taken, read } = reconcile({
       logs: { one: outstanding('b'), two: outstanding('b', false), three: outstanding(null) },
@@ -175,18 +169,11 @@ describe('the reconciler', () => {
   });
 
   it('repairs the row of a conversation whose daemon was killed before it saved the row', async () => {
+    const ended = (daemon: string, length = 6) => outstanding(daemon, false, length);
     const { reconciler, listed } = reconcile({
       logs: {
-        ...{
-          one: outstanding('b', false, 6),
-          same: outstanding('b', false, 4),
-          mine: outstanding('a', false, 6),
-        },
-        ...{
-          held: outstanding('c', false, 6),
-          free: outstanding('c', false, 6),
-          unknown: outstanding('d', false, 6),
-        },
+        ...{ one: ended('b'), same: ended('b', 4), mine: ended('a') },
+        ...{ held: ended('c'), free: ended('c'), unknown: ended('d') },
       },
       rows: { same: 4, one: 3, held: 2 },
       open: ['mine'],
@@ -233,29 +220,21 @@ describe('the reconciler', () => {
     expect(new Set(taken)).toEqual(new Set(Object.keys(logs)));
   });
 
+  const refusedAsMoved = (times: number) => async () => {
+    if (times-- > 0) throw moved('one');
+  };
+
   it('checks again after a daemon is gone, since a takeover that was refused as moved may not have moved', async () => {
-    let refusals = 1;
-    const { reconciler, taken } = reconcile({
-      logs: { one: outstanding('gone') },
-      silent: ['gone'],
-      submit: async () => {
-        if (refusals-- > 0) throw moved('one');
-      },
-    });
+    const logs = { one: outstanding('gone') };
+    const { reconciler, taken } = reconcile({ logs, silent: ['gone'], submit: refusedAsMoved(1) });
     reconciler.gone(false);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2);
     expect(taken).toEqual(['one']);
   });
 
   it('retries each second while a takeover is refused as moved and the claim has not changed', async () => {
-    let refusals = 3;
-    const { reconciler, taken } = reconcile({
-      logs: { one: outstanding('gone') },
-      silent: ['gone'],
-      submit: async () => {
-        if (refusals-- > 0) throw moved('one');
-      },
-    });
+    const logs = { one: outstanding('gone') };
+    const { reconciler, taken } = reconcile({ logs, silent: ['gone'], submit: refusedAsMoved(3) });
     await reconciler.pass({ isFirstChoiceOnly: false, handedOver: false });
     expect(taken).toEqual([]);
     await vi.advanceTimersByTimeAsync(3_000);
@@ -269,9 +248,8 @@ describe('the reconciler', () => {
       silent: ['gone'],
       submit: async () => {
         logs.one = {
+          ...outstanding('b', true, 2),
           status: { claim: { daemon: 'b', epoch: 4 }, hasOutstandingWork: true },
-          sequence: 2,
-          length: 2,
         };
         throw moved('one');
       },
@@ -315,8 +293,10 @@ describe('the reconciler', () => {
   });
 
   it('logs a failed search for outstanding work', async () => {
-    const { reconciler, given, said } = reconcile({ logs: { one: outstanding(null) } });
-    given.fault = new Error('no server');
+    const look = () => {
+      throw new Error('no server');
+    };
+    const { reconciler, said } = reconcile({ logs: { one: outstanding(null) }, look });
     await reconciler.start();
     expect(said).toEqual(['the search for outstanding work failed; retrying']);
   });
@@ -343,149 +323,102 @@ describe('the reconciler', () => {
 const unanswered = () => new ParleyError('STORE_UNAVAILABLE', 'could not read stream PARLEY_LOG: TIMEOUT');
 
 /** One conversation that a daemon left behind. `faults`: what the next looks and takeovers fail with, in order. */
-function scene(
-  faults: { look?: Error[]; takeOver?: Error[] },
-  others: readonly string[] = [],
-  isFailed = () => true,
-  ask: () => Promise<object> = async () => ({ kind: 'silent' }),
-) {
+function orphan(faults: { look?: Error[]; takeOver?: Error[] } = {}, more: Partial<Given> = {}) {
+  const logs: Record<string, NewestAppend> = { demo: outstanding('gone') };
   const done: string[] = [];
-  const lines: string[] = [];
-  const write = (_: object, message: string) => void lines.push(message);
-  let hasOutstandingWork = true;
-  const newest = () => ({
-    sequence: 1,
-    status: { hasOutstandingWork, claim: { daemon: 'gone', epoch: 1 } },
-  });
-  const parts = {
-    daemon: 'one',
-    failureTimeoutMs: 10_000,
-    log: { info: write, warn: write, error: write },
-    logs: {
-      all: async () => {
-        done.push('look');
-        const fault = faults.look?.shift();
-        if (fault) throw fault;
-        return new Map([['demo', newest()]]);
-      },
-      newest: async () => newest(),
-    },
-    workers: {
-      holds: () => false,
-      storedRows: async () => [],
-      refreshRow: async () => undefined,
-      current: async () => ({ isOurs: false, hasOutstandingWork: true }),
-      submit: async () => {
-        const fault = faults.takeOver?.shift();
-        done.push(fault ? 'failed' : 'taken over');
-        if (fault) throw fault;
-        hasOutstandingWork = false;
-      },
-    },
-    monitor: { responsive: others, isFailed },
-    router: {
-      noteReleased: () => undefined,
-      noteNewest: () => undefined,
-      ask,
-    },
+  const look = () => {
+    done.push('look');
+    const fault = faults.look?.shift();
+    if (fault) throw fault;
   };
-  return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
+  const submit = async () => {
+    const fault = faults.takeOver?.shift();
+    done.push(fault ? 'failed' : 'taken over');
+    if (fault) throw fault;
+    logs.demo = outstanding('gone', false);
+  };
+  const timing = { self: 'one', failureTimeoutMs: 10_000 };
+  return { ...reconcile({ logs, silent: ['gone'], look, submit, ...timing, ...more }), done };
 }
 
 /** When a look is made again. */
 describe('orphaned work', () => {
-  let reconciler: Reconciler;
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(async () => {
-    await reconciler.stop();
-    vi.useRealTimers();
-  });
-
   it('is taken over in the first pass', async () => {
-    const staged = scene({});
-    reconciler = staged.reconciler;
+    const { reconciler, done } = orphan();
     await reconciler.start();
-    expect(staged.done).toEqual(['look', 'taken over']);
+    expect(done).toEqual(['look', 'taken over']);
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(staged.done).toEqual(['look', 'taken over']);
+    expect(done).toEqual(['look', 'taken over']);
   });
 
   it('is taken over by another daemon a little later if the first choice does not do it (RECONCILER-2)', async () => {
-    const first = ['two', 'three', 'four', 'five', 'six']; // one of them at least is before this one
-    const staged = scene({}, first);
-    reconciler = staged.reconciler;
+    const others = ['two', 'three', 'four', 'five', 'six']; // one of them at least is before this one
+    const { reconciler, done } = orphan({}, { others });
     await reconciler.start();
     reconciler.gone(false);
     await vi.advanceTimersByTimeAsync(2_400);
-    expect(staged.done).toEqual(['look', 'look']);
+    expect(done).toEqual(['look', 'look']);
     await vi.advanceTimersByTimeAsync(200);
-    expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
+    expect(done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
   it('is searched again after one second if the server did not answer (RECONCILER-3)', async () => {
-    const staged = scene({ look: [unanswered(), unanswered()] });
-    reconciler = staged.reconciler;
+    const { reconciler, done } = orphan({ look: [unanswered(), unanswered()] });
     await reconciler.start();
-    expect(staged.done).toEqual(['look']);
+    expect(done).toEqual(['look']);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(staged.done).toEqual(['look', 'look']);
+    expect(done).toEqual(['look', 'look']);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
+    expect(done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
   it('is searched again soon if it is not yet known whether its owner failed (RECONCILER-3)', async () => {
-    let isFailed = false;
-    const staged = scene({}, [], () => isFailed);
-    reconciler = staged.reconciler;
+    const { reconciler, given, done } = orphan({}, { silent: [] });
     await reconciler.start();
-    isFailed = true;
+    given.silent = ['gone'];
     await vi.advanceTimersByTimeAsync(2_400);
-    expect(staged.done).toEqual(['look']);
+    expect(done).toEqual(['look']);
     await vi.advanceTimersByTimeAsync(200);
-    expect(staged.done).toEqual(['look', 'look', 'taken over']);
+    expect(done).toEqual(['look', 'look', 'taken over']);
   });
 
   it('is taken over when its owner answers slowly that it does not have it, also after a pass was interrupted (RECONCILER-4)', async () => {
-    const slow = async () => {
+    const heard = async (): Promise<Heard> => {
       await new Promise((resolve) => setTimeout(resolve, 3_500)); // longer than until a pass is repeated
       return { kind: 'answered', body: { held: [] } };
     };
-    const staged = scene({}, [], () => false, slow);
-    reconciler = staged.reconciler;
+    const { reconciler, done } = orphan({}, { silent: [], heard });
     void reconciler.start();
     await vi.advanceTimersByTimeAsync(1_000);
     reconciler.gone(false); // interrupts it
     await vi.advanceTimersByTimeAsync(9_000);
-    expect(staged.done).toContain('taken over');
+    expect(done).toContain('taken over');
   });
 
   it('is retried soon if the server did not answer the takeover (RECONCILER-3)', async () => {
-    const staged = scene({ takeOver: [unanswered()] });
-    reconciler = staged.reconciler;
+    const { reconciler, done } = orphan({ takeOver: [unanswered()] });
     await reconciler.start();
     reconciler.gone(false); // two looks that fail are one that is made again
     await vi.advanceTimersByTimeAsync(0);
-    expect(staged.done).toEqual(['look', 'failed', 'look', 'taken over']);
+    expect(done).toEqual(['look', 'failed', 'look', 'taken over']);
     await vi.advanceTimersByTimeAsync(2_000);
-    expect(staged.done).toEqual(['look', 'failed', 'look', 'taken over', 'look']);
+    expect(done).toEqual(['look', 'failed', 'look', 'taken over', 'look']);
   });
 
   it('is not retried if its log is damaged', async () => {
-    const staged = scene({ takeOver: [new ParleyError('LOG_CORRUPT', 'no append')] });
-    reconciler = staged.reconciler;
+    const { reconciler, done, said } = orphan({ takeOver: [new ParleyError('LOG_CORRUPT', 'no append')] });
     await reconciler.start();
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(staged.done).toEqual(['look', 'failed']);
-    expect(staged.lines).toContain('a conversation could not be taken over');
+    expect(done).toEqual(['look', 'failed']);
+    expect(said).toContain('a conversation could not be taken over');
   });
 
   it('is not taken over by a daemon that is stopping', async () => {
-    const staged = scene({ look: [unanswered()] });
-    reconciler = staged.reconciler;
+    const { reconciler, done } = orphan({ look: [unanswered()] });
     await reconciler.start();
     await reconciler.stop();
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(staged.done).toEqual(['look']);
+    expect(done).toEqual(['look']);
     expect(vi.getTimerCount()).toBe(0);
   });
 });

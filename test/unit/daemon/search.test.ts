@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
+import { refusedWith } from '../../support/error-with.ts';
 import { folderPerTest, perTest } from '../../support/lifetime.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -54,10 +55,7 @@ describe('the verb search', () => {
   });
 
   it('a query without a visible character is refused', async () => {
-    expect(await world.request('search', { q: ' ' })).toMatchObject({
-      ok: false,
-      refusal: { code: 'BAD_REQUEST' },
-    });
+    expect(await world.request('search', { q: ' ' })).toMatchObject(refusedWith('BAD_REQUEST'));
   });
 });
 

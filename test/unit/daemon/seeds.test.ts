@@ -65,9 +65,7 @@ it('a request without messages checks only the post, also in an existing convers
   expect(await world.request('seed', seedOfBob)).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
   const seed = { conversation: 'demo', messages: [], publisher: 'alice' };
   expect(await world.request('seed', seed)).toMatchObject({
-    refusal: {
-      message: 'seed: messages: expected at least one message, or a post to check, got []',
-    },
+    refusal: { message: 'seed: messages: expected at least one message, or a post to check, got []' },
   });
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { AnswerOf } from '../../../src/bus/index.ts';
 import { mergeStatus, statusFrom, statusGroups } from '../../../src/daemon/api/status.ts';
 import type { ListedRow } from '../../../src/daemon/conversations/projections.ts';
+import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { FACTS } from './hand-bus.ts';
 import { createWorld } from './world.ts';
@@ -115,9 +116,6 @@ describe('the verb status', () => {
   });
 
   it.each([0, 201, 1.5, 'all'])('refuses the limit %s', async (limit) => {
-    expect(await world.request('status', { limit })).toMatchObject({
-      ok: false,
-      refusal: { code: 'BAD_REQUEST' },
-    });
+    expect(await world.request('status', { limit })).toMatchObject(refusedWith('BAD_REQUEST'));
   });
 });

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { createOfflineModel, loadScript } from '../../../src/models/index.ts';
 import { parseScript } from '../../../src/models/scripted/script.ts';
+import { errorWith } from '../../support/error-with.ts';
 import { ask, replyTo, requestOf } from './scripted-support.ts';
 
 let folder: string | null = null;
@@ -32,11 +33,9 @@ describe('a script of the scripted model', () => {
   });
 
   it('a script that cannot be read is refused with its name and the setting that names it', async () => {
-    await expect(loadScript('/no/such/script.yaml')).rejects.toMatchObject({
-      code: 'CONFIG_INVALID',
-      message: expect.stringContaining('/no/such/script.yaml'),
-      hint: expect.stringContaining('models.<name>.script'),
-    });
+    await expect(loadScript('/no/such/script.yaml')).rejects.toMatchObject(
+      errorWith('CONFIG_INVALID', '/no/such/script.yaml', 'models.<name>.script'),
+    );
   });
 
   it.each([

@@ -8,6 +8,7 @@ import type {
   RemoteOutcome,
   RemoteResults,
 } from '../../../src/models/remote/index.ts';
+import { errorWith } from '../../support/error-with.ts';
 
 /** The remote model over a transport and with a clock of the test. */
 
@@ -237,10 +238,7 @@ describe('a turn that is offered to a remote agent', () => {
     expect(await failing).toMatchObject({ code: 'TIRED', message: expect.stringContaining('critic') });
     const puzzling = call();
     (await lastLine()).hear({ type: 'invalid', reason: 'it is not JSON' });
-    expect(await puzzling).toMatchObject({
-      code: 'INVALID_RESPONSE',
-      message: expect.stringContaining('not JSON'),
-    });
+    expect(await puzzling).toMatchObject(errorWith('INVALID_RESPONSE', 'not JSON'));
   });
 
   it('an offered turn is withdrawn by an abort, both before and while the agent works', async () => {

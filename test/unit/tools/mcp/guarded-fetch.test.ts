@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { guardFor } from '../../../../src/tools/mcp/oauth/guarded-fetch.ts';
+import { errorWith } from '../../../support/error-with.ts';
 
 /** Addresses are literal: nothing is resolved or requested. */
 const PUBLIC = 'https://93.184.216.34/mcp';
@@ -62,9 +63,6 @@ describe('a URL that an MCP server names', () => {
     const guard = guardFor(PUBLIC, []);
     await guard.fetch('https://10.9.9.9/x').catch(() => undefined);
     await guard.fetch('http://1.1.1.1/x').catch(() => undefined);
-    expect(guard.refusal).toMatchObject({
-      code: 'MCP_LOGIN_REFUSED',
-      message: expect.stringContaining('10.9.9.9'),
-    });
+    expect(guard.refusal).toMatchObject(errorWith('MCP_LOGIN_REFUSED', '10.9.9.9'));
   });
 });
