@@ -1,34 +1,25 @@
-import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
-import { completed, createToolbox, failed } from '../../../src/tools/toolbox.ts';
+import { type Entry, pendingApprovals } from '../../../src/conversation/index.ts';
+import { completed, failed } from '../../../src/tools/toolbox.ts';
 import { refusedWith } from '../../support/error-with.ts';
-import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
-
-const ASK: ToolRules = {
-  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things', covers: 'all calls of shell' }),
-  fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
-};
+import { toolboxOf } from '../../support/toolbox.ts';
+import {
+  ASK_FOR_EACH,
+  askApproval,
+  createWorld,
+  postCommand,
+  type World,
+  type WorldOptions,
+} from './world.ts';
 
 let world: World;
 afterEach(() => world.end());
 
 const open = (options: WorldOptions = {}) => {
-  world = createWorld({ tools: ASK, ...options });
+  world = createWorld({ tools: ASK_FOR_EACH, ...options });
 };
-
-/** pm calls a tool that needs a person's word; answers the approval's id. */
-async function ask(conversation: string, text = '{}'): Promise<string> {
-  await world.workers.submit(conversation, postCommand('m1', 'go', ['pm']));
-  const { state } = await world.workers.use(conversation);
-  const turnId = state.agents.pm?.turn?.turnId ?? '';
-  const toolCalls = [{ id: 'x', type: 'function', function: { name: 'shell', arguments: text } } as const];
-  const report = { agent: 'pm', turnId, duration: 1, requestHash: 'h', upTo: state.length };
-  const answer = { content: null, toolCalls };
-  await world.workers.submit(conversation, { type: 'model-answered', ...report, answer });
-  return pendingApprovals((await world.workers.use(conversation)).state)[0]?.approvalId ?? '';
-}
+const ask = (conversation = 'demo', text = '{}') => askApproval(world, conversation, text);
 
 describe('an answer to an approval', () => {
   const FORBIDDEN = { ok: false, refusal: { code: 'FORBIDDEN', hint: expect.stringMatching(/\w/) } };
@@ -96,12 +87,9 @@ describe('an answer to an approval', () => {
   it('an approver changes the arguments, and the call runs with them in canonical form', async () => {
     open();
     const approval = { approvalId: await ask('demo', '{"command":"rm"}'), answer: 'approve' };
-    expect(await world.request('answer', { ...approval, arguments: 'ls' })).toMatchObject(
-      refusedWith('BAD_REQUEST'),
-    );
-    expect(await world.request('answer', { ...approval, arguments: { command: 'ls\u202e' } })).toMatchObject({
-      ok: true,
-    });
+    const changed = (given: unknown) => world.request('answer', { ...approval, arguments: given });
+    expect(await changed('ls')).toMatchObject(refusedWith('BAD_REQUEST'));
+    expect(await changed({ command: 'ls\u202e' })).toMatchObject({ ok: true });
     const answered = (await world.entries()).find(({ type }) => type === 'approval-answered');
     expect(answered).toMatchObject({ arguments: '{"command":"ls\\u202e"}' });
   });
@@ -155,17 +143,11 @@ describe('the id of an approval', () => {
 });
 
 describe('what a call that waits would change', () => {
-  const withTool = (change: Toolbox['change']) => {
-    const names = new Map();
-    open({
-      approvers: ['office'],
-      toolbox: { ...createToolbox([], { risk: {}, timeoutMs: 1_000 }), definitions: () => names, change },
-    });
-  };
   const shown = async (change: Toolbox['change'], text?: string, sender?: string) => {
-    withTool(change);
+    open({ approvers: ['office'], toolbox: toolboxOf({ change }) });
     return world.request('change', { approvalId: await ask('demo', text) }, sender);
   };
+  const ended: Toolbox['change'] = async () => ({ kind: 'aborted' });
 
   it.each<[string, Toolbox['change'], string | undefined, object]>([
     ['its difference', async ({ arguments: { n } }) => completed(`n ${n}`), '{"n":1}', { change: 'n 1' }],
@@ -178,12 +160,7 @@ describe('what a call that waits would change', () => {
       '{}',
       { change: null, why: 'a folder' },
     ],
-    [
-      'the end of the daemon',
-      async () => ({ kind: 'aborted' }),
-      '{}',
-      { change: null, why: 'the daemon stops' },
-    ],
+    ['the end of the daemon', ended, '{}', { change: null, why: 'the daemon stops' }],
   ])('the answer has %s', async (_, change, text, body) => {
     expect(await shown(change, text)).toEqual({ ok: true, body });
   });
@@ -225,10 +202,8 @@ describe('the list of approvals', () => {
     await ask('short', '{"n":1}');
     const listed = await list();
     expect(sizeOf(listed)).toBeLessThan(10_000);
-    expect(listed.approvals).toMatchObject([
-      { arguments: long },
-      { conversation: 'short', arguments: '{"n":1}' },
-    ]);
+    const short = { conversation: 'short', arguments: '{"n":1}' };
+    expect(listed.approvals).toMatchObject([{ arguments: long }, short]);
     expect(listed.more).toBe(2);
   });
 
@@ -248,11 +223,9 @@ describe('the list of approvals', () => {
   it('the list of approvals of a missing conversation is refused, and without waiting calls it is empty', async () => {
     open();
     await world.workers.submit('demo', postCommand('m1', 'go', ['pm']));
-    expect(await world.request('approvals', { conversation: 'demo' })).toMatchObject({
-      body: { approvals: [] },
-    });
-    expect(await world.request('approvals', { conversation: 'nonexist' })).toMatchObject({
-      refusal: { code: 'NOT_FOUND', message: 'there is no conversation nonexist' },
-    });
+    const listOf = (conversation: string) => world.request('approvals', { conversation });
+    expect(await listOf('demo')).toMatchObject({ body: { approvals: [] } });
+    const message = 'there is no conversation nonexist';
+    expect(await listOf('nonexist')).toMatchObject({ refusal: { code: 'NOT_FOUND', message } });
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
+import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 import { createWorld } from './world.ts';
 
 describe('the request API', () => {
@@ -471,17 +472,9 @@ describe('a post that is asked for', () => {
 
 describe('the endpoint `tools`', () => {
   it('the verb tools lists the tools with their risk and the state of the MCP servers', async () => {
-    const shell = { name: 'shell', risk: 'risky', description: 'runs', parameters: {} } as const;
     const servers = [{ server: 'web', state: 'failed', tools: [], error: 'HTTP 401' }] as const;
-    const world = createWorld({
-      toolbox: {
-        definitions: () => new Map([['shell', shell]]),
-        check: () => null,
-        run: async () => ({ kind: 'aborted' }),
-        servers: () => servers,
-        close: async () => undefined,
-      },
-    });
+    const definitions = () => new Map([['shell', toolNamed('shell')]]);
+    const world = createWorld({ toolbox: toolboxOf({ definitions, servers: () => servers }) });
     expect(await world.request('tools', {})).toEqual({
       ok: true,
       body: { tools: [{ name: 'shell', risk: 'risky' }], servers },

@@ -3,106 +3,40 @@ import type { ResolvedPath, Ruling, Subject, Toolbox, ToolRun } from '../../../s
 import type { Config } from '../../../src/config/index.ts';
 import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolRules, underPolicy } from '../../../src/daemon/tools/tool-rules.ts';
+import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 
 const READS: Subject = { kind: 'path', argument: 'path', writes: false };
 const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
 
-describe('a rule about a path', () => {
-  it.each<[string, Ruling, string, string, string, Ruling]>([
-    [
-      'forbids what is written',
-      'forbidden',
-      '^@project/secret/',
-      '@project/secret/a',
-      '@project/other',
-      'forbidden',
-    ],
-    [
-      'forbids where it leads',
-      'forbidden',
-      '^@project/secret/',
-      '@project/way/a',
-      '@project/secret/a',
-      'forbidden',
-    ],
-    [
-      'forbids the folder itself',
-      'forbidden',
-      '^@project/secret/',
-      '@project/way',
-      '@project/secret',
-      'forbidden',
-    ],
-    [
-      'forbids other capitals',
-      'forbidden',
-      '^@project/secret/',
-      '@project/Secret/a',
-      '@project/SECRET/a',
-      'forbidden',
-    ],
-    [
-      'forbids full case folding',
-      'forbidden',
-      '^@project/strasse$',
-      '@project/straße',
-      '@project/straße',
-      'forbidden',
-    ],
-    [
-      'forbids the decomposed form',
-      'forbidden',
-      '^@project/é$',
-      '@project/e\u0301',
-      '@project/e\u0301',
-      'forbidden',
-    ],
+describe('the policy of paths', () => {
+  const forbids = (path: string) => ({ match: { path }, ruling: 'forbidden' }) as const;
+  const allows = (path: string) => ({ match: { path }, ruling: 'runs' }) as const;
+
+  it.each<[string, ReturnType<typeof forbids | typeof allows>, string, string, Ruling]>([
+    ['forbids what is written', forbids('^@project/secret/'), 'secret/a', 'other', 'forbidden'],
+    ['forbids where it leads', forbids('^@project/secret/'), 'way/a', 'secret/a', 'forbidden'],
+    ['forbids the folder itself', forbids('^@project/secret/'), 'way', 'secret', 'forbidden'],
+    ['forbids other capitals', forbids('^@project/secret/'), 'Secret/a', 'SECRET/a', 'forbidden'],
+    ['forbids full case folding', forbids('^@project/strasse$'), 'straße', 'straße', 'forbidden'],
+    ['forbids the decomposed form', forbids('^@project/é$'), 'e\u0301', 'e\u0301', 'forbidden'],
     [
       'forbids ignorable characters',
+      forbids('^@project/secret$'),
+      's\u00adecret',
+      's\u00adecret',
       'forbidden',
-      '^@project/secret$',
-      '@project/s\u00adecret',
-      '@project/s\u00adecret',
-      'forbidden',
     ],
-    [
-      'forbids nothing else',
-      'forbidden',
-      '^@project/secret/',
-      '@project/secrets/a',
-      '@project/secrets/a',
-      'asks',
-    ],
-    [
-      'allows what fits both ways',
-      'runs',
-      '^@project/docs/.*$',
-      '@project/docs/a',
-      '@project/docs/b',
-      'runs',
-    ],
-    ['allows no link out', 'runs', '^@project/docs/.*$', '@project/docs/a', '@project/secret/a', 'asks'],
-    ['allows no link in', 'runs', '^@project/docs/.*$', '@project/way/a', '@project/docs/a', 'asks'],
-    [
-      'allows names with capitals',
-      'runs',
-      '^@project/README\\.md$',
-      '@project/README.md',
-      '@project/README.md',
-      'runs',
-    ],
-    [
-      'leaves out what differs in case',
-      'runs',
-      '^@project/[^s].*$',
-      '@project/SECRET/a',
-      '@project/SECRET/a',
-      'asks',
-    ],
-    ['allows no other capitals', 'runs', '^@project/docs/.*$', '@project/DOCS/a', '@project/DOCS/a', 'asks'],
-  ])('%s', (_, ruling, path, written, led, expected) => {
-    const standing = { rules: [{ match: { path }, ruling }], otherwise: 'asks' as const, subject: READS };
-    expect(rulingOn(standing, { path: written }, { path: led, protectedBy: [] })).toBe(expected);
+    ['forbids nothing else', forbids('^@project/secret/'), 'secrets/a', 'secrets/a', 'asks'],
+    ['allows what fits both ways', allows('^@project/docs/.*$'), 'docs/a', 'docs/b', 'runs'],
+    ['allows no link out', allows('^@project/docs/.*$'), 'docs/a', 'secret/a', 'asks'],
+    ['allows no link in', allows('^@project/docs/.*$'), 'way/a', 'docs/a', 'asks'],
+    ['allows names with capitals', allows('^@project/README\\.md$'), 'README.md', 'README.md', 'runs'],
+    ['leaves out what differs in case', allows('^@project/[^s].*$'), 'SECRET/a', 'SECRET/a', 'asks'],
+    ['allows no other capitals', allows('^@project/docs/.*$'), 'DOCS/a', 'DOCS/a', 'asks'],
+  ])('a rule about a path %s', (_, rule, written, led, expected) => {
+    const standing = { rules: [rule], otherwise: 'asks' as const, subject: READS };
+    const place = { path: `@project/${led}`, protectedBy: [] };
+    expect(rulingOn(standing, { path: `@project/${written}` }, place)).toBe(expected);
   });
 
   it('a rule compares the default path when a call names none', () => {
@@ -135,22 +69,9 @@ const POLICY = [
 ];
 const CONFIG = { tools: { risk: {}, policy: POLICY } } as unknown as Config;
 
-function toolboxOf(more: Partial<Toolbox>): Toolbox {
-  const definition = {
-    name: 'write',
-    description: '',
-    parameters: {},
-    risk: 'risky',
-    subject: WRITES,
-  } as const;
-  return {
-    definitions: () => new Map([['write', definition]]),
-    check: () => null,
-    run: async () => ({ kind: 'aborted' }),
-    close: async () => undefined,
-    ...more,
-  };
-}
+const WRITE = toolNamed('write', { subject: WRITES });
+const toolboxWith = (more: Partial<Toolbox>) =>
+  toolboxOf({ definitions: () => new Map([['write', WRITE]]), ...more });
 
 const REQUEST = {
   agent: 'dev',
@@ -174,7 +95,7 @@ it.each<[string, Partial<ResolvedPath>, object]>([
     { kind: 'ask', why: 'write would change @project/docs/.env, a protected path' },
   ],
 ])('a call on a path %s', (_, place, expected) => {
-  const toolbox = toolboxOf({
+  const toolbox = toolboxWith({
     locate: () => ({ kind: 'place', place: { path: '', protectedBy: [], ...place } }),
   });
   expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toMatchObject(expected);
@@ -182,7 +103,7 @@ it.each<[string, Partial<ResolvedPath>, object]>([
 
 it('a call whose path leads to a closed folder is refused before an approval is requested', () => {
   const refused = { code: 'PATH_REFUSED', message: 'that path is outside the folders that tools may use' };
-  const toolbox = toolboxOf({ locate: () => ({ kind: 'refused', ...refused }) });
+  const toolbox = toolboxWith({ locate: () => ({ kind: 'refused', ...refused }) });
   expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toEqual({ kind: 'refuse', ...refused });
 });
 
@@ -190,7 +111,7 @@ describe('a path that is resolved when the call runs', () => {
   /** Whether the run of a call on `@project/docs/a` may touch this place. */
   async function permits(place: ResolvedPath, isApproved?: true): Promise<boolean | undefined> {
     let answer: boolean | undefined;
-    const toolbox = toolboxOf({
+    const toolbox = toolboxWith({
       run: async (call) => {
         answer = call.permits?.(place);
         return { kind: 'aborted' };
@@ -201,51 +122,31 @@ describe('a path that is resolved when the call runs', () => {
       agent: 'dev',
       arguments: { path: '@project/docs/a' },
     } as unknown as ToolRun;
-    await underPolicy(CONFIG, toolbox).run(
-      isApproved ? { ...call, isApproved } : call,
-      new AbortController().signal,
-    );
+    const { signal } = new AbortController();
+    await underPolicy(CONFIG, toolbox).run(isApproved ? { ...call, isApproved } : call, signal);
     return answer;
   }
 
   it.each<[string, string, Partial<ResolvedPath>, true | undefined, boolean]>([
-    ['the place that was judged', '@project/docs/a', {}, undefined, true],
-    ['a place that a link leads to by now', '@project/other/a', {}, undefined, false],
-    ['a place that was approved', '@project/other/a', {}, true, true],
-    [
-      'a place that a link leads to by now, after approval',
-      '@project/other/a',
-      { isLinked: true },
-      true,
-      false,
-    ],
-    ['a forbidden place', '@project/secret/a', {}, undefined, false],
-    ['a forbidden place, after approval', '@project/secret/a', {}, true, false],
-    ['a protected place', '@project/docs/.env', { protectedBy: ['.env'] }, undefined, false],
-    ['a file that a search found', '@project/other/a', { isBelow: true }, undefined, true],
-    [
-      'a secret that a search found',
-      '@project/docs/.aws',
-      { isBelow: true, protectedBy: ['.aws'] },
-      true,
-      false,
-    ],
+    ['the place that was judged', 'docs/a', {}, undefined, true],
+    ['a place that a link leads to by now', 'other/a', {}, undefined, false],
+    ['a place that was approved', 'other/a', {}, true, true],
+    ['a place that a link leads to by now, after approval', 'other/a', { isLinked: true }, true, false],
+    ['a forbidden place', 'secret/a', {}, undefined, false],
+    ['a forbidden place, after approval', 'secret/a', {}, true, false],
+    ['a protected place', 'docs/.env', { protectedBy: ['.env'] }, undefined, false],
+    ['a file that a search found', 'other/a', { isBelow: true }, undefined, true],
+    ['a secret that a search found', 'docs/.aws', { isBelow: true, protectedBy: ['.aws'] }, true, false],
     [
       'a secret that an approved search names',
-      '@project/docs/a',
+      'docs/a',
       { isBelow: true, protectedBy: ['docs'] },
       true,
       true,
     ],
-    [
-      'a secret that a search names',
-      '@project/other/a',
-      { isBelow: true, protectedBy: ['docs'] },
-      undefined,
-      false,
-    ],
-    ['a forbidden file that a search found', '@project/secret/a', { isBelow: true }, undefined, false],
+    ['a secret that a search names', 'other/a', { isBelow: true, protectedBy: ['docs'] }, undefined, false],
+    ['a forbidden file that a search found', 'secret/a', { isBelow: true }, undefined, false],
   ])('is permitted or refused: %s', async (_, path, more, isApproved, expected) => {
-    expect(await permits({ path, protectedBy: [], ...more }, isApproved)).toBe(expected);
+    expect(await permits({ path: `@project/${path}`, protectedBy: [], ...more }, isApproved)).toBe(expected);
   });
 });

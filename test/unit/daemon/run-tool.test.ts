@@ -6,6 +6,7 @@ import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { toolboxOf } from '../../support/toolbox.ts';
 import {
   AMONG_OTHERS,
   createWorld,
@@ -28,12 +29,7 @@ const EFFECT = {
 
 function setUp(outcome: ToolOutcome | (() => Promise<ToolOutcome>)) {
   const run = vi.fn<Toolbox['run']>(async () => (typeof outcome === 'function' ? outcome() : outcome));
-  const toolbox: Toolbox = {
-    definitions: () => new Map(),
-    check: () => null,
-    run,
-    close: async () => undefined,
-  };
+  const toolbox = toolboxOf({ run });
   const world = createWorld({ toolbox });
   const signal = new AbortController().signal;
   const records = world.store.toolRecords;
@@ -160,15 +156,9 @@ describe('running one call of a tool', () => {
 describe('a call where several daemons share the work', () => {
   const beside = (mayAct: LeaseHolder['mayAct']) => {
     const called = giving('ran');
-    const self = {
-      daemon: 'a',
-      ingressLife: () => undefined,
-      mayTakeOver: () => false,
-      publishGivenUp: () => undefined,
-    };
-    Object.assign(called.world.runtime, {
-      ownership: leasedOwner({ ...self, mayAct }, called.world.runtime.store),
-    });
+    const { runtime } = called.world;
+    const self = { ...AMONG_OTHERS, daemon: 'a', mayTakeOver: () => false, mayAct };
+    Object.assign(runtime, { ownership: leasedOwner(self, runtime.store) });
     return called;
   };
 
@@ -255,12 +245,7 @@ describe('the requests of tools in the audit log', () => {
     options: WorldOptions = {},
     record: (records: readonly AuditRecord[]) => void = () => undefined,
   ): Promise<string[]> {
-    const toolbox: Toolbox = {
-      definitions: () => new Map(),
-      check: () => null,
-      run: async () => ({ kind: 'completed', content: 'ran' }),
-      close: async () => undefined,
-    };
+    const toolbox = toolboxOf({ run: async () => ({ kind: 'completed', content: 'ran' }) });
     world = createWorld({ toolbox, tools: TOOLS, ...options });
     const { toolRecords } = world.store;
     const append = toolRecords.append.bind(toolRecords);

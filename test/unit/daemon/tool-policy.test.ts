@@ -16,6 +16,7 @@ import { availabilityOf, riskOf, rulingOn } from '../../../src/daemon/tools/tool
 import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { createBuiltInTools, createToolbox } from '../../../src/tools/index.ts';
 import { runs } from '../../support/runs.ts';
+import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
 /** The tools that an agent sees are those that it may call. */
@@ -25,31 +26,28 @@ type Name = keyof typeof RISKS;
 const NAMES = Object.keys(RISKS) as Name[];
 const GIVEN = [{}, { command: 'npm test' }, { command: 'rm' }, { command: 'npm test', path: 'a' }];
 
-const toolbox: Toolbox = {
-  definitions: () =>
-    new Map(NAMES.map((name) => [name, { name, risk: RISKS[name], description: name, parameters: {} }])),
-  check: () => null,
-  run: async () => ({ kind: 'aborted' }),
-  close: async () => undefined,
-};
+const toolbox = toolboxOf({
+  definitions: () => new Map(NAMES.map((name) => [name, toolNamed(name, { risk: RISKS[name] })])),
+});
 
-const WORKFLOW = {
-  id: 'ship',
-  start: 'build',
-  nodes: { build: { agent: 'dev', brief: 'Build.', tools: ['reads', 'shell'], outcomes: { done: 'end' } } },
-};
-
-function configured(tools: Partial<Config['tools']>): Config {
-  const card = cardOf('dev', { tools: [...NAMES, 'handoff', 'mcp__away__tool'] });
+/** An agent with these tools, and a workflow whose one node may narrow them. */
+function listing(listed: readonly string[], tools: object = {}, nodeTools?: readonly string[]): Config {
+  const card = cardOf('dev', { tools: listed });
+  const node = { agent: 'dev', brief: 'Build.', outcomes: { done: 'end' } };
+  const nodes = { build: { ...node, ...(nodeTools && { tools: nodeTools }) } };
   return {
     agents: [{ ...card, model: 'default', persona: 'You build.', context: {} }],
     roster: createRoster([card], 'dev'),
     models: {},
     prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'How to use tools.' },
-    workflows: [WORKFLOW],
+    workflows: [{ id: 'ship', start: 'build', nodes }],
     tools: { risk: {}, policy: [], ...tools },
   } as unknown as Config;
 }
+
+const IN_NODE = ['reads', 'shell'];
+const configured = (tools: Partial<Config['tools']>) =>
+  listing([...NAMES, 'handoff', 'mcp__away__tool'], tools, IN_NODE);
 
 /** What the agent's request says, and what would become of each call. */
 function told(config: Config, inRun = false) {
@@ -123,7 +121,7 @@ describe('the description of its tools that an agent gets', () => {
               expect(only).not.toContain('TOOL_NOT_AVAILABLE');
             } else {
               expect(only).toEqual(['TOOL_NOT_AVAILABLE']);
-              const outside = inRun && !WORKFLOW.nodes.build.tools.includes(name);
+              const outside = inRun && !IN_NODE.includes(name);
               expect(lineOf(prompt, 'never').includes(name)).toBe(!outside);
             }
           }
@@ -184,30 +182,8 @@ describe('the description of its tools that an agent gets', () => {
 /** `mcp__<server>__*` wherever a tool is named. */
 
 const OFFERED = ['mcp__web__get', 'mcp__web__post', 'mcp__files__read', 'mcp__webhooks__send', 'shell'];
-const definition = (name: string) => ({ name, risk: 'risky' as const, description: name, parameters: {} });
-
-function boxOf(names: readonly string[] = OFFERED): Toolbox {
-  return {
-    definitions: () => new Map(names.map((name) => [name, definition(name)])),
-    check: () => null,
-    run: async () => ({ kind: 'aborted' }),
-    close: async () => undefined,
-  };
-}
-
-function listing(listed: readonly string[], tools: object = {}, nodeTools?: readonly string[]): Config {
-  const card = cardOf('dev', { tools: listed });
-  const node = { agent: 'dev', brief: 'Build.', outcomes: { done: 'end' } };
-  const nodes = { build: { ...node, ...(nodeTools && { tools: nodeTools }) } };
-  return {
-    agents: [{ ...card, model: 'default', persona: 'You build.', context: {} }],
-    roster: createRoster([card], 'dev'),
-    models: {},
-    prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'How to use tools.' },
-    workflows: [{ id: 'ship', start: 'build', nodes }],
-    tools: { risk: {}, policy: [], ...tools },
-  } as unknown as Config;
-}
+const boxOf = (names: readonly string[] = OFFERED) =>
+  toolboxOf({ definitions: () => new Map(names.map((name) => [name, toolNamed(name)])) });
 
 function ownedBy(config: Config, box = boxOf(), isInRun = false) {
   const sources = requestSources(config, box);
@@ -265,32 +241,29 @@ describe('a pattern for the tools of an MCP server', () => {
       { tool: 'mcp__web__*', allow: false },
     ];
     const config = listing(['mcp__web__*'], { policy });
-    expect(availabilityOf(config, 'dev', definition('mcp__web__get')).otherwise).toBe('runs');
-    expect(availabilityOf(config, 'dev', definition('mcp__web__post')).otherwise).toBe('forbidden');
-    expect(availabilityOf(config, 'dev', definition('mcp__webhooks__send')).otherwise).toBe('asks');
+    expect(availabilityOf(config, 'dev', toolNamed('mcp__web__get')).otherwise).toBe('runs');
+    expect(availabilityOf(config, 'dev', toolNamed('mcp__web__post')).otherwise).toBe('forbidden');
+    expect(availabilityOf(config, 'dev', toolNamed('mcp__webhooks__send')).otherwise).toBe('asks');
     expect(ownedBy(config)).toMatchObject({ offered: ['mcp__web__get'], forbidden: ['mcp__web__post'] });
   });
 
   it('in tools.risk is overridden by a longer pattern and by the name, in the policy and in the toolbox', () => {
     const risk = { 'mcp__web__*': 'safe', 'mcp__web__p*': 'risky', mcp__files__read: 'safe' } as const;
     const config = listing([], { risk });
-    const risks = OFFERED.map((name) => riskOf(config, definition(name)));
+    const risks = OFFERED.map((name) => riskOf(config, toolNamed(name)));
     expect(risks).toEqual(['safe', 'risky', 'safe', 'risky', 'risky']);
     const named = { ...risk, mcp__web__post: 'safe' } as const;
-    expect(riskOf(listing([], { risk: named }), definition('mcp__web__post'))).toBe('safe');
+    expect(riskOf(listing([], { risk: named }), toolNamed('mcp__web__post'))).toBe('safe');
     const box = createToolbox([boxOf()], { risk, timeoutMs: 1_000 });
     expect([...box.definitions().values()].map((tool) => tool.risk)).toEqual(risks);
   });
 });
 
-const tool = (name: string, risk: 'safe' | 'risky') =>
-  [name, { name, risk, description: name, parameters: {} }] as const;
-const THREE_TOOLS: Toolbox = {
+const tool = (name: string, risk: 'safe' | 'risky') => [name, toolNamed(name, { risk })] as const;
+const THREE_TOOLS = toolboxOf({
   definitions: () => new Map([tool('fs_read', 'safe'), tool('shell', 'risky'), tool('constructor', 'safe')]),
   check: (_, given) => (Object.hasOwn(given as object, 'wrong') ? 'wrong is unknown' : null),
-  run: async () => ({ kind: 'aborted' }),
-  close: async () => undefined,
-};
+});
 const POLICY = [
   { agent: 'dev', tool: 'shell', match: { command: '^rm ' }, allow: false },
   { agent: 'dev', tool: 'shell', match: { command: '^(ls|rm)' }, allow: true },
@@ -309,13 +282,7 @@ it.each<[string, string, string, object, object]>([
   ['pm', 'fs_read', '{"wrong":1}', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
   ['pm', 'fs_read', '{', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
   ['pm', 'fs_read', '[]', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
-  [
-    'pm',
-    'fs_read',
-    '{"arguments_too_large":"[Full output: …]"}',
-    {},
-    { kind: 'refuse', code: 'ARGUMENTS_TOO_LARGE' },
-  ],
+  ['pm', 'fs_read', '{"arguments_too_large":"[]"}', {}, { kind: 'refuse', code: 'ARGUMENTS_TOO_LARGE' }],
   ['pm', 'dance', '{}', {}, { kind: 'refuse', code: 'TOOL_NOT_AVAILABLE' }],
 ])('%s calling %s with %s, risks %j: %j', (agent, name, text, risk, expected) => {
   const config = { tools: { risk, policy: POLICY } } as unknown as Config;
@@ -423,11 +390,8 @@ describe('GRANTS-1: what an approval covers beyond its call', () => {
   const tools = ['permit_edit', 'permit_execute', 'permit_other', 'fs_write', 'shell', 'mcp__x__y'];
   const builtIn = createBuiltInTools({ project: '/tmp' }).definitions();
   const own = new Map([...builtIn].filter(([name]) => tools.includes(name)));
-  const other = { name: 'mcp__x__y', risk: 'risky', description: '', parameters: {} } as const;
-  const offered = (more: object = {}): Toolbox => ({
-    ...toolbox,
-    definitions: () => new Map([...own, [other.name, { ...other, ...more }]]),
-  });
+  const offered = (more: object = {}): Toolbox =>
+    toolboxOf({ definitions: () => new Map([...own, ['mcp__x__y', toolNamed('mcp__x__y', more)]]) });
   const judge = (name: string, given: object, box = offered()) =>
     toolRules(configured({}), box).judge({
       ...{ agent: 'dev', name, arguments: JSON.stringify(given), available: tools },
@@ -435,16 +399,12 @@ describe('GRANTS-1: what an approval covers beyond its call', () => {
 
   it.each([
     ['permit_edit', { path: '/p/a.ts', title: 'Edit' }, 'calls of permit_edit with path "/p/a.ts"'],
-    [
-      'permit_execute',
-      { command: 'npm test', title: 't' },
-      'calls of permit_execute with command "npm test"',
-    ],
+    ['permit_execute', { command: 'npm t', title: 't' }, 'calls of permit_execute with command "npm t"'],
     ['fs_write', { path: 'a', content: 'x' }, 'calls of fs_write with path "a"'],
     ['shell', { command: 'ls' }, 'calls of shell with command "ls"'],
     ['mcp__x__y', { a: 1 }, 'all calls of mcp__x__y'],
     ['permit_other', { kind: 'fetch', title: 't' }, undefined],
-  ])('%s', (name, given, covers) => {
+  ])('an approval of a call of %s with %j may cover more: %s', (name, given, covers) => {
     const judgement = judge(name, given);
     expect(judgement).toMatchObject({ kind: 'ask' });
     expect(judgement.kind === 'ask' && judgement.covers).toBe(covers);

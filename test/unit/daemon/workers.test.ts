@@ -39,12 +39,17 @@ describe('the conversations in memory', () => {
     expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
   });
 
-  it('can be opened again when their row could not be saved at the eviction', async () => {
+  /** A conversation in memory whose turn has ended. */
+  async function answered() {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(10);
-    const worker = await world.workers.use('demo');
+    return world.workers.use('demo');
+  }
+
+  it('can be opened again when their row could not be saved at the eviction', async () => {
+    const worker = await answered();
     const { store } = world.runtime;
     const saveRow = store.saveRow.bind(store);
     store.saveRow = async () => {
@@ -59,11 +64,7 @@ describe('the conversations in memory', () => {
   });
 
   it('stay in memory while they are read (WORKERS-2)', async () => {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    world.calls[0]?.answer('hi');
-    await vi.advanceTimersByTimeAsync(10);
-    const worker = await world.workers.use('demo');
+    const worker = await answered();
     for (let minute = 0; minute < 5; minute++) {
       await vi.advanceTimersByTimeAsync(50_000);
       expect(await world.workers.existing('demo')).toBe(worker);
@@ -114,9 +115,7 @@ describe('the conversations in memory', () => {
   });
 
   it('are not closed when a new worker has replaced them meanwhile', async () => {
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    world.calls[0]?.answer('hi');
-    await vi.advanceTimersByTimeAsync(10);
+    await answered();
     await world.end();
     disk.documents.delete('row.demo'); // so that the next start opens it to make its row
     world = createWorld({ disk });
@@ -166,9 +165,7 @@ describe('the conversations in memory', () => {
   });
 
   it('that are missing in the list are rebuilt from their logs (L1)', async () => {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    world.calls[0]?.answer('hi');
+    await answered();
     await vi.advanceTimersByTimeAsync(200_000);
     disk.documents.delete('row.demo');
     await world.workers.rebuildRows();

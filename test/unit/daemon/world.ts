@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import {
   FileCache,
@@ -22,6 +23,7 @@ import {
   DEFAULT_VIEW_POLICY,
   type Entry,
   NO_TOOLS,
+  pendingApprovals,
   type ToolRules,
   type Workflow,
 } from '../../../src/conversation/index.ts';
@@ -44,6 +46,7 @@ import { WhatIfs } from '../../../src/daemon/what-if/what-ifs.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { toolboxOf } from '../../support/toolbox.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { modelsOfTests } from './configured-models.ts';
 import { type Fault, faultyStore } from './faulty-store.ts';
@@ -189,7 +192,7 @@ export function createWorld(options: WorldOptions = {}) {
     files: { maxBytes: 1_000_000, maxBytesPerConversation: 1_500_000, scan: null, environment: {} },
     publishers: { named: { alice: { ...NO_LIMITS, ...options.alice } }, others: NO_LIMITS },
     approvalExpiryMs: options.approvalExpiryMs ?? null,
-    toolbox: options.toolbox ?? noTools(),
+    toolbox: options.toolbox ?? NO_TOOLBOX,
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     models: modelsOfTests(model, options.models),
     for: () => team,
@@ -290,6 +293,24 @@ export const postCommand = (id: string, content: string, to?: readonly string[])
   post: { id, content, delivery: 'steer', author: { id: 'alice', name: 'Alice' }, ...(to && { to }) },
 });
 
+/** Every call of a tool needs an approval. */
+export const ASK_FOR_EACH: ToolRules = {
+  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things', covers: 'all calls of shell' }),
+  fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
+};
+
+/** pm calls a tool that needs an approval; answers the id of the approval. */
+export async function askApproval(world: World, conversation = 'demo', text = '{}'): Promise<string> {
+  await world.workers.submit(conversation, postCommand('m1', 'go', ['pm']));
+  const { state } = await world.workers.use(conversation);
+  const turnId = state.agents.pm?.turn?.turnId ?? '';
+  const toolCalls = [{ id: 'x', type: 'function', function: { name: 'shell', arguments: text } } as const];
+  const report = { agent: 'pm', turnId, duration: 1, requestHash: 'h', upTo: state.length };
+  const answer = { content: null, toolCalls };
+  await world.workers.submit(conversation, { type: 'model-answered', ...report, answer });
+  return pendingApprovals((await world.workers.use(conversation)).state)[0]?.approvalId ?? '';
+}
+
 function handModel(calls: Call[], happened: string[], reply?: (request: ModelRequest) => string): Model {
   return {
     call: (request, { signal, onDelta }) =>
@@ -321,12 +342,6 @@ function handModel(calls: Call[], happened: string[], reply?: (request: ModelReq
 }
 
 const NO_RELOADER = { reload: () => Promise.reject(new Error('no reload here')) };
-
-function noTools(): Toolbox {
-  return {
-    definitions: () => new Map(),
-    check: () => null,
-    run: async () => ({ kind: 'failed', code: 'NO_TOOL', message: 'there are no tools here' }),
-    close: async () => undefined,
-  };
-}
+const NO_TOOLBOX = toolboxOf({
+  run: async () => ({ kind: 'failed', code: 'NO_TOOL', message: 'there are no tools here' }),
+});
