@@ -4,7 +4,7 @@ import { hasLongTests } from './test/support/runs.ts';
 
 /**
  * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `integration` and `e2e` start
- * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
+ * real servers and mostly wait for them, so four files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
  * `*.long.test.ts` are end-to-end tests that take long: each store, fault or attack, or a function whose rules unit tests cover.
@@ -24,7 +24,7 @@ const shared = {
 
 export default defineConfig({
   test: {
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    maxWorkers: Math.max(4, availableParallelism()),
     projects: [
       // Processes, not threads: a program that one thread starts briefly holds the file locks of the others.
       {
@@ -68,12 +68,14 @@ export default defineConfig({
         test: {
           sequence: { groupOrder: 2 }, // projects of one group have the same number of workers
           name: 'browser',
+          isolate: false,
           include: ['test/browser/**/*.test.ts'],
+          exclude,
           globalSetup: ['test/browser/build.ts'],
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           hookTimeout: 60_000,
-          expect: { poll: { timeout: 10_000 } }, // as long as Playwright waits for elements
-          maxWorkers: 2, // a browser works on more than one processor
+          expect: { poll: { timeout: 30_000 } }, // as long as Playwright waits for elements
+          maxWorkers: 3, // a browser works on more than one processor
         },
       },
     ],

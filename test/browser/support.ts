@@ -73,7 +73,7 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
   };
   const look: Stage['look'] = async (hash, pageOptions, from = url) => {
     const opened = await openConsole(browser, from, hash, pageOptions);
-    opened.page.setDefaultTimeout(10_000);
+    opened.page.setDefaultTimeout(30_000);
     pages.push(opened);
     return opened.page;
   };

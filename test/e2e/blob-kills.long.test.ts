@@ -1,5 +1,6 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
@@ -20,6 +21,7 @@ describe('the file store', () => {
       await killAt('file', data, point);
       const store = await openFileStore(data);
       await checkAfterKill(store, point, () => contentsIn(data)).finally(() => store.close());
+      expect(await readdir(join(data, 'deleting')).catch(() => [])).toEqual([]);
     },
   );
 });

@@ -19,6 +19,7 @@ import {
   saidBy,
 } from '../support/log.ts';
 import { openProject, type Project, type RunningDaemon, startProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Agents that hand over, delegate and ask, while the daemon is killed. */
 let project: Project;
@@ -100,30 +101,38 @@ describe('the team of the example', () => {
     expect(checkLog(await project.logFile('links'))).toEqual([]);
   });
 
-  it('the example team produces the same log when the daemon is killed repeatedly', {
-    timeout: 180_000,
-  }, async () => {
-    project = untilTestEnds(await openProject({ nats: {}, folder }));
-    let daemon = await project.up();
-    const client = await project.connect();
-    /** Kills the daemon as soon as the log has this. */
-    const killOnce = async (condition: (entries: readonly Entry[]) => boolean) => {
-      await followUntil(client, 'links', condition);
-      await daemon.kill9();
-      daemon = await project.up();
-    };
-    await client.post({ conversation: 'links', publisher: 'ann', content: 'Please build a link shortener' });
-    await killOnce((entries) => hasWaited(entries, 'planner'));
-    await client.post({ conversation: 'links', publisher: 'ann', content: 'yes, it must' });
-    await killOnce((entries) => ofType(entries, 'delegation-requested').length === 2);
-    await killOnce((entries) => ofType(entries, 'delegation-answered').length === 2);
-    await killOnce((entries) => ofType(entries, 'handoff').length === 2);
-    await killOnce((entries) => ofType(entries, 'handoff').length === 4);
-    const entries = await followUntil(client, 'links', isOver);
-    expectTheWholeStory(entries);
-    expect(await daemon.stop()).toBe(0);
-    expect(checkLog(await project.logFile('links'))).toEqual([]);
-  });
+  it.runIf(hasLongTests)(
+    'the example team produces the same log when the daemon is killed repeatedly',
+    {
+      timeout: 180_000,
+    },
+    async () => {
+      project = untilTestEnds(await openProject({ nats: {}, folder }));
+      let daemon = await project.up();
+      const client = await project.connect();
+      /** Kills the daemon as soon as the log has this. */
+      const killOnce = async (condition: (entries: readonly Entry[]) => boolean) => {
+        await followUntil(client, 'links', condition);
+        await daemon.kill9();
+        daemon = await project.up();
+      };
+      await client.post({
+        conversation: 'links',
+        publisher: 'ann',
+        content: 'Please build a link shortener',
+      });
+      await killOnce((entries) => hasWaited(entries, 'planner'));
+      await client.post({ conversation: 'links', publisher: 'ann', content: 'yes, it must' });
+      await killOnce((entries) => ofType(entries, 'delegation-requested').length === 2);
+      await killOnce((entries) => ofType(entries, 'delegation-answered').length === 2);
+      await killOnce((entries) => ofType(entries, 'handoff').length === 2);
+      await killOnce((entries) => ofType(entries, 'handoff').length === 4);
+      const entries = await followUntil(client, 'links', isOver);
+      expectTheWholeStory(entries);
+      expect(await daemon.stop()).toBe(0);
+      expect(checkLog(await project.logFile('links'))).toEqual([]);
+    },
+  );
 });
 
 describe('two concurrent delegations, one of which asks the person', () => {

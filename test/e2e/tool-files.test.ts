@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLaws, type FilePart, filesOf, partsOf } from '../../src/conversation/index.ts';
-import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts';
-import { newFolder, untilTestEnds } from '../support/lifetime.ts';
+import type { FakeHandler } from '../support/fake-provider.ts';
+import { shared, sharedFolder, untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
 import { startMcpHttpServer } from '../support/mcp-http-server.ts';
-import { modelAt, openProject, providerSettings } from '../support/project.ts';
+import {
+  modelAt,
+  openProject,
+  type Project,
+  type ProjectOptions,
+  sharedProject,
+  startProject,
+} from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { filesIn } from '../support/sample-files.ts';
 import { pngOf } from '../support/uploaded-files.ts';
 
@@ -40,74 +48,62 @@ const model: FakeHandler = ({ json }) => {
 const AGENT =
   '---\nname: Pam\nphases: [chat]\ntools: [fs_read, attach, mcp__local__shot, mcp__remote__shot]\n---\nPERSONA';
 
-async function open(blobs: object = {}) {
-  const provider = untilTestEnds(await startFakeProvider(model));
-  const web = untilTestEnds(await startMcpHttpServer({ picture: REMOTE }));
-  const marks = join(await newFolder(), 'marks');
-  const args = [PROGRAM, LOCAL.toString('base64')];
-  const local = { command: process.execPath, args, env: { MARKS: marks }, trustReadOnlyHint: true };
-  const mcpServers = { local, remote: { url: web.url, trustReadOnlyHint: true } };
-  const models = { default: { ...modelAt(provider.url), accepts: ['image'] } };
-  const settings = providerSettings(provider.url, { blobs, models, tools: { mcpServers } });
-  const env: Record<string, string> = {};
-  const project = untilTestEnds(
-    await openProject({
-      settings,
-      agents: { pm: AGENT, artist: '---\nname: Artist\nruntime: bus\n---\nPERSONA' },
-      env,
-    }),
-  );
-  await writeFile(join(project.root, 'plan.png'), LOCAL);
-  await writeFile(join(project.root, 'id_rsa'), 'KEY');
-  const shots = async () => (await readFile(marks, 'utf8')).match(/^shot$/gm)?.length ?? 0;
-  return { provider, project, env, shots };
-}
+const web = shared(() => startMcpHttpServer({ picture: REMOTE }));
+const marks = join(sharedFolder(), 'marks');
+
+const optionsWith = (blobs: object = {}): ProjectOptions => ({
+  nats: {},
+  http: true,
+  model,
+  settings: (url) => {
+    const args = [PROGRAM, LOCAL.toString('base64')];
+    const local = { command: process.execPath, args, env: { MARKS: marks }, trustReadOnlyHint: true };
+    const mcpServers = { local, remote: { url: web.url, trustReadOnlyHint: true } };
+    const models = { default: { ...modelAt(url), accepts: ['image'] } };
+    return { blobs, models, tools: { mcpServers } };
+  },
+  agents: { pm: AGENT, artist: '---\nname: Artist\nruntime: bus\n---\nPERSONA' },
+});
 
 const resultOf = (entries: readonly Entry[]) =>
   callsOf(entries)[0]?.results[0] ?? expect.unreachable('no result');
+const shots = async () => (await readFile(marks, 'utf8')).match(/^shot$/gm)?.length ?? 0;
+
+/** Posts it in a conversation of its own, and follows that until the turn has ended. */
+async function entriesAfter({ client }: Project, conversation: string, content: string): Promise<Entry[]> {
+  await client.post({ conversation, publisher: 'alice', content });
+  return followUntil(client, conversation, finished(1));
+}
 
 describe('files of results and answers', () => {
+  const project = sharedProject(optionsWith());
+  const { provider, client } = project;
+  beforeAll(async () => {
+    await writeFile(join(project.root, 'plan.png'), LOCAL);
+    await writeFile(join(project.root, 'id_rsa'), 'KEY');
+  });
+
   it.each([
     ['a local program', 'local shot', LOCAL, { width: 4, height: 3 }],
     ['a server over HTTP', 'remote shot', REMOTE, { width: 5, height: 2 }],
   ])(
     'a screenshot of %s is a file of the result, and the next request contains its bytes',
     async (_, words, bytes, size) => {
-      const { project, provider } = await open();
-      await project.up();
-      const client = await project.connect();
-      await client.post({ conversation: 'demo', publisher: 'alice', content: words });
-      const entries = await followUntil(client, 'demo', finished(1));
+      const conversation = words.replace(' ', '-');
+      const entries = await entriesAfter(project, conversation, words);
       expect(resultOf(entries).content).toMatch(/^\[file 1: image\/png, \d+ B\]$/);
       expect(filesOf(resultOf(entries))).toEqual([
         { type: 'file', sha256: hashOf(bytes), mediaType: 'image/png', size: bytes.length, ...size },
       ]);
       const { files, faults } = filesIn(provider.requests.at(-1)?.json);
       expect(faults).toEqual([]);
-      expect(faults).toEqual([]);
       expect(files).toEqual([{ role: 'user', mediaType: 'image/png', data: bytes.toString('base64') }]);
-      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+      expect(checkLog(await project.logFile(conversation))).toEqual([]);
     },
   );
 
-  it('a file beyond the limit is named, and the call does not fail', async () => {
-    const { project } = await open({ maxBytes: 10 });
-    await project.up();
-    const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'local shot' });
-    const entries = await followUntil(client, 'demo', finished(1));
-    expect(resultOf(entries).content).toMatch(
-      /^\[file 1: image\/png, \d+ B\]\n\[file 1, \d+ B: not kept: BLOB_TOO_LARGE: /,
-    );
-    expect(resultOf(entries).parts).toBeUndefined();
-  });
-
   it('what an agent attaches is in its answer; a protected file waits for a person', async () => {
-    const { project } = await open();
-    await project.up();
-    const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'attach it' });
-    const entries = await followUntil(client, 'demo', finished(1));
+    const entries = await entriesAfter(project, 'attached', 'attach it');
     const answer = ofType(entries, 'message').at(-1);
     expect([answer?.role, answer?.content]).toEqual(['assistant', 'Noted.']);
     expect(filesOf(answer ?? {})).toMatchObject([{ sha256: hashOf(LOCAL), name: 'plan.png' }]);
@@ -121,10 +117,7 @@ describe('files of results and answers', () => {
   });
 
   it('an agent in another process answers with a file that it uploaded; with one that is not stored its turn fails', async () => {
-    const { project } = await open();
-    const { ready } = await project.up('--http', '127.0.0.1:0');
-    const client = await project.connect();
-    const uploaded = await fetch(`${ready.http}/api/blobs?name=plan.png`, {
+    const uploaded = await fetch(`${project.http}/api/blobs?name=plan.png`, {
       method: 'PUT',
       body: new Uint8Array(LOCAL),
     });
@@ -140,34 +133,38 @@ describe('files of results and answers', () => {
     expect(await answer('drawn')).toMatchObject({ content: 'drawn', parts: partsOf('drawn', [file]) });
     expect((await answer('missing'))?.content).toMatch(/^drawn\s+LLM_ERROR .*MISSING_BLOB/);
   });
-
-  it.each([
-    ['file', []],
-    ['jetstream', ['--store', 'jetstream']],
-  ])(
-    'store %s: a daemon that is killed between the record of a result and its report recovers it with its files, once (L12)',
-    async (_, store) => {
-      const { project, env, shots, provider } = await open();
-      env.PARLEY_CRASH_POINTS = 'after-tool-record:1';
-      const killed = await project.up('--allow-crash-points', ...store);
-      await (await project.connect()).post({
-        conversation: 'demo',
-        publisher: 'alice',
-        content: 'local shot',
-      });
-      expect(await killed.exited).toBeNull();
-      expect(provider.requests).toHaveLength(1); // the result was not reported
-      delete env.PARLEY_CRASH_POINTS;
-      await project.up(...store);
-      const entries = await followUntil(await project.connect(), 'demo', finished(1));
-      expect(filesOf(resultOf(entries))).toMatchObject([
-        { sha256: hashOf(LOCAL), size: LOCAL.length, width: 4 },
-      ]);
-      expect(filesIn(provider.requests.at(-1)?.json).files).toMatchObject([
-        { data: LOCAL.toString('base64') },
-      ]);
-      expect(await shots()).toBe(1);
-      expect(checkLaws(entries)).toEqual([]);
-    },
-  );
 });
+
+it('a file of a result beyond the limit is named, and the call does not fail', async () => {
+  const project = untilTestEnds(await startProject(optionsWith({ maxBytes: 10 })));
+  const entries = await entriesAfter(project, 'demo', 'local shot');
+  expect(resultOf(entries).content).toMatch(
+    /^\[file 1: image\/png, \d+ B\]\n\[file 1, \d+ B: not kept: BLOB_TOO_LARGE: /,
+  );
+  expect(resultOf(entries).parts).toBeUndefined();
+});
+
+it.each(hasLongTests ? ['file', 'jetstream'] : ['file'])(
+  'store %s: a daemon that is killed between the record of a result and its report recovers it with its files, once (L12)',
+  async (store) => {
+    const env: Record<string, string> = { PARLEY_CRASH_POINTS: 'after-tool-record:1' };
+    const project = untilTestEnds(await openProject({ ...optionsWith(), env }));
+    const killed = await project.up('--allow-crash-points', '--store', store);
+    const client = await project.connect();
+    const before = await shots();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'local shot' });
+    expect(await killed.exited).toBeNull();
+    expect(project.provider.requests).toHaveLength(1); // the result was not reported
+    delete env.PARLEY_CRASH_POINTS;
+    await project.up('--store', store);
+    const entries = await followUntil(client, 'demo', finished(1));
+    expect(filesOf(resultOf(entries))).toMatchObject([
+      { sha256: hashOf(LOCAL), size: LOCAL.length, width: 4 },
+    ]);
+    expect(filesIn(project.provider.requests.at(-1)?.json).files).toMatchObject([
+      { data: LOCAL.toString('base64') },
+    ]);
+    expect((await shots()) - before).toBe(1);
+    expect(checkLaws(entries)).toEqual([]);
+  },
+);

@@ -96,12 +96,15 @@ interface Told {
 }
 
 async function promptsOf(folder: string): Promise<Told[]> {
-  const text = await readFile(join(folder, 'state/told.jsonl'), 'utf8');
+  const text = await readFile(join(folder, 'state/told.jsonl'), 'utf8').catch(() => ''); // no prompt yet
   return text
-    .trim()
     .split('\n')
+    .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
 }
+
+const promptCount = (folder: string, count: number) =>
+  until(async () => (await promptsOf(folder)).length === count);
 
 const toldTo = async (folder: string) => (await promptsOf(folder)).map(({ texts }) => texts);
 
@@ -230,10 +233,10 @@ describe('a coding agent', () => {
   });
 
   it('a turn that a person stops is cancelled, and what comes later is not shown', async () => {
-    const { agent } = await agentWith();
+    const { agent, folder } = await agentWith();
     const { turn, abort, written } = turnOf('late');
     const handling = agent.handle(turn);
-    setTimeout(() => abort.abort(new Error('stopped')), 300);
+    void promptCount(folder, 1).then(() => abort.abort(new Error('stopped')));
     await expect(handling).rejects.toThrow('stopped');
     expect(written).toEqual([]);
     const { sessionId } = await agent.handle(turnOf('hello', { turnId: 't2' }).turn);
@@ -257,7 +260,7 @@ describe('a coding agent', () => {
     expect((await agent.handle(turnOf('hello').turn)).content).toMatch(/I was told/);
     const first = turnOf('late', { turnId: 't2' });
     const stopped = agent.handle(first.turn);
-    await until(async () => (await promptsOf(folder)).length === 2);
+    await promptCount(folder, 2);
     first.abort.abort(new Error('offered again'));
     const { turn } = turnOf('again', { turnId: 't2' });
     const second = agent.handle(turn);
@@ -266,11 +269,11 @@ describe('a coding agent', () => {
   }, 4_000);
 
   it('a turn that ends with a process that another conversation had to end says why, and the next one works', async () => {
-    const { agent } = await agentWith();
+    const { agent, folder } = await agentWith();
     const stopped = turnOf('hang');
     const other = agent.handle(turnOf('hang', { conversation: 'c2', turnId: 't2' }).turn);
     const stopping = agent.handle(stopped.turn);
-    setTimeout(() => stopped.abort.abort(new Error('stopped')), 300);
+    void promptCount(folder, 2).then(() => stopped.abort.abort(new Error('stopped')));
     await Promise.all([
       expect(stopping).rejects.toThrow('stopped'),
       expect(other).rejects.toMatchObject({
