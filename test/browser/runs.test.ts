@@ -139,12 +139,13 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
   it('nodes side by side are branches in the path, and a band says which one waits for the others', async () => {
     await post('both', 'Start', { workflow: 'both' });
     const page = await stage.look('#/c/both');
-    const picture = 'picture, side by side with the node before';
+    const picture = 'picture, side by side with text';
     await expect
       .poll(() => path(page))
       .toEqual(['begin, done', 'text, done', `${picture}, current node`, 'join, not entered']);
     await page.getByText('text is done and waits for the other branches').waitFor();
     await page.locator('.runs summary').first().click();
+    expect(await textOf(page.locator('.run-steps > .current'))).toMatch(/Pia Painter\s+waits for an answer/);
     await page.getByLabel('Your answer').fill('Red');
     await page.keyboard.press('Enter');
     await expect

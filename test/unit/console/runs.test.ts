@@ -95,6 +95,33 @@ describe('the runs of a conversation', () => {
     expect(path()).toEqual(['plan', 'draft', 'research', 'check']);
   });
 
+  it('the nodes of a branch are together in the path, before the node at which the branches meet', () => {
+    const nodes: Workflow['nodes'] = [
+      { node: 'plan', agent: 'ed', outcomes: { planned: ['write', 'draw'] } },
+      { node: 'write', agent: 'will', outcomes: { written: ['polish'] } },
+      { node: 'polish', agent: 'will', outcomes: { polished: ['check'], poor: ['write'] } },
+      { node: 'draw', agent: 'dora', outcomes: { drawn: ['frame'] } },
+      { node: 'frame', agent: 'dora', outcomes: { framed: ['check'] } },
+      { node: 'check', agent: 'ed', after: ['write', 'draw'], outcomes: { read: ['end'] } },
+    ];
+    const [run] = fold(
+      of('r', 'run-started', {}),
+      entered('plan', { agent: 'ed' }),
+      entered('write', { to: ['will'], branch: 'write', from: 'plan', ...handedOn('planned') }),
+      entered('draw', { to: ['dora'], branch: 'draw', from: 'plan', ...handedOn('planned') }),
+      entered('polish', { to: ['will'], branch: 'write', from: 'write', ...handedOn('written') }),
+    );
+    const path = run ? pathOf(run, { ...WORKFLOW, nodes }) : [];
+    expect(path.map(({ node, branch }) => [node, branch])).toEqual([
+      ['plan', null],
+      ['write', 'write'],
+      ['polish', 'write'],
+      ['draw', 'draw'],
+      ['frame', 'draw'],
+      ['check', null],
+    ]);
+  });
+
   it('several nodes are current while branches run, a branch that waits is done, and conditions are ways', () => {
     const nodes: Workflow['nodes'] = [
       { node: 'plan', agent: 'ed', outcomes: { planned: ['write', 'draw'] } },

@@ -74,8 +74,8 @@ export interface PathNode {
   readonly ways: readonly Way[];
   /** The branches that meet here. */
   readonly after: readonly string[];
-  /** It works side by side with the node before it. */
-  readonly isBeside: boolean;
+  /** The first node of its branch, of those that are side by side; null: no others are. */
+  readonly branch: string | null;
 }
 
 export interface Way {
@@ -86,7 +86,7 @@ export interface Way {
   readonly taken: number;
 }
 
-/** The nodes in the order in which the run entered them; then those ahead, from the newest one on. */
+/** The nodes in the order in which the run entered them; then those ahead, from the newest one on. Those of a branch are together. */
 export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathNode[] {
   const known = new Map(workflow?.nodes.map((one) => [one.node, one]));
   const visited = run.steps.map(({ node }) => node);
@@ -96,9 +96,14 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
     order.add(node);
     for (const { to } of waysOf(known.get(node))) for (const one of to) if (known.has(one)) ahead.add(one); // walked, too
   }
-  const forks = [...known.values()].flatMap((one) => waysOf(one).map(({ to }) => to));
-  return [...order].map((node, place, all) => {
-    const before = all[place - 1];
+  const branches = branchesOf(known);
+  const path: string[] = [];
+  for (const node of order) {
+    const branch = branches.get(node);
+    const before = branch ? path.findLastIndex((other) => branches.get(other) === branch) : -1;
+    path.splice(before < 0 ? path.length : before + 1, 0, node);
+  }
+  return path.map((node) => {
     const visits = run.steps.filter((step) => step.node === node);
     const isOpen = !run.isOver && visits.some(({ result }) => result === null);
     const ways = waysOf(known.get(node));
@@ -108,15 +113,28 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
       state: isOpen ? 'current' : visits.length > 0 ? 'done' : 'ahead',
       visits: visits.length,
       after: known.get(node)?.after ?? [],
-      isBeside: before !== undefined && forks.some((to) => to.includes(node) && to.includes(before)),
+      branch: branches.get(node) ?? null,
       ways: ways.map((way) => ({ ...way, taken: visits.filter((step) => wayOf(step, ways) === way).length })),
     };
   });
 }
 
+type KnownNode = Workflow['nodes'][number];
+
+/** By node, the first one of its branch: until a node at which branches meet. */
+function branchesOf(known: ReadonlyMap<string, KnownNode>): ReadonlyMap<string, string> {
+  const next = (node: string) => waysOf(known.get(node)).map(({ to }) => to);
+  const first = [...known.keys()].flatMap(next).filter(({ length }) => length > 1);
+  const branches = new Map(first.flat().map((node) => [node, node]));
+  for (const [node, branch] of branches)
+    for (const one of next(node).flat())
+      if (!branches.has(one) && known.has(one) && !known.get(one)?.after?.length) branches.set(one, branch); // walked, too
+  return branches;
+}
+
 type KnownWay = Omit<Way, 'taken'>;
 
-function waysOf(node: Workflow['nodes'][number] | undefined): readonly KnownWay[] {
+function waysOf(node: KnownNode | undefined): readonly KnownWay[] {
   const { next = [], outcomes = {} } = node ?? {};
   return [
     ...next.map(({ when, to }) => ({ by: when, isCondition: true, to })),

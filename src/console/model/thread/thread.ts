@@ -342,8 +342,8 @@ export function readMarkers(thread: Thread): ReadonlyMap<number, readonly string
   return markers;
 }
 
-/** After what an agent reads a message that it was not shown. */
-type Until = 'approval' | 'outcome' | 'question' | 'agent' | 'program';
+/** What an agent waits for, before it reads a message that it was not shown. */
+export type Until = 'approval' | 'outcome' | 'question' | 'agent' | 'program';
 
 export interface Unread {
   readonly agent: string;
@@ -365,7 +365,7 @@ export function unreadBy(
   });
 }
 
-function waitOf(thread: Thread, agent: string): Until {
+export function waitOf(thread: Thread, agent: string): Until {
   const calls = thread.waitingCalls.filter(({ place }) => thread.entries[place.index]?.author.id === agent);
   if (calls.length > 0) return calls.some(({ approval }) => !approval?.mayHaveRun) ? 'approval' : 'outcome';
   return thread.questions.some((question) => question.agent === agent) ? 'question' : 'agent';

@@ -1,4 +1,5 @@
 import { type PathNode, pathOf, type Run, type Step, wayOf } from '../../model/thread/runs.ts';
+import { type Thread, type Until, waitOf } from '../../model/thread/thread.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';
 import { workflows } from '../../state/session.ts';
@@ -46,21 +47,25 @@ function Path({ run }: { readonly run: Run }) {
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
       </span>
       <ol class="run-path">
-        {nodesOf(run).map(({ node, agent, state, visits, isBeside }) => (
-          <li
-            key={node}
-            class={`${state}${isBeside ? ' beside' : ''}`}
-            aria-current={state === 'current' ? 'step' : undefined}
-          >
-            {agent && <Avatar id={agent} size="small" />}
-            {node}
-            {visits > 1 && <span class="visits"> ×{visits}</span>}
-            <span class="unseen">
-              {isBeside && ', side by side with the node before'}
-              {LABELS[state]}
-            </span>
-          </li>
-        ))}
+        {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {
+          const before = path[place - 1]?.branch ?? null;
+          const beside = branch !== null && branch !== before ? before : null;
+          return (
+            <li
+              key={node}
+              class={`${state}${branch ? ' branch' : ''}${beside ? ' beside' : ''}`}
+              aria-current={state === 'current' ? 'step' : undefined}
+            >
+              {agent && <Avatar id={agent} size="small" />}
+              {node}
+              {visits > 1 && <span class="visits"> ×{visits}</span>}
+              <span class="unseen">
+                {beside && `, side by side with ${beside}`}
+                {LABELS[state]}
+              </span>
+            </li>
+          );
+        })}
       </ol>
     </span>
   );
@@ -72,8 +77,25 @@ const LABELS: Readonly<Record<PathNode['state'], string>> = {
   ahead: ', not entered',
 };
 
+const WAITS: Readonly<Record<Until, string>> = {
+  approval: 'waits for an approval',
+  outcome: 'waits: the outcome of its call is unknown',
+  question: 'waits for an answer',
+  agent: 'waits for another agent',
+  program: 'waits for its program',
+};
+
+/** What the agent of a node that is not done does. */
+function workOf(agent: string, thread: Thread): string {
+  const { status, isStopped } = thread.stateOf(agent);
+  if (isStopped) return 'is stopped';
+  if (status === 'idle') return 'waits for a message';
+  return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
+}
+
 /** What happened, in order, and where each node can lead. */
 function Steps({ run }: { readonly run: Run }) {
+  const thread = useThread()?.thread;
   const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));
   return (
     <ol class="run-steps">
@@ -83,7 +105,9 @@ function Steps({ run }: { readonly run: Run }) {
             {step.agent && <Avatar id={step.agent} size="small" />}
             <LinkButton onClick={() => jumpTo(step.index)}>{step.node}</LinkButton>
             {step.agent && <Name id={step.agent} name={nameOf(step.agent)} />}
-            {!step.result && !run.isOver && <span class="muted">works on it</span>}
+            {thread && step.agent && !step.result && !run.isOver && (
+              <span class="muted">{workOf(step.agent, thread)}</span>
+            )}
           </p>
           <Outcomes step={step} node={nodes.get(step.node)} />
           {step.result?.summary && (
