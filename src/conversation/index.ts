@@ -44,7 +44,7 @@ export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { keptReports, reportedText } from './log/reported.ts';
-export { askedText, serverAsksSchema } from './log/server-asks.ts';
+export { askedText } from './log/server-asks.ts';
 export * from './log/team-change.ts';
 export * from './log/typed.ts';
 export * from './progress/live-text.ts';

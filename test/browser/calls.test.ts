@@ -150,12 +150,26 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
     expect(await textOf(card)).toContain('give it no passwords or keys');
     await page.getByText('waits for a person: 1 of 2: asking').waitFor();
-    await card.getByRole('button', { name: 'Edit the answer' }).click();
-    await card.getByLabel('Answer').fill('{"day":"monday","seats":3}');
-    await card.getByRole('button', { name: 'Send this answer' }).click();
+    const day = card.getByLabel('Day In this week');
+    await day.focus();
+    await page.keyboard.press('Enter'); // it is required
+    expect(await page.evaluate('document.activeElement.validity.valueMissing')).toBe(true);
+    await page.keyboard.type('monday');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Delete');
+    await page.keyboard.type('3');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('b'); // of the row, back
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Space');
+    await page.reload(); // what is written is kept
+    await card.getByLabel('window').focus();
+    await page.keyboard.press('Enter');
     await message(page, /Noted/).waitFor();
     expect(await card.count()).toBe(0);
-    expect(await textOf(message(page, 'Noted'))).toContain('"seats":3');
+    expect(await textOf(message(page, 'Noted'))).toContain(
+      '{"day":"monday","seats":3,"row":"back","window":true}',
+    );
   });
 
   it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {

@@ -52,7 +52,13 @@ server.registerTool('shot', { annotations: { readOnlyHint: true } }, () => {
 server.registerTool('book', {}, async ({ _meta, sendNotification }) => {
   const params = { progressToken: _meta.progressToken, progress: 1, total: 2, message: 'asking' };
   await sendNotification({ method: 'notifications/progress', params });
-  const properties = { day: { type: 'string' }, seats: { type: 'integer', minimum: 1, default: 2 } };
+  const properties = {
+    day: { type: 'string', title: 'Day', description: 'In this week' },
+    seats: { type: 'integer', minimum: 1, default: 2 },
+    row: { type: 'string', enum: ['front', 'back'] },
+    window: { type: 'boolean' },
+    note: { type: 'string' },
+  };
   const form = { message: 'Which day?', requestedSchema: { type: 'object', properties, required: ['day'] } };
   return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));
 });

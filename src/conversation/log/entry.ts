@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { clientToolSchema, toolChoiceSchema } from './client-tools.ts';
 import { FEEDBACK, MODES } from './names.ts';
 import { partSchema } from './part-schema.ts';
-import { serverAsksSchema } from './server-asks.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
@@ -13,7 +12,6 @@ import { serverAsksSchema } from './server-asks.ts';
 
 export { placeOfCallId, wireCallId } from './call-id.ts';
 export * from './names.ts';
-export type { ServerAsks } from './server-asks.ts';
 
 /** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
 
@@ -32,6 +30,17 @@ export const deliveryModeSchema = z.enum(['steer', 'queue', 'interrupt']);
 export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 
 export const modeSchema = z.enum(MODES);
+
+/** What the server of a running call asks a person (SERVER-QUESTION-1). */
+export const serverAsksSchema = z.object({
+  server: z.string(),
+  message: z.string(),
+  /** JSON Schema of the answer. */
+  schema: z.record(z.string(), z.unknown()),
+  /** A page that the person opens; absent: only the answer is asked for. */
+  url: z.string().optional(),
+});
+export type ServerAsks = Readonly<z.infer<typeof serverAsksSchema>>;
 
 /** The address of a tool call: the index of its assistant entry and its position in it (L10). */
 const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });

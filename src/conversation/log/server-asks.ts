@@ -1,24 +1,13 @@
-import { z } from 'zod';
+import type { ServerAsks } from './entry.ts';
 
-/** What the server of a running call asks a person (SERVER-QUESTION-1). */
-export const serverAsksSchema = z.object({
-  server: z.string(),
-  message: z.string(),
-  /** JSON Schema of the answer. */
-  schema: z.record(z.string(), z.unknown()),
-  /** A page that the person opens; absent: only the answer is asked for. */
-  url: z.string().optional(),
-});
-export type ServerAsks = Readonly<z.infer<typeof serverAsksSchema>>;
-
-type Field = Readonly<Record<string, unknown>>;
+export type Field = Readonly<Record<string, unknown>>;
 
 /** Who asks what, and where the answer goes, for the person who gives it. */
 export function askedText({ server, message, url, schema }: ServerAsks): string {
   const asking = `the server ${server}, a program outside of Parley, asks “${message}”`;
   if (url !== undefined)
     return `${asking}. Open ${url} yourself, then approve: the server learns that you agreed`;
-  const fields = fieldsOf(schema).map(([name, { type, description, title, enum: values }]) => {
+  const fields = fieldsAsked(schema).map(([name, { type, description, title, enum: values }]) => {
     const kind = Array.isArray(values) ? `one of ${JSON.stringify(values)}` : type === 'string' ? '' : type;
     const about = [title, description, kind].filter(Boolean).join(', ');
     return about ? `${name} (${about})` : name;
@@ -31,7 +20,7 @@ export function askedText({ server, message, url, schema }: ServerAsks): string 
 export function proposedAnswer(schema: ServerAsks['schema']): Record<string, unknown> {
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.fromEntries(
-    fieldsOf(schema).flatMap(([name, field]) => {
+    fieldsAsked(schema).flatMap(([name, field]) => {
       if (field.default === undefined && !required.includes(name)) return [];
       return [[name, field.default ?? EMPTY[String(field.type)] ?? '']];
     }),
@@ -40,7 +29,8 @@ export function proposedAnswer(schema: ServerAsks['schema']): Record<string, unk
 
 const EMPTY: Field = { boolean: false, number: 0, integer: 0, array: [] };
 
-function fieldsOf({ properties }: ServerAsks['schema']): [string, Field][] {
+/** By name. */
+export function fieldsAsked({ properties }: ServerAsks['schema']): [string, Field][] {
   const isRecord = (value: unknown): value is Field => typeof value === 'object' && value !== null;
   return isRecord(properties)
     ? (Object.entries(properties).filter(([, field]) => isRecord(field)) as [string, Field][])

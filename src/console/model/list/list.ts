@@ -42,6 +42,10 @@ const WAITS = {
   agent: 'waits for an agent',
 };
 
+/** A person is waited for, also where another agent works. */
+export const needsPerson = ({ activity = [] }: Pick<ConversationRow, 'activity'>): boolean =>
+  activity.some(({ for: what }) => what === 'approval' || what === 'outcome' || what === 'question');
+
 /** What a waiting conversation waits for. */
 export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): string {
   const [wait] = Object.entries(WAITS).filter(([kind]) => activity.some((one) => one.for === kind));

@@ -3,7 +3,7 @@ import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
-import { hasFailed, timeOf, waitOf } from '../../model/list/list.ts';
+import { hasFailed, needsPerson, timeOf, waitOf } from '../../model/list/list.ts';
 import { rows, sharedTitles } from '../../state/conversations.ts';
 import { unsent } from '../../state/kept.ts';
 import { isNew, markRead, markUnread, organized, pin, pins } from '../../state/list.ts';
@@ -116,6 +116,7 @@ function State({ row }: { readonly row: ConversationRow }) {
   const post = isUnlisted(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
   if (post)
     return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
+  if (needsPerson(row)) return <span class="waits">{waitOf(row)}</span>;
   if (row.running.length > 0) {
     return (
       <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>

@@ -1,4 +1,5 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { askedText, type Field, fieldsAsked } from '../../../conversation/log/server-asks.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
@@ -17,7 +18,7 @@ import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { isOperator, mayApprove } from '../../state/session.ts';
-import { Button, CopyButton, onText, QuietButton } from '../parts/controls.tsx';
+import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
@@ -31,39 +32,151 @@ interface ApprovalProps {
 
 /** A call that waits for a person: everything that would run, why it asks, and the answers. */
 export function ApprovalCard(props: ApprovalProps) {
-  const { approval } = props;
+  const { approval, call } = props;
   const { asks } = approval;
-  const call = asks ? { ...props.call, arguments: asks.proposed } : props.call;
   const change = useChange(call, approval);
+  const [end, setEnd] = useState<Element | null>(null);
+  const isSeen = useIsSeen(end);
   if (asks)
     return (
       <fieldset class="ask-card" aria-label={`${escapeHidden(asks.server)} asks`}>
-        <p>{escapeHidden(approval.why ?? asks.message)}</p>
-        {asks.url === undefined ? (
-          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
-        ) : (
+        <p>{escapeHidden(askedText({ ...asks, schema: {} }))}</p>
+        {asks.url !== undefined && (
           <a href={asks.url} target="_blank" rel="noopener noreferrer">
             {escapeHidden(asks.url)}
           </a>
         )}
-        {mayApprove.value && <Answers {...props} call={call} />}
-        {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
+        {!mayApprove.value ? (
+          <p class="muted">Your token may not answer this.</p>
+        ) : asks.url === undefined ? (
+          <AskedFields {...props} asks={asks} />
+        ) : (
+          <Answers {...props} />
+        )}
       </fieldset>
     );
   return (
-    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
+    <fieldset class={`ask-card ${isSeen ? 'seen' : ''}`} aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
         {approval.mayHaveRun
           ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
           : 'This call may change something outside. May it run?'}
       </p>
-      <WholeCall call={call} change={change} />
+      <WholeCall call={call} change={change} onEnd={setEnd} />
+      {end && !isSeen && (
+        <p class="read-on">
+          <Button onClick={() => end?.scrollIntoView({ block: 'center' })}>Read on to answer ↓</Button>
+        </p>
+      )}
       {approval.why && !approval.mayHaveRun && (
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
       {change.isRead && mayApprove.value && <Answers {...props} />}
       {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
     </fieldset>
+  );
+}
+
+/** Whether the end of what would run was in sight. */
+function useIsSeen(end: Element | null): boolean {
+  const [isSeen, see] = useState(false);
+  useEffect(() => {
+    if (!end) return;
+    const watcher = new IntersectionObserver(([last]) => last?.isIntersecting && see(true), { threshold: 1 });
+    watcher.observe(end);
+    return () => watcher.disconnect();
+  }, [end]);
+  return isSeen;
+}
+
+interface AskedProps extends ApprovalProps {
+  readonly asks: NonNullable<Approval['asks']>;
+}
+
+/** The form of a server's question. Enter in a field sends it. */
+function AskedFields({ asks, ...props }: AskedProps) {
+  const { isBusy, edited, setEdited, say } = useAnswers(props);
+  const given = parsed(edited === '' ? asks.proposed : edited) as Record<string, unknown>;
+  const required = [asks.schema.required].flat();
+  const change = (name: string) => (value: unknown) =>
+    setEdited(JSON.stringify({ ...given, [name]: value === '' ? undefined : value }));
+  return (
+    <form class="edit-arguments" onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}>
+      {fieldsAsked(asks.schema).map(([name, field]) => (
+        <label key={name}>
+          {escapeHidden(String(field.title ?? name))}{' '}
+          {field.description !== undefined && (
+            <span class="muted">{escapeHidden(String(field.description))}</span>
+          )}
+          <AskedField
+            {...{ field, value: given[name], onChange: change(name) }}
+            isRequired={required.includes(name)}
+          />
+        </label>
+      ))}
+      <div class="buttons decide">
+        <button type="submit" class="primary" disabled={isBusy} aria-keyshortcuts="a" data-key="a">
+          Send this answer
+        </button>
+        <Button
+          disabled={isBusy}
+          aria-keyshortcuts="d"
+          data-key="d"
+          onClick={() => void say({ answer: 'deny' })}
+        >
+          Deny
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+interface AskedFieldProps {
+  readonly field: Field;
+  readonly value: unknown;
+  readonly isRequired: boolean;
+  readonly onChange: (value: unknown) => void;
+}
+
+const FORMATS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', date: 'date' };
+
+/** What is neither a choice, a number nor a text is written as JSON. */
+function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps) {
+  const { type, enum: values, enumNames: names, minimum, maximum, maxLength, format } = field;
+  if (type === 'boolean')
+    return (
+      <input
+        type="checkbox"
+        checked={value === true}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+    );
+  if (Array.isArray(values)) {
+    const words = Array.isArray(names) ? names : values;
+    const options = values.map((one, place) => [String(one), String(words[place])] as const);
+    return (
+      <Select
+        value={String(value)}
+        options={value === '' || !isRequired ? [['', ''], ...options] : options}
+        onChoose={onChange}
+      />
+    );
+  }
+  const isNumber = type === 'number' || type === 'integer';
+  const isText = type === 'string' || type === undefined;
+  const read = (text: string) => (isText || text === '' ? text : (parsed(text) ?? text));
+  const rules: object = {
+    type: isNumber ? 'number' : (FORMATS[String(format)] ?? 'text'),
+    ...(isNumber && { min: minimum, max: maximum, step: type === 'number' ? 'any' : 1 }),
+    ...(isText && { maxLength }),
+  };
+  return (
+    <input
+      {...rules}
+      required={isRequired}
+      value={isText || isNumber ? String(value) : value === '' ? '' : JSON.stringify(value)}
+      onInput={onText((text) => onChange(read(text)))}
+    />
   );
 }
 
@@ -75,7 +188,7 @@ function Answers(props: ApprovalProps) {
       {answering.edited === '' ? (
         <Choices {...{ answering, call, agent, approval }} />
       ) : (
-        <EditArguments {...{ answering, agent }} server={approval.asks?.server} />
+        <EditArguments {...{ answering, agent }} />
       )}
       {!approval.mayHaveRun && !approval.asks && <AlwaysAllow call={call} agent={agent} />}
     </>
@@ -138,7 +251,7 @@ function Choices({ answering, call, agent, approval }: AnsweringProps & Approval
         value={reason}
         onInput={onText(setReason)}
       />
-      <div class="buttons">
+      <div class="buttons decide">
         {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
           <Button
             key={answer}
@@ -151,14 +264,16 @@ function Choices({ answering, call, agent, approval }: AnsweringProps & Approval
             {label}
           </Button>
         ))}
-        {!mayHaveRun && !call.tool.startsWith('permit_') && (
+      </div>
+      <div class="buttons">
+        {!mayHaveRun && !asks && !call.tool.startsWith('permit_') && (
           <button
             type="button"
             ref={edit}
             disabled={isBusy}
             onClick={() => setEdited(offeredArguments(call))}
           >
-            {asks ? 'Edit the answer' : 'Edit arguments'}
+            Edit arguments
           </button>
         )}
         {covers !== undefined && (
@@ -193,11 +308,13 @@ const AFTER_A_CRASH = [
 
 interface WholeCallProps {
   readonly call: Call;
+  /** Gets the end of what would run, once it is read. */
+  readonly onEnd: (end: Element | null) => void;
   readonly change: ReturnType<typeof useChange>;
 }
 
 /** What it would change comes first, and then texts that say the same are folded. */
-function WholeCall({ call, change: { lines, why, isRead } }: WholeCallProps) {
+function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallProps) {
   const given = argumentsOf(call);
   const views = argumentViews(call.tool, given);
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
@@ -215,6 +332,8 @@ function WholeCall({ call, change: { lines, why, isRead } }: WholeCallProps) {
       )}
       {why !== null && <p>{escapeHidden(why)}</p>}
       {!isRead && <p class="muted">Reading the file…</p>}
+      {views.length === 0 && <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>}
+      {isRead && <div class="call-end" ref={onEnd} />}
       {said.map((view) => (
         <Fold
           key={view.name}
@@ -224,9 +343,7 @@ function WholeCall({ call, change: { lines, why, isRead } }: WholeCallProps) {
           <Argument view={view} />
         </Fold>
       ))}
-      {views.length === 0 ? (
-        <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
-      ) : (
+      {views.length > 0 && (
         <Fold name={`json ${name}`} summary={<span class="muted">as JSON</span>}>
           <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
         </Fold>
@@ -315,12 +432,10 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
 
 interface EditProps extends Omit<AnsweringProps, 'call'> {
   readonly agent: string;
-  /** It gets them as an answer. */
-  readonly server?: string | undefined;
 }
 
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering: { field, edited, setEdited, say }, agent, server }: EditProps) {
+function EditArguments({ answering: { field, edited, setEdited, say }, agent }: EditProps) {
   const given = parsed(edited);
   const isValid = Object.prototype.toString.call(given) === '[object Object]';
   const texts = isValid ? plainTexts(given as object) : null;
@@ -328,13 +443,13 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent, se
     <div class="edit-arguments">
       {texts === null ? (
         <label>
-          {server === undefined ? 'New arguments' : 'Answer'}
+          New arguments
           <textarea ref={field} rows={6} value={edited} onInput={onText(setEdited)} />
         </label>
       ) : (
         texts.map(([name, text], place) => (
           <label key={name}>
-            {server === undefined ? `New ${name}` : name}
+            New {name}
             <textarea
               ref={place === 0 ? field : undefined}
               rows={Math.min(text.split('\n').length, 12)}
@@ -345,19 +460,17 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent, se
         ))
       )}
       <p class="muted">
-        {isValid && server !== undefined
-          ? `${escapeHidden(server)} gets this.`
-          : isValid
-            ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
-            : 'This is not a JSON object.'}
+        {isValid
+          ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
+          : 'This is not a JSON object.'}
       </p>
-      <div class="buttons">
+      <div class="buttons decide">
         <Button
           disabled={!isValid}
           class="primary"
           onClick={() => void say({ answer: 'approve', arguments: given as Record<string, unknown> })}
         >
-          {server === undefined ? 'Run with these arguments' : 'Send this answer'}
+          Run with these arguments
         </Button>
         <QuietButton onClick={() => setEdited('')}>Cancel</QuietButton>
       </div>

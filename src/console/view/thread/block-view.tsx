@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, TargetedFocusEvent } from 'preact';
 import { dayOf } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
 import type { LiveDraft } from '../../model/thread/live.ts';
@@ -48,6 +48,8 @@ export function BlockView({ block, place, count, day, readers, isSelected, isPoi
         aria-posinset={place + 1}
         aria-setsize={count}
         aria-label={label}
+        onFocusIn={choose}
+        onFocusOut={leave}
       >
         {content}
       </article>
@@ -55,6 +57,15 @@ export function BlockView({ block, place, count, day, readers, isSelected, isPoi
     </>
   );
 }
+
+/** It got the focus itself: its actions are shown, also on a phone, until the focus is elsewhere. */
+const choose = ({ target, currentTarget: block }: TargetedFocusEvent<HTMLElement>) => {
+  if (target === block) block.dataset.chosen = '';
+};
+
+const leave = ({ relatedTarget, currentTarget: block }: TargetedFocusEvent<HTMLElement>) => {
+  if (!(relatedTarget instanceof Node && block.contains(relatedTarget))) delete block.dataset.chosen;
+};
 
 interface Look {
   /** The class. */

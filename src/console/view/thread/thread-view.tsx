@@ -100,7 +100,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
                 ref={list.measureElement}
                 data-index={index}
                 data-place={index}
-                style={{ transform: `translateY(${start}px)` }}
+                style={{ top: `${start}px` }} // a transform would misplace what sticks in it
               >
                 <BlockView
                   block={block}

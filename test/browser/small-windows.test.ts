@@ -1,0 +1,146 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { inboxItem, message, sharedStage, textOf } from './support.ts';
+import { AGENTS, RULES } from './team.ts';
+
+const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+const ZOOMED = { viewport: { width: 640, height: 410 } }; // 1,280 × 820 pixels at 200 %
+const WORKFLOW = `id: small
+start: plan
+nodes:
+  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
+  build: { agent: dev, brief: Build it., outcomes: { built: end } }
+`;
+const calls = (name: string, given: object) => ({ tool_calls: [{ name, arguments: given }] });
+
+describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
+  const stage = sharedStage({
+    agents: { ...AGENTS, lead: AGENTS.lead.replace('fs_read', 'fs_read, shell') },
+    settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
+    files: { 'workflows/small.yaml': WORKFLOW },
+    script: [
+      { when: { mode: 'run', agent: 'lead' }, reply: calls('ask', { question: 'Which plan?' }) },
+      {
+        when: { last: '/^long/' },
+        reply: calls('shell', { command: `${'echo step\n'.repeat(60)}rm /the/end` }),
+      },
+      {
+        when: { last: '/^overwrite/' },
+        reply: calls('fs_write', { path: '@project/plan.md', content: 'two\n' }),
+      },
+      { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
+      ...RULES,
+    ],
+    before: async ({ root }) => {
+      await mkdir(join(root, 'project'));
+      await writeFile(join(root, 'project/plan.md'), 'one\n');
+    },
+  });
+  const { post } = stage;
+  beforeAll(async () => {
+    for (const [conversation, content] of [
+      ['calm', 'Hello there'],
+      ['over', 'overwrite the plan'],
+      ['over-zoomed', 'overwrite the plan'],
+      ['long', 'long'],
+      ['asked', 'ask me'],
+      ['failed', 'fail now'],
+    ] as const)
+      await post(conversation, content);
+    await post('run', 'Build it', { workflow: 'small' });
+  });
+
+  const isCut = (place: Locator) => place.evaluate((one) => one.scrollWidth > one.clientWidth);
+  /** What the window shows of it, in pixels of its height. */
+  const shownOf = async (place: Locator, page: Page) => {
+    const { y = 0, height = 0 } = (await place.boundingBox()) ?? {};
+    return Math.min(y + height, page.viewportSize()?.height ?? 0) - Math.max(0, y);
+  };
+
+  it('at 320 pixels, a heading is whole and the note on an answer has the width of its message', async () => {
+    const page = await stage.look('#/system', PHONE);
+    await page.locator('.member').first().waitFor();
+    expect(await isCut(page.getByRole('heading', { name: 'Team and system' }))).toBe(false);
+    await page.evaluate("location.hash = '#/c/calm'");
+    await message(page, 'Noted').tap();
+    await page.getByRole('button', { name: 'Bad answer, entry 2' }).tap();
+    await page.getByRole('button', { name: 'Add a note' }).tap();
+    const field = page.getByLabel('Note on entry 2');
+    await field.fill('It does not say what it noted.');
+    expect(await isCut(field)).toBe(false);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+  });
+
+  it('an unfolded run leaves the thread in sight', async () => {
+    const page = await stage.look('#/c/run', PHONE);
+    await page.locator('.runs summary').first().tap();
+    await page.locator('.run-steps li').first().waitFor();
+    expect(await textOf(page.locator('.run-steps'))).toContain('waits for an answer');
+    expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(120);
+    expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
+  });
+
+  it('the answers to a call are in sight at once, but not before the end of what would run was', async () => {
+    const page = await stage.look('#/c/over', PHONE);
+    const card = page.locator('.ask-card');
+    await card.locator('.diff .added').waitFor();
+    const reached = () =>
+      page.evaluate<boolean>(`(() => {
+        const approve = document.querySelector('.ask-card .primary');
+        const { left, top, height } = approve.getBoundingClientRect();
+        return document.elementFromPoint(left + 20, top + height / 2) === approve;
+      })()`);
+    await expect.poll(reached).toBe(true);
+    await page.evaluate("location.hash = '#/c/long'");
+    await card.getByText('rm /the/end').first().waitFor();
+    expect(await reached()).toBe(false);
+    await page.getByRole('button', { name: 'Read on to answer' }).tap();
+    await expect.poll(reached).toBe(true);
+    expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
+    expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(0);
+  });
+
+  it('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {
+    const page = await stage.look('#/c/over-zoomed', ZOOMED);
+    await page.getByRole('button', { name: 'Edit arguments' }).click();
+    await page.getByLabel('New content').waitFor();
+    expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
+    expect(
+      await shownOf(page.getByRole('button', { name: 'Run with these arguments' }), page),
+    ).toBeGreaterThan(30);
+    expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(150);
+  });
+
+  /** Controls in sight that are smaller than 44 pixels; links in texts of others have the size of their words. */
+  const tooSmall = (page: Page) =>
+    page.evaluate<
+      string[]
+    >(`[...document.querySelectorAll('a, button, summary, input, select, textarea, [role=option]')]
+      .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('.prose') && !one.matches('.unseen, .skip'))
+      .map((one) => [one, (one.type === 'checkbox' ? one.closest('label') : one).getBoundingClientRect()])
+      .filter(([, { bottom, top }]) => bottom > 0 && top < innerHeight)
+      .filter(([, { width, height }]) => width < 43.5 || height < 43.5)
+      .map(([one, { width, height }]) => one.outerHTML.slice(0, 120) + width + ' × ' + height)`);
+
+  it.each<[hash: string, (page: Page) => Promise<unknown>]>([
+    ['#/', (page) => page.getByRole('button', { name: 'Filter' }).tap()],
+    ['#/new', (page) => page.locator('.agent-card').first().waitFor()],
+    ['#/inbox', (page) => inboxItem(page, 'ask me').locator('.inbox-line').tap()],
+    ['#/turns', (page) => page.locator('.turn-table a').first().waitFor()],
+    ['#/system', (page) => page.locator('.member').first().waitFor()],
+    ['#/c/calm', (page) => message(page, 'Noted').tap()],
+    ['#/c/calm/why/2', (page) => page.locator('.answer-panel .account').waitFor()],
+    ['#/c/calm/timeline', (page) => page.locator('.timeline svg').first().waitFor()],
+    ['#/c/asked', (page) => page.getByLabel('Message').tap()],
+    ['#/c/failed', (page) => page.getByRole('button', { name: 'Try again' }).waitFor()],
+    ['#/c/long', (page) => page.locator('.ask-card').waitFor()],
+    ['#/c/run', (page) => page.locator('.runs summary').first().tap()],
+  ])('fingers hit each control of %s', async (hash, act) => {
+    const page = await stage.look(hash, PHONE);
+    await act(page);
+    expect(await tooSmall(page)).toEqual([]);
+  });
+});
