@@ -87,21 +87,7 @@ export function storeClosed(): ParleyError {
   return new ParleyError('STORE_CLOSED', 'The store is closed', { hint: 'Open the store again.' });
 }
 
-/** A daemon's lock is exclusive, so a shared lock belongs to another program. */
-export function directoryInUse(
-  directory: string,
-  { pid, sharedLock }: { readonly pid: number | null; readonly sharedLock?: string | null },
-): ParleyError {
-  if (sharedLock) {
-    const who = pid === null ? '' : ` (process ${pid})`;
-    return new ParleyError(
-      'DATA_DIRECTORY_BLOCKED',
-      `The data directory ${directory} is blocked by a shared lock of a program that is no daemon${who}`,
-      {
-        hint: `Find that program with \`sudo lsof ${sharedLock}\` and end it. Or, when no daemon uses this directory, remove that file: other users cannot open the new one.`,
-      },
-    );
-  }
+export function directoryInUse(directory: string, { pid }: { readonly pid: number | null }): ParleyError {
   return new ParleyError(
     'DATA_DIRECTORY_IN_USE',
     `The data directory ${directory} is in use by ${pid === null ? 'another process' : `process ${pid}`}`,

@@ -94,7 +94,7 @@ describe('a lock file', () => {
       const first = await tryLockFile(path);
       if (first.kind === 'held') return expect.unreachable();
       expect(first.lock.fd).toBeGreaterThan(2);
-      expect(await tryLockFile(path)).toEqual({ kind: 'held', pid: process.pid, sharedLock: null });
+      expect(await tryLockFile(path)).toEqual({ kind: 'held', pid: process.pid });
       expect(await readFile(path, 'utf8')).toBe(`${process.pid}\n`);
       first.lock.release();
       first.lock.release();

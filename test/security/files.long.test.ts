@@ -165,27 +165,6 @@ describe('a shared lock on LOCK', () => {
     expect(said).toBe('Permission denied');
     await project.up();
   });
-
-  it.runIf(HAS_PYTHON && process.platform === 'linux')(
-    'a start reports a shared lock on LOCK that blocks it',
-    async () => {
-      await (await project.up()).stop();
-      const lock = join(project.data, 'LOCK');
-      const { said, holder } = await lockShared(lock);
-      expect(said).toBe('locked');
-      const started = performance.now();
-      const message = await project.up().catch(({ message }: Error) => message);
-      expect(performance.now() - started).toBeLessThan(20_000);
-      expect(message).toContain('DATA_DIRECTORY_BLOCKED');
-      expect(message).toContain('a shared lock of a program that is no daemon');
-      expect(message).toContain(`lsof ${lock}`);
-      const offline = await project.parley('fsck', '--repair');
-      expect(offline.stderr).toContain(`lsof ${lock}`);
-      holder.kill('SIGKILL');
-      await once(holder, 'exit');
-      await project.up();
-    },
-  );
 });
 
 describe('a configuration that every user may change', () => {

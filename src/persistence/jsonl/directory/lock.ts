@@ -19,15 +19,10 @@ export interface FileLock {
   release(): void;
 }
 
-export type LockOutcome = { readonly kind: 'locked'; readonly lock: FileLock } | HeldElsewhere;
-
-interface HeldElsewhere {
-  readonly kind: 'held';
-  /** From the file for an exclusive lock, from the kernel for a shared one; null: unknown. */
-  readonly pid: number | null;
-  /** The file's path, if all its locks are shared; null: its lock is exclusive, or unknown. */
-  readonly sharedLock: string | null;
-}
+export type LockOutcome =
+  | { readonly kind: 'locked'; readonly lock: FileLock }
+  /** `pid`: as the file names it; null: unknown. */
+  | { readonly kind: 'held'; readonly pid: number | null };
 
 /** Tries once and does not wait. Throws what opening or locking the file throws. */
 export async function tryLockFile(path: string): Promise<LockOutcome> {
@@ -39,9 +34,8 @@ export async function tryLockFile(path: string): Promise<LockOutcome> {
       writeSync(fd, `${process.pid}\n`);
       return { kind: 'locked', lock };
     }
-    const held = heldElsewhere(path, fstatSync(fd).ino);
     lock.release();
-    return held;
+    return { kind: 'held', pid: readPid(path) };
   } catch (error) {
     lock.release();
     throw error;
@@ -58,26 +52,6 @@ function lockOn(fd: number): FileLock {
       closeSync(fd);
     },
   };
-}
-
-/** `/proc/locks` has a line for each lock: `1: OFDLCK ADVISORY READ -1 fe:00:4251849 0 EOF`. */
-function heldElsewhere(path: string, inode: number): HeldElsewhere {
-  let lines: string[] = [];
-  try {
-    lines = readFileSync('/proc/locks', 'utf8').split('\n');
-  } catch {
-    // this system has no such file: the kind of the lock stays unknown
-  }
-  const locks = lines.map((line) => line.trim().split(/\s+/)).filter((words) => isLockOf(words, inode));
-  if (locks.length === 0 || locks.some((words) => words[3] !== 'READ'))
-    return { kind: 'held', pid: readPid(path), sharedLock: null };
-  const pid = locks.map((words) => Number(words[4])).find((one) => one > 0) ?? null;
-  return { kind: 'held', pid, sharedLock: path };
-}
-
-/** Excludes waiting locks (`->`) and locks of flock, which are of another kind. */
-function isLockOf(words: readonly string[], inode: number): boolean {
-  return /^(POSIX|OFDLCK)$/.test(words[1] ?? '') && words[5]?.split(':')[2] === String(inode);
 }
 
 function readPid(path: string): number | null {
