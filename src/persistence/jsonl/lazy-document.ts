@@ -1,12 +1,11 @@
 import { readFile, rename } from 'node:fs/promises';
-import { type Adapter, Low } from 'lowdb';
 import { coalesce, messageOf, orNullIfMissing, replaceFile } from '../../kernel/index.ts';
 import { fileTimestamp, type StoreLog } from './log/durable.ts';
 
 /**
- * A document that is saved later, kept with lowdb.
+ * A document that is saved later.
  *
- * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced.
  * LAZY-DOCUMENT-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
  * LAZY-DOCUMENT-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
  * LAZY-DOCUMENT-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
@@ -16,7 +15,7 @@ const SAVE_DELAY_MS = 500;
 const REPORT_AGAIN_MS = 60_000;
 
 export interface LazyDocument<T> {
-  /** The last state that was loaded or saved. */
+  /** As it was loaded. */
   readonly data: T;
   /** The next save writes what `data` returns then. */
   change(data: () => T): void;
@@ -26,31 +25,30 @@ export interface LazyDocument<T> {
   close(): Promise<void>;
 }
 
-export async function openLazyDocument<T>(options: {
+interface LazyDocumentOptions<T> {
   readonly path: string;
   readonly empty: T;
   /** Throws on a document of another form. */
   readonly parse: (value: unknown) => T;
   readonly log: StoreLog;
-}): Promise<LazyDocument<T>> {
-  const { path, parse, log } = options;
-  const file: Adapter<T> = {
-    async read() {
-      try {
-        const text = await orNullIfMissing(readFile(path, 'utf8'));
-        return text === null ? null : parse(JSON.parse(text));
-      } catch (error) {
-        const keptIn = `${path}.bad-${fileTimestamp()}`;
-        await rename(path, keptIn);
-        log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
-        return null;
-      }
-    },
-    // Encoded before anything is awaited, so that it contains no later change.
-    write: (data) => replaceFile(path, `${JSON.stringify(data)}\n`),
-  };
-  const low = new Low<T>(file, options.empty);
-  await low.read();
+}
+
+/** LAZY-DOCUMENT-2 */
+async function load<T>({ path, empty, parse, log }: LazyDocumentOptions<T>): Promise<T> {
+  try {
+    const text = await orNullIfMissing(readFile(path, 'utf8'));
+    return text === null ? empty : parse(JSON.parse(text));
+  } catch (error) {
+    const keptIn = `${path}.bad-${fileTimestamp()}`;
+    await rename(path, keptIn);
+    log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
+    return empty;
+  }
+}
+
+export async function openLazyDocument<T>(options: LazyDocumentOptions<T>): Promise<LazyDocument<T>> {
+  const { path, log } = options;
+  const data = await load(options);
   let changed: (() => T) | null = null;
   let timer: NodeJS.Timeout | null = null;
   let closed = false;
@@ -63,8 +61,7 @@ export async function openLazyDocument<T>(options: {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     try {
-      low.data = latest();
-      await low.write();
+      await replaceFile(path, `${JSON.stringify(latest())}\n`);
       reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
       changed ??= latest;
@@ -92,11 +89,9 @@ export async function openLazyDocument<T>(options: {
   }
 
   return {
-    get data() {
-      return low.data;
-    },
-    change(data) {
-      changed = data;
+    data,
+    change(next) {
+      changed = next;
       schedule();
     },
     flush: save,
