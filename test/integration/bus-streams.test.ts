@@ -50,14 +50,6 @@ describe('the streams', () => {
     expect(lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/ingress\.maxBytes/));
   });
 
-  it('streams get a limit of posts when their limit in bytes is removed', async () => {
-    const { streams } = await manager();
-    await streams.add({ name: 'PARLEY_IN', subjects: ['parley.in.*.*'], max_bytes: 5_000_000 });
-    await broker.bus();
-    const { config } = await streams.info('PARLEY_IN');
-    expect(config).toMatchObject({ max_bytes: -1, max_msgs: 1_000_000 });
-  });
-
   it('streams that cannot be corrected are refused with field, value and expectation', async () => {
     await (await manager()).streams.add({
       name: 'PARLEY_IN',

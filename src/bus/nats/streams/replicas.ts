@@ -18,8 +18,6 @@ const SAFE_FROM = [2, 10, 27] as const;
 /** An election takes about 4 s. If it has no winner, another one follows. */
 const ELECTION_MS = 20_000;
 const AGAIN_MS = 250;
-/** The start waits this long for new replicas to catch up. */
-const CATCH_UP_MS = 15_000;
 const LEADERLESS: ReadonlySet<string> = new Set([
   'STORE_UNAVAILABLE',
   'BROKER_UNAVAILABLE',
@@ -51,12 +49,10 @@ export async function enforceReplicas(
     refuseUnsafe(connection, replicas ?? before, `stream ${stream}`);
     if (replicas === null || before === replicas) continue;
     await setReplicas(manager, stream, replicas);
-    log.info({ stream, before, replicas }, 'the number of replicas was changed');
-    if (replicas > 1 && !(await isCaughtUp(manager, stream)))
-      log.warn(
-        { stream },
-        'not every replica has all messages yet: keep all servers running until they have',
-      );
+    log.info(
+      { stream, before, replicas },
+      'the number of replicas was changed: keep all servers running until each one has all messages',
+    );
   }
 }
 
@@ -85,18 +81,6 @@ async function setReplicas(manager: JetStreamManager, stream: string, replicas: 
       hint: 'set the number with `nats stream edit`, which reports the reason',
     },
   );
-}
-
-async function isCaughtUp(manager: JetStreamManager, stream: string): Promise<boolean> {
-  const end = performance.now() + CATCH_UP_MS;
-  while (performance.now() < end) {
-    const info = await findStream(manager, stream).catch(() => null); // while a leader is elected
-    const others = info?.cluster?.replicas ?? [];
-    if (info && others.length === info.config.num_replicas - 1 && others.every(({ current }) => current))
-      return true;
-    await sleep(AGAIN_MS);
-  }
-  return false;
 }
 
 function refuseUnsafe(connection: NatsConnection, replicas: number, what: string): void {

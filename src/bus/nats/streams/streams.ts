@@ -117,7 +117,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   if (!found) return createStream(manager, plan);
   for (const subject of plan.binding.subjects ?? [])
     refuseOtherPrefix(name, found.config.subjects ?? [], subject);
-  const wanted = { ...plan.binding, ...limitInstead(plan, found) };
+  const wanted = plan.binding;
   if (streamDifferences(found.config, wanted).length === 0) return found;
   let updated: StreamInfo;
   try {
@@ -133,16 +133,6 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
     throw streamConflict(found.config, wanted, error);
   }
   return confirmed(updated, wanted);
-}
-
-/** Replaces a removed byte limit by a message limit, unless that could drop messages. */
-function limitInstead(
-  { binding, defaultRoom }: StreamPlan,
-  { config, state }: StreamInfo,
-): Partial<StreamConfig> {
-  const isTaken = binding.max_bytes === -1 && config.max_bytes > 0 && config.max_msgs <= 0;
-  const isSafe = state.messages < (defaultRoom.max_msgs ?? 0) / 10;
-  return isTaken && isSafe ? { max_msgs: defaultRoom.max_msgs } : {};
 }
 
 async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
