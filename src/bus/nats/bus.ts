@@ -19,7 +19,7 @@ import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
 import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
-import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
+import { Capacity, capacityIn } from './ingress/capacity.ts';
 import {
   createDeadLetters,
   type DeadLetterOptions,
@@ -29,7 +29,6 @@ import {
 } from './ingress/dead-letters.ts';
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';
-import { Purger } from './ingress/purger.ts';
 import { lastSequence } from './ingress/stored-posts.ts';
 import type { StoreKind } from './serving/claim.ts';
 import { type RunningService, startService } from './serving/service.ts';
@@ -49,15 +48,13 @@ export interface NatsBusOptions extends StreamOptions {
   readonly store?: StoreKind;
   /** The byte limit for unprocessed posts; default: 1 GiB, at most a quarter of the account's storage. */
   readonly ingressBytes?: number;
-  /** Settled posts that stay in the stream, and how often older ones are purged. */
+  /** Settled posts that stay in the stream. */
   readonly purgeMargin?: number;
-  readonly purgeEvery?: number;
 }
 
 const CONNECTION_TIMEOUT_MS = 5_000;
 const INGRESS_BYTES = 1024 ** 3;
 const PURGE_MARGIN = 2_000;
-const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
 /** Bytes for the answer around a dead letter, so that a client can get each letter unchanged. */
 const LETTER_ROOM = 2_048;
@@ -150,14 +147,16 @@ class NatsBus implements Bus {
   }
 
   #ingressSources(): IngressSources {
-    const { subjects, log, ingressBytes: maxBytes = INGRESS_BYTES } = this.#options;
-    const { purgeMargin: margin = PURGE_MARGIN, purgeEvery: every = PURGE_EVERY } = this.#options;
+    const {
+      subjects,
+      log,
+      ingressBytes: maxBytes = INGRESS_BYTES,
+      purgeMargin: margin = PURGE_MARGIN,
+    } = this.#options;
     const [connection, manager, watch] = [this.#connection, this.#manager, this.#watch];
-    const of = { manager, stream: subjects.ingressStream, log, maxBytes };
     return {
       ...{ connection, manager, subjects, log, watch },
-      purger: new Purger({ ...of, margin, every }),
-      capacityGuard: new CapacityGuard(of),
+      capacity: new Capacity({ manager, stream: subjects.ingressStream, log, maxBytes, margin }),
       stream: () => this.#ingressStream(),
       ensureStreams: () => this.#ensureStreams(),
     };

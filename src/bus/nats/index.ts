@@ -3,7 +3,7 @@
  *
  * bus.ts        implements the port (`../port.ts`) from the parts below and owns both connections
  * connection/   connects and reconnects, reads credentials, reports losses of the connection
- * ingress/      reads the ingress stream: fair queue, backlog, capacity guard, purger, dead letters, record of settled posts
+ * ingress/      reads the ingress stream: fair queue, backlog, capacity, dead letters, record of settled posts
  * cluster/      reads the ingress stream together with other daemons, and sends messages between them
  * serving/      answers requests as a NATS micro service, claims the prefix, publishes feeds, offers turns to remote agents
  * streams/      creates streams, sets replicas, erases texts, turns server errors into `ParleyError`

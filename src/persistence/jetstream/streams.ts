@@ -13,7 +13,7 @@ import { apiErrorCode, STREAM_NOT_FOUND, storeError } from './broker.ts';
  * The streams of the store.
  *
  * JETSTREAM-STREAMS-1 Settings that the laws need are enforced on existing streams too; replicas stay as the operator chose.
- *                     No byte limit: before 2.10.5 nats-server drops the oldest messages at one (CAPACITY-GUARD-1).
+ *                     No byte limit: before 2.10.5 nats-server drops the oldest messages at one (CAPACITY-1).
  * JETSTREAM-STREAMS-2 A setting counts only if the server returns it: old servers drop unknown settings silently.
  * JETSTREAM-STREAMS-3 If a stream cannot be created but exists afterwards, another daemon has created it. The server's error does
  *                     not tell: it may name the stream or its subjects.

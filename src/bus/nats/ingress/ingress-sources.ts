@@ -2,8 +2,7 @@ import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import type { BusLog } from '../../port.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
-import type { CapacityGuard } from './capacity-guard.ts';
-import type { Purger } from './purger.ts';
+import type { Capacity } from './capacity.ts';
 
 /** The dependencies of the readers of the ingress stream. */
 export interface IngressSources {
@@ -11,8 +10,7 @@ export interface IngressSources {
   readonly manager: JetStreamManager;
   readonly subjects: Subjects;
   readonly log: BusLog;
-  readonly purger: Purger;
-  readonly capacityGuard: CapacityGuard;
+  readonly capacity: Capacity;
   readonly watch: ConnectionWatch;
   /** The current ingress stream; created if it is missing. */
   readonly stream: () => Promise<StreamInfo>;

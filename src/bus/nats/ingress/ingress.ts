@@ -56,7 +56,7 @@ export class Ingress {
     this.#sources = sources;
     this.#options = options;
     this.#beginning = beginning;
-    void sources.capacityGuard.poll(); // the previous daemon may have closed the stream
+    void sources.capacity.look(); // the previous daemon may have closed the stream
     this.#running = this.#run();
   }
 
@@ -83,8 +83,7 @@ export class Ingress {
     for (const queue of this.#queues) while (queue.inFlight > 0) await queue.change();
     const posts = this.#cursor?.mark.underWay ?? 0;
     if (posts > 0) this.#sources.log.info({ posts }, 'unsettled posts are read again at the next start'); // INGRESS-5
-    const { purger, capacityGuard } = this.#sources;
-    await Promise.all([this.#beginning.keeper.stop(), purger.stop(), capacityGuard.stop()]);
+    await Promise.all([this.#beginning.keeper.stop(), this.#sources.capacity.stop()]);
   }
 
   async #run(): Promise<void> {
@@ -146,8 +145,6 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    this.#sources.purger.noteRead(message.size);
-    this.#sources.capacityGuard.noteRead();
     const delivery = deliveryOf(cursor.life, senderOf(this.#sources.subjects, message), message);
     const fate = fateOf(cursor, delivery);
     const isReadAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
@@ -170,7 +167,6 @@ export class Ingress {
       this.#refused.add(kept, end, (sequences) => this.#settled(cursor, sequences));
     };
     handOverSkipped(sequence + 1, skip, refuse, (message) => this.#take(cursor, message));
-    for (const { bytes } of skip.floods) this.#sources.purger.noteRead(bytes);
     Object.assign(cursor, { last: skip.last, lastTime: null });
     return true;
   }
@@ -246,7 +242,7 @@ export class Ingress {
     const position = { stream: cursor.life, sequence: cursor.mark.value };
     if (position.sequence !== before) {
       this.#options.onPosition(position);
-      this.#sources.purger.settledUpTo(position);
+      this.#sources.capacity.settledUpTo(position);
     }
     this.#beginning.keeper.note(() => settledBy(cursor));
   }
@@ -259,7 +255,7 @@ export class Ingress {
     if (cursor && (await isOfStream(cursor, info, this.#sources))) {
       if (!this.#cursor && cursor.last > 0) {
         // Settled posts may fill the stream: then no new post could arrive to trigger a purge.
-        this.#sources.purger.settledUpTo({ stream: cursor.life, sequence: cursor.last });
+        this.#sources.capacity.settledUpTo({ stream: cursor.life, sequence: cursor.last });
         this.#beginning.keeper.note(() => settledBy(cursor)); // a daemon without the rights to the record may have settled posts
       }
       this.#cursor = cursor;

@@ -40,7 +40,7 @@ import {
  * BUS-STREAMS-1 Settings that correctness depends on are enforced on existing streams too. If the server refuses, the start
  *    fails and names the field, its value and the required value.
  * BUS-STREAMS-2 The number of messages is set only on a new stream; later an operator may change it. The byte limit of posts is
- *    in `capacity-guard.ts`, replicas in `replicas.ts`.
+ *    in `capacity.ts`, replicas in `replicas.ts`.
  * BUS-STREAMS-3 Only settings that the server echoes count as set: old servers drop unknown ones silently.
  * BUS-STREAMS-4 If the server has too little storage for a new stream, a smaller one is requested, down to `LEAST_BYTES`.
  * BUS-STREAMS-5 If a stream cannot be created but exists afterwards, another daemon has created it. The server's error does not
