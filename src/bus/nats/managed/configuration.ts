@@ -1,6 +1,6 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAtLeast, isRecord, parseJson } from '../../../kernel/index.ts';
+import { isAtLeast } from '../../../kernel/index.ts';
 import type { Credentials, Endpoint, ServerFiles } from './directory.ts';
 
 /**
@@ -8,8 +8,8 @@ import type { Credentials, Endpoint, ServerFiles } from './directory.ts';
  *
  * CONFIGURATION-1 It listens on loopback only and has one user with an nkey, so the configuration contains no secret.
  * CONFIGURATION-2 It has no key that the server's version does not know: the server would exit.
- * CONFIGURATION-3 `max_file` is never lower than the sum that the streams reserve: with less, nats-server 2.9.10 does not load
- *    those streams, and reports that only in its log.
+ * CONFIGURATION-3 `max_file` is never lower than what the streams contain and `PARLEY_DEAD` reserves: with less, nats-server 2.9.10
+ *    does not load those streams, and reports that only in its log.
  */
 
 export interface ConfigurationInput {
@@ -66,31 +66,20 @@ function quote(text: string): string {
 
 /** The server's share of a disk; the rest is for the logs and other programs. */
 const SHARE_OF_DISK = 0.75;
-/** With less, the server would refuse the daemon's streams. */
+/** Room for the streams of the daemon on a disk that is nearly full. */
 const LEAST_MAX_FILE = 512 * MEBIBYTE;
 
 /** The limit of all streams together, in bytes. `free`: the free bytes of the disk. */
-export function sizeMaxFile(free: number, used: number, reserved: number): number {
-  return Math.floor(Math.max((free + used) * SHARE_OF_DISK, Math.max(reserved, used) + LEAST_MAX_FILE));
+export function sizeMaxFile(free: number, used: number): number {
+  return Math.floor(Math.max((free + used) * SHARE_OF_DISK, used + LEAST_MAX_FILE));
 }
 
-/** The bytes on disk, and the sum that the streams reserve (`max_bytes` in `meta.inf`). */
-export async function measureStore(store: string): Promise<{ used: number; reserved: number }> {
-  let used = 0;
-  let reserved = 0;
-  const names = await readdir(store, { recursive: true }).catch(() => []);
-  for (const name of names) {
-    const path = join(store, name);
-    const facts = await stat(path).catch(() => null);
-    if (!facts?.isFile()) continue;
-    used += facts.size;
-    if (/[/\\]streams[/\\][^/\\]+[/\\]meta\.inf$/.test(path)) reserved += await reservedBy(path);
+/** Bytes of the files below this directory. */
+export async function bytesBelow(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
+    const facts = await stat(join(directory, name)).catch(() => null);
+    if (facts?.isFile()) bytes += facts.size;
   }
-  return { used, reserved };
-}
-
-async function reservedBy(path: string): Promise<number> {
-  const meta = parseJson(await readFile(path, 'utf8').catch(() => ''));
-  // Incomplete: the server cannot recover that stream either.
-  return isRecord(meta) && typeof meta.max_bytes === 'number' ? Math.max(meta.max_bytes, 0) : 0;
+  return bytes;
 }

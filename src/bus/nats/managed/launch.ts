@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fullDiskError, messageOf, openPrivate, ParleyError, replaceFile } from '../../../kernel/index.ts';
 import { openNats } from '../connection/connection.ts';
-import { LOOPBACK, measureStore, renderConfiguration, sizeMaxFile } from './configuration.ts';
+import { bytesBelow, LOOPBACK, renderConfiguration, sizeMaxFile } from './configuration.ts';
 import {
   type Credentials,
   type Endpoint,
@@ -197,8 +197,8 @@ async function prepare(context: ServerContext): Promise<Prepared> {
   const free = await host.freeBytes(files.directory);
   if (free < LITTLE_DISK)
     log('warn', `only ${Math.floor(free / 1024 / 1024)} MiB are free on the disk of ${files.directory}`);
-  const { used, reserved } = await measureStore(files.store);
-  const maxFile = sizeMaxFile(free, used, reserved);
+  const used = await bytesBelow(files.store);
+  const maxFile = sizeMaxFile(free, used);
   await replaceFile(
     files.configuration,
     renderConfiguration({ files, endpoint, credentials, version, maxFile }),
