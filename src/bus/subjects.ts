@@ -17,41 +17,6 @@ interface Names {
   readonly conversation: string;
 }
 
-export interface Subjects {
-  readonly prefix: string;
-  readonly ingressStream: string;
-  readonly deadStream: string;
-  /** One message: which posts are settled (`settled.ts`). */
-  readonly settledStream: string;
-  readonly settled: string;
-  /** The streams of the jetstream store: the logs, and the records of tool calls. */
-  readonly logStream: string;
-  readonly auditStream: string;
-  /** The content of files, in pieces. */
-  readonly blobStream: string;
-  /** Buckets of the jetstream store: small documents, large outputs. */
-  readonly stateBucket: string;
-  readonly outputBucket: string;
-  readonly service: string;
-  in(publisher: string, conversation: string): string;
-  log(conversation: string): string;
-  live(conversation: string, agent: string): string;
-  dead(publisher: string, conversation: string): string;
-  api(endpoint: string, publisher?: string, conversation?: string): string;
-  audit(conversation: string): string;
-  blob(content: string): string;
-  /** Between daemons that share the work. */
-  control(daemon: string, verb: string): string;
-  turn(agent: string): string;
-  /** To the daemon from the agent that took an offer, and the other way. */
-  turnReply(agent: string, offer: string): string;
-  turnControl(agent: string, offer: string): string;
-  /** The publisher and conversation of an ingress subject, not validated; null for another subject. */
-  parseIn(subject: string): Names | null;
-  /** The same of a dead letter's subject. */
-  parseDead(subject: string): Names | null;
-}
-
 const PREFIX_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 
 function token(value: string, pattern: RegExp, what: string): string {
@@ -61,53 +26,63 @@ function token(value: string, pattern: RegExp, what: string): string {
   });
 }
 
-export function createSubjects(prefix = 'parley'): Subjects {
+export function createSubjects(prefix = 'parley') {
   if (!PREFIX_PATTERN.test(prefix)) {
     throw new ParleyError('CONFIG_INVALID', `subjectPrefix ${JSON.stringify(prefix)} is not a subject`, {
       hint: 'use letters, digits, _ and -, with dots between tokens',
     });
   }
   const stream = prefix.toUpperCase().replaceAll('.', '_');
-  const conversationToken = (value: string) => token(value, NAME_PATTERN, 'conversation id');
-  const publisherToken = (value: string) => token(value, NAME_PATTERN, 'publisher');
-  const agentToken = (value: string) => token(value, SLUG_PATTERN, 'agent slug');
-  const offerToken = (value: string) => token(value, NAME_PATTERN, 'offer');
-  const inPrefix = `${prefix}.in.`;
-  const deadPrefix = `${prefix}.dead.`;
+  const conversationOf = (value: string) => token(value, NAME_PATTERN, 'conversation id');
+  const publisherOf = (value: string) => token(value, NAME_PATTERN, 'publisher');
+  const agentOf = (value: string) => token(value, SLUG_PATTERN, 'agent slug');
+  const offerOf = (value: string) => token(value, NAME_PATTERN, 'offer');
+  const namesOf = (publisher: string, conversation: string) =>
+    `${publisherOf(publisher)}.${conversationOf(conversation)}`;
   return {
     prefix,
     ingressStream: `${stream}_IN`,
     deadStream: `${stream}_DEAD`,
+    /** One message: which posts are settled (`settled.ts`). */
     settledStream: `${stream}_SETTLED`,
     settled: `${prefix}.settled`,
+    /** The streams of the jetstream store: the logs, and the records of tool calls. */
     logStream: `${stream}_LOG`,
     auditStream: `${stream}_AUDIT`,
+    /** The content of files, in pieces. */
     blobStream: `${stream}_BLOBS`,
+    /** Buckets of the jetstream store: small documents, large outputs. */
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
-    in: (publisher, conversation) =>
-      `${inPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
-    log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
-    live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
-    dead: (publisher, conversation) =>
-      `${deadPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
-    api: (endpoint, publisher, conversation) =>
+    in: (publisher: string, conversation: string) => `${prefix}.in.${namesOf(publisher, conversation)}`,
+    log: (conversation: string) => `${prefix}.log.${conversationOf(conversation)}`,
+    live: (conversation: string, agent: string) =>
+      `${prefix}.live.${conversationOf(conversation)}.${agentOf(agent)}`,
+    dead: (publisher: string, conversation: string) => `${prefix}.dead.${namesOf(publisher, conversation)}`,
+    api: (endpoint: string, publisher?: string, conversation?: string) =>
       [
         `${prefix}.api.${endpoint}`,
-        ...(publisher ? [publisherToken(publisher)] : []),
-        ...(publisher && conversation ? [conversationToken(conversation)] : []),
+        ...(publisher ? [publisherOf(publisher)] : []),
+        ...(publisher && conversation ? [conversationOf(conversation)] : []),
       ].join('.'),
-    audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
-    blob: (content) => `${prefix}.blob.${token(content, NAME_PATTERN, 'name of content')}`,
-    control: (daemon, verb) => `${prefix}.control.${token(daemon, NAME_PATTERN, 'daemon')}.${verb}`,
-    turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
-    turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
-    turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
-    parseIn: (subject) => namesAfter(inPrefix, subject),
-    parseDead: (subject) => namesAfter(deadPrefix, subject),
+    audit: (conversation: string) => `${prefix}.audit.${conversationOf(conversation)}`,
+    blob: (content: string) => `${prefix}.blob.${token(content, NAME_PATTERN, 'name of content')}`,
+    /** Between daemons that share the work. */
+    control: (daemon: string, verb: string) =>
+      `${prefix}.control.${token(daemon, NAME_PATTERN, 'daemon')}.${verb}`,
+    turn: (agent: string) => `${prefix}.agent.${agentOf(agent)}.turn`,
+    /** To the daemon from the agent that took an offer, and the other way. */
+    turnReply: (agent: string, offer: string) => `${prefix}.agent.${agentOf(agent)}.reply.${offerOf(offer)}`,
+    turnControl: (agent: string, offer: string) =>
+      `${prefix}.agent.${agentOf(agent)}.control.${offerOf(offer)}`,
+    /** The publisher and conversation of an ingress subject, not validated; null for another subject. */
+    parseIn: (subject: string) => namesAfter(`${prefix}.in.`, subject),
+    /** The same of a dead letter's subject. */
+    parseDead: (subject: string) => namesAfter(`${prefix}.dead.`, subject),
   };
 }
+export type Subjects = ReturnType<typeof createSubjects>;
 
 /**
  * Restricts the subjects to which the daemon answers. A requester chooses the reply subject, but the server checks the

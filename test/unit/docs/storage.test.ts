@@ -91,8 +91,8 @@ describe('docs/spec/storage.md', () => {
   });
 
   it('docs/spec/storage.md names every path of a data directory', () => {
-    const paths = storePaths('', () => '<folder>');
-    const functions = [paths.log, paths.audit, paths.state].map((path) => path(''));
+    const paths = storePaths('');
+    const functions = [paths.log, paths.audit, paths.state].map((path) => path('<folder>'));
     const {
       root: _,
       conversations: __,
@@ -106,7 +106,7 @@ describe('docs/spec/storage.md', () => {
       ...rest
     } = paths;
     const files = Object.values(rest).filter((path): path is string => typeof path === 'string');
-    const expected = [...functions, ...files, lock, paths.output('', '<entry>')];
+    const expected = [...functions, ...files, lock, paths.output('<folder>', '<entry>')];
     const ofBlobs = [
       `${blobs}/<2 digits>/<hash>`,
       `${blobRecords}/<hash>.json`,

@@ -21,26 +21,6 @@ import type { ManagedLog } from './host.ts';
  * MANAGED-DIRECTORY-3 An invalid file is logged and treated as missing; it never prevents a start.
  */
 
-export interface ServerFiles {
-  readonly directory: string;
-  /** Locked while the server runs. */
-  readonly lock: string;
-  /** JetStream's data; the server appends `jetstream` to its `store_dir`. */
-  readonly store: string;
-  /** The seed of the only user's nkey, in the format of the client and the `nats` command. */
-  readonly seed: string;
-  /** Port and name, the same for every start. */
-  readonly endpoint: string;
-  /** The current process. */
-  readonly record: string;
-  /** Written by the server itself, so it exists even if the daemon that started it was killed. */
-  readonly pidFile: string;
-  readonly configuration: string;
-  readonly log: string;
-  /** The server's output before its log is open, and its panics. */
-  readonly output: string;
-}
-
 /** An nkey signs the server's challenge, so another program on the same port gets no secret. */
 export interface Credentials {
   /** Public. */
@@ -80,20 +60,28 @@ export async function prepareDirectory(path: string): Promise<ServerFiles> {
   }
 }
 
-function filesIn(directory: string): ServerFiles {
+function filesIn(directory: string) {
   return {
     directory,
+    /** Locked while the server runs. */
     lock: join(directory, 'LOCK'),
+    /** JetStream's data; the server appends `jetstream` to its `store_dir`. */
     store: join(directory, 'jetstream'),
+    /** The seed of the only user's nkey, in the format of the client and the `nats` command. */
     seed: join(directory, 'user.nk'),
+    /** Port and name, the same for every start. */
     endpoint: join(directory, 'endpoint.json'),
+    /** The current process. */
     record: join(directory, 'server.json'),
+    /** Written by the server itself, so it exists even if the daemon that started it was killed. */
     pidFile: join(directory, 'server.pid'),
     configuration: join(directory, 'nats-server.conf'),
     log: join(directory, 'nats-server.log'),
+    /** The server's output before its log is open, and its panics. */
     output: join(directory, 'output.log'),
   };
 }
+export type ServerFiles = Readonly<ReturnType<typeof filesIn>>;
 
 /** Call it while holding the lock. */
 export function writeDocument(path: string, document: object): Promise<void> {

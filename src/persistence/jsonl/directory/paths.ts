@@ -2,43 +2,10 @@ import { join } from 'node:path';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 
 /** The paths in a data directory. The only file that spells these names. */
-export interface StorePaths {
-  readonly root: string;
-  readonly lock: string;
-  readonly ingress: string;
-  readonly deleted: string;
-  readonly conversations: string;
-  readonly rows: string;
-  /** The format of the logs. */
-  readonly format: string;
-  /** The id of the logs. */
-  readonly identity: string;
-  readonly marks: string;
-  /** The texts of definitions, each in a file named by its hash. */
-  readonly definitions: string;
-  /** Content of files, each named by its hash below the first two digits of it. */
-  blob(sha256: string): string;
-  readonly blobs: string;
-  readonly blobRecords: string;
-  /** Deletions that are not finished. */
-  readonly deleting: string;
-  readonly people: string;
-  /** Exists while the directory is a backup on which no daemon has started. */
-  readonly backup: string;
-  /** Exists while a migration or a backup into the directory is unfinished. */
-  readonly migration: string;
-  conversation(id: string): string;
-  log(id: string): string;
-  state(id: string): string;
-  audit(id: string): string;
-  outputs(id: string): string;
-  /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
-  output(id: string, entryId: string): string;
-}
-
-/** `folder`: the folder of a conversation, if it may be in the old layout. */
-export function storePaths(root: string, folder: (id: string) => string = folderOf): StorePaths {
+export function storePaths(root: string) {
   const conversations = join(root, 'conversations');
+  const blobs = join(root, 'blobs');
+  const conversation = (id: string) => join(conversations, folderOf(id));
   return {
     root,
     lock: join(root, 'LOCK'),
@@ -46,25 +13,34 @@ export function storePaths(root: string, folder: (id: string) => string = folder
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),
+    /** The format of the logs. */
     format: join(conversations, 'format.json'),
+    /** The id of the logs. */
     identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
+    /** The texts of definitions, each in a file named by its hash. */
     definitions: join(root, 'definitions'),
-    blob: (sha256) => join(root, 'blobs', sha256.slice(0, 2), sha256),
-    blobs: join(root, 'blobs'),
-    blobRecords: join(root, 'blobs', 'records'),
+    blobs,
+    /** The content of a file, named by its hash below the first two digits of it. */
+    blob: (sha256: string) => join(blobs, sha256.slice(0, 2), sha256),
+    blobRecords: join(blobs, 'records'),
+    /** Deletions that are not finished. */
     deleting: join(root, 'deleting'),
     people: join(root, 'people'),
+    /** Exists while the directory is a backup on which no daemon has started. */
     backup: join(root, 'backup.json'),
+    /** Exists while a migration or a backup into the directory is unfinished. */
     migration: join(root, 'migration.json'),
-    conversation: (id) => join(conversations, folder(id)),
-    log: (id) => join(conversations, folder(id), 'log.jsonl'),
-    state: (id) => join(conversations, folder(id), 'state.json'),
-    audit: (id) => join(conversations, folder(id), 'audit.jsonl'),
-    outputs: (id) => join(conversations, folder(id), 'outputs'),
-    output: (id, entryId) => join(conversations, folder(id), 'outputs', `${entryId}.json`),
+    conversation,
+    log: (id: string) => join(conversation(id), 'log.jsonl'),
+    state: (id: string) => join(conversation(id), 'state.json'),
+    audit: (id: string) => join(conversation(id), 'audit.jsonl'),
+    outputs: (id: string) => join(conversation(id), 'outputs'),
+    /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
+    output: (id: string, entryId: string) => join(conversation(id), 'outputs', `${entryId}.json`),
   };
 }
+export type StorePaths = ReturnType<typeof storePaths>;
 
 /**
  * The name of a conversation's folder and mark. Many file systems ignore case.
