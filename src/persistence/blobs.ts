@@ -53,11 +53,12 @@ export class BlobReader {
     return known && { sha256, ...factsIn(known) };
   }
 
-  async read(sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+  async read(sha256: string, from = 0): Promise<AsyncIterable<Uint8Array> | null> {
     requireBlobHash(sha256);
     const known = await this.record(sha256);
     if (known === null) return null;
-    const content = await this.#content.blobs.read(known.content);
+    const content = await this.#content.blobs.read(known.content, from);
+    if (content !== null && from > 0) return content;
     if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
     if ((await this.record(sha256))?.content === known.content) throw damaged(sha256);
     return null; // it was erased meanwhile

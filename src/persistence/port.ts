@@ -231,8 +231,8 @@ export interface Blobs {
   put(facts: BlobFacts, content: () => AsyncIterable<Uint8Array>): Promise<void>;
   /** Null: not stored, or being erased. */
   facts(sha256: string): Promise<BlobFacts | null>;
-  /** Null: not stored. Damaged content rejects with `BLOB_DAMAGED` before its last piece. */
-  read(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
+  /** Null: not stored. Damaged content rejects with `BLOB_DAMAGED` before its last piece, unless `from` leaves bytes out. */
+  read(sha256: string, from?: number): Promise<AsyncIterable<Uint8Array> | null>;
   /** The files that the log of a conversation names. It is read, unless it is open. */
   of(conversation: string): Promise<readonly BlobFacts[]>;
   /** Whether the log of a conversation may name a blob. The log is not read. */

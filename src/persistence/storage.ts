@@ -53,14 +53,26 @@ interface SharedExtent {
 export interface BlobContents {
   /** Durable when it resolves, with the name of the content. Where `content` throws, nothing is left. */
   put(sha256: string, content: AsyncIterable<Uint8Array>): Promise<string>;
-  /** Null: not stored. */
-  read(name: string): Promise<AsyncIterable<Uint8Array> | null>;
+  /** From this byte on. Null: not stored. */
+  read(name: string, from?: number): Promise<AsyncIterable<Uint8Array> | null>;
   /** Idempotent. Durable when it resolves. */
   remove(name: string): Promise<void>;
   /** The names of all, incomplete ones included. */
   list(): Promise<string[]>;
   /** ISO 8601; null: not stored. */
   storedAt(name: string): Promise<string | null>;
+}
+
+/** Without the first bytes. */
+export async function* bytesFrom(
+  content: AsyncIterable<Uint8Array>,
+  from: number,
+): AsyncGenerator<Uint8Array> {
+  let left = from;
+  for await (const piece of content) {
+    if (piece.length > left) yield piece.subarray(left);
+    left = Math.max(0, left - piece.length);
+  }
 }
 
 /** Records of tool calls, by conversation. */

@@ -237,7 +237,7 @@ class Store implements ConversationStore {
     return {
       put: admitted((facts, content) => blobs.put(facts, content)),
       facts: admitted((sha256) => blobs.facts(sha256)),
-      read: admitted((sha256) => blobs.read(sha256)),
+      read: admitted((sha256, from) => blobs.read(sha256, from)),
       of: admitted(async (conversation) => {
         requireConversationId(conversation);
         return [...(await this.#filesOf(conversation)).values()].map(

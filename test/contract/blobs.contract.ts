@@ -29,8 +29,12 @@ export function entryWith(index: number, ...parts: FilePart[]) {
   return { ...entry(index), parts };
 }
 
-export async function textOf(store: ConversationStore, sha256: string): Promise<string | null> {
-  const content = await store.blobs.read(sha256);
+export async function textOf(
+  store: ConversationStore,
+  sha256: string,
+  from?: number,
+): Promise<string | null> {
+  const content = await store.blobs.read(sha256, from);
   if (content === null) return null;
   const pieces: Uint8Array[] = [];
   for await (const piece of content) pieces.push(piece);
@@ -61,6 +65,13 @@ export function describeBlobs(current: () => ConversationStore, reopen: () => Pr
           await reopen();
         }
       }
+    });
+
+    it('a blob is read from any byte on', async () => {
+      const text = '0123456789'.repeat(30_000);
+      const { facts } = await putBlob(current(), text);
+      for (const from of [1, 4, 131_072, 299_999, 300_000, 400_000])
+        expect(await textOf(current(), facts.sha256, from), `${from}`).toBe(text.slice(from));
     });
 
     it('a blob that is not stored is null, and its hash must be one', async () => {

@@ -58,7 +58,7 @@ export interface Expected {
 
 interface StoredFile extends BlobFacts {
   /** Null: it was erased meanwhile. */
-  read(): Promise<AsyncIterable<Uint8Array> | null>;
+  read(from?: number): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
 export interface FilesContext {
@@ -136,7 +136,7 @@ export class Files {
   async find(conversation: string, sha256: string): Promise<StoredFile> {
     const { blobs } = this.#daemon.store;
     const facts = (await blobs.isIn(conversation, sha256)) && (await blobs.facts(sha256));
-    if (facts) return { ...facts, read: () => blobs.read(sha256) };
+    if (facts) return { ...facts, read: (from) => blobs.read(sha256, from) };
     const message = `no message of the conversation ${conversation} has the file ${sha256}`;
     throw new ParleyError('NOT_FOUND', message, { hint: 'its entries name its files by their SHA-256' });
   }

@@ -99,11 +99,11 @@ export async function pieceOf(
   const { size, mediaType, read } = await files.find(conversation, sha256);
   const most = Math.min(limit, MOST_PIECE_BYTES, Math.floor(room * BASE64_SHARE));
   const pieces: Uint8Array[] = [];
-  let position = 0;
-  for await (const bytes of (await read()) ?? []) {
-    pieces.push(bytes.subarray(Math.max(0, offset - position), Math.max(0, offset + most - position)));
-    position += bytes.length;
-    if (position >= offset + most) break;
+  let left = most;
+  for await (const bytes of (await read(offset)) ?? []) {
+    pieces.push(bytes.subarray(0, left));
+    left -= bytes.length;
+    if (left <= 0) break;
   }
   return { data: Buffer.concat(pieces).toString('base64'), size, mediaType };
 }

@@ -1,5 +1,5 @@
 import { headers, nuid } from 'nats';
-import type { BlobContents } from '../storage.ts';
+import { type BlobContents, bytesFrom } from '../storage.ts';
 import { type Broker, publish, requireStored } from './broker.ts';
 import { maxBody } from './documents.ts';
 import { firstAfter, lastMessage, purgeSubject, subjectsOf } from './reader.ts';
@@ -57,8 +57,8 @@ export function createStreamBlobs(broker: Broker, names: StoreNames): BlobConten
       }
       return name;
     },
-    read: async (name) =>
-      (await firstAfter(broker, stream, names.blob(name), 0)) === null ? null : pieces(name),
+    read: async (name, from = 0) =>
+      (await firstAfter(broker, stream, names.blob(name), 0)) === null ? null : bytesFrom(pieces(name), from),
     remove: async (name) => void (await purgeSubject(broker, stream, names.blob(name))),
     async list() {
       const before = names.blob(ANY).length - ANY.length;

@@ -25,9 +25,9 @@ export function createBlobFiles(paths: StorePaths): BlobContents {
       }
       return sha256;
     },
-    async read(name) {
+    async read(name, from) {
       const path = paths.blob(name);
-      return (await orNullIfMissing(stat(path))) && piecesOf(path);
+      return (await orNullIfMissing(stat(path))) && piecesOf(path, from);
     },
     async remove(name) {
       const path = paths.blob(name);
@@ -48,7 +48,7 @@ export function createBlobFiles(paths: StorePaths): BlobContents {
 /** A picture of 1 MB is read in two steps and not in sixteen. */
 const READ_BYTES = 512 * 1024;
 
-async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
+async function* piecesOf(path: string, start = 0): AsyncGenerator<Uint8Array> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  yield* file.createReadStream({ highWaterMark: READ_BYTES });
+  yield* file.createReadStream({ start, highWaterMark: READ_BYTES });
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
 import type { ConversationLog, ConversationStore } from '../port.ts';
 import { directoryInUse, logClosed, readRange, serialiseBatch } from '../rules.ts';
-import type { BlobContents, Documents, Storage } from '../storage.ts';
+import { type BlobContents, bytesFrom, type Documents, type Storage } from '../storage.ts';
 import { createStore } from '../store.ts';
 
 /**
@@ -109,9 +109,9 @@ function contentsOn(stored: MemoryDisk['blobs']): BlobContents {
       stored.set(sha256, { pieces, storedAt: new Date().toISOString() });
       return sha256;
     },
-    async read(name) {
+    async read(name, from = 0) {
       const found = stored.get(name);
-      return found === undefined ? null : piecesOf(found.pieces);
+      return found === undefined ? null : bytesFrom(piecesOf(found.pieces), from);
     },
     async remove(name) {
       stored.delete(name);
