@@ -1,42 +1,17 @@
 import { type Message, Role } from '@a2a-js/sdk';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { ApiRequest } from '../../../src/bus/port.ts';
+import { describe, expect, it } from 'vitest';
 import type { Entry, OpenCall } from '../../../src/conversation/index.ts';
 import { replyOf } from '../../../src/gateway/a2a/messages.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
-import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { createFakeDaemon, messageEntry, openGateway } from './support.ts';
+import type { GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { gatewaysWithPosts, messageEntry } from './support.ts';
 
-/**
- * What the A2A routes read, refuse and list, byte by byte. Tasks are tested end to end with the official client.
- */
+/** What the A2A routes read, refuse and list, byte by byte. Tasks are tested end to end with the official client. */
 describe('the A2A routes', () => {
-  const open: Gateway[] = [];
-  afterEach(async () => {
-    for (const gateway of open.splice(0)) await gateway.close();
-  });
+  const open = gatewaysWithPosts();
 
   async function start(options: Partial<GatewayOptions> = {}) {
-    const daemon = createFakeDaemon();
-    const fromLogs = daemon.answer;
-    daemon.answer = (request: ApiRequest) => {
-      if (request.endpoint === 'agents')
-        return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: 'leads' }] } };
-      if (request.endpoint === 'conversations') {
-        const conversations = [...daemon.logs].map(([id, log]) => ({
-          id,
-          updatedAt: log.at(-1)?.createdAt ?? '',
-        }));
-        return { ok: true, body: { conversations, next: null } };
-      }
-      if (request.endpoint !== 'post') return fromLogs(request);
-      const { conversation, content, meta } = request.body as Record<string, string>;
-      const [entry] = daemon.append(`${conversation}`, `${content}`);
-      Object.assign(entry ?? {}, { to: ['pm'], ...(meta && { meta }) });
-      return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
-    };
-    const { gateway } = await openGateway(options, daemon);
-    open.push(gateway);
+    const { daemon, gateway } = await open(options);
     const send = async (body: string, headers: Record<string, string> = {}, query = '') => {
       const answer = await fetch(`${gateway.url}/a2a/pm${query}`, {
         method: 'POST',
@@ -51,6 +26,9 @@ describe('the A2A routes', () => {
     const posts = () => daemon.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
     return { daemon, url: gateway.url, send, call, posts };
   }
+  const errorWith = (code: number, words = '') => ({
+    error: { code, message: expect.stringContaining(words) },
+  });
 
   const text = { text: 'Hello' };
   const both = { text: 'Hello', data: {} };
@@ -97,69 +75,44 @@ describe('the A2A routes', () => {
     ['parameters that are no object', '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":[1]}', -32602, 7],
   ])('the A2A route answers %s with its error code and request id', async (_, body, code, id) => {
     const { send } = await start();
-    expect(await send(body)).toMatchObject({
-      jsonrpc: '2.0',
-      id,
-      error: { code, message: expect.any(String) },
-    });
+    expect(await send(body)).toMatchObject({ jsonrpc: '2.0', id, ...errorWith(code) });
   });
 
   it('the A2A version may come in the query, and its third number is ignored', async () => {
     const { call } = await start();
     const none = { 'a2a-version': '' };
-    expect(await call('GetTask', { id: 'x.0' }, none, '?A2A-Version=1.0')).toMatchObject({
-      error: { code: -32001 },
-    });
-    expect(await call('GetTask', { id: 'x.0' }, { 'a2a-version': '1.0.2' })).toMatchObject({
-      error: { code: -32001 },
-    });
-    expect(await call('GetTask', { id: 'x.0' }, none, '?A2A-Version=2.0')).toMatchObject({
-      error: { code: -32009 },
-    });
-    expect(await call('GetTask', { id: 'x.0' }, none)).toMatchObject({
-      error: { code: -32601, message: expect.stringContaining('A2A-Version: 1.0') },
-    });
-    expect(await call('tasks/get', { id: 'x.0' }, none)).toMatchObject({ error: { code: -32001 } });
+    const get = (headers: Record<string, string>, query?: string) =>
+      call('GetTask', { id: 'x.0' }, headers, query);
+    expect(await get(none, '?A2A-Version=1.0')).toMatchObject(errorWith(-32001));
+    expect(await get({ 'a2a-version': '1.0.2' })).toMatchObject(errorWith(-32001));
+    expect(await get(none, '?A2A-Version=2.0')).toMatchObject(errorWith(-32009));
+    expect(await get(none)).toMatchObject(errorWith(-32601, 'A2A-Version: 1.0'));
+    expect(await call('tasks/get', { id: 'x.0' }, none)).toMatchObject(errorWith(-32001));
   });
 
+  const saying = (more: object) => ({ message: { ...message, ...more } });
+  const configured = (configuration: object) => ({ message, configuration });
+  const PUSH = { taskPushNotificationConfig: { url: 'http://x' } };
   it.each<[string, object, number, string]>([
-    ['a message without a role', { message: { ...message, role: undefined } }, -32602, 'message.role'],
-    ['a message of an agent', { message: { ...message, role: 'ROLE_AGENT' } }, -32602, 'message.role'],
-    ['a message of a role that is none', { message: { ...message, role: 'user' } }, -32602, 'message.role'],
-    ['a message without an id', { message: { ...message, messageId: '' } }, -32602, 'message.messageId'],
-    [
-      'push notifications',
-      { message, configuration: { taskPushNotificationConfig: { url: 'http://x' } } },
-      -32003,
-      'push notifications',
-    ],
-    [
-      'a picture as the answer',
-      { message, configuration: { acceptedOutputModes: ['image/png'] } },
-      -32005,
-      'text/plain',
-    ],
-    [
-      'a history of less than nothing',
-      { message, configuration: { historyLength: -1 } },
-      -32602,
-      'historyLength',
-    ],
+    ['a message without a role', saying({ role: undefined }), -32602, 'message.role'],
+    ['a message of an agent', saying({ role: 'ROLE_AGENT' }), -32602, 'message.role'],
+    ['a message of a role that is none', saying({ role: 'user' }), -32602, 'message.role'],
+    ['a message without an id', saying({ messageId: '' }), -32602, 'message.messageId'],
+    ['push notifications', configured(PUSH), -32003, 'push notifications'],
+    ['a picture as the answer', configured({ acceptedOutputModes: ['image/png'] }), -32005, 'text/plain'],
+    ['a history of less than nothing', configured({ historyLength: -1 }), -32602, 'historyLength'],
     [
       'a file of another host',
-      { message: { ...message, parts: [text, { url: 'http://x/a.png' }] } },
+      saying({ parts: [text, { url: 'http://x/a.png' }] }),
       -32602,
       'http.fetch.hosts',
     ],
-    ['a part of two kinds', { message: { ...message, parts: [both] } }, -32602, 'text and data'],
-    ['half of a file', { message: { ...message, parts: [{ raw: 'AAAAA' }] } }, -32602, 'base64 is broken'],
+    ['a part of two kinds', saying({ parts: [both] }), -32602, 'text and data'],
+    ['half of a file', saying({ parts: [{ raw: 'AAAAA' }] }), -32602, 'base64 is broken'],
   ])('the A2A route refuses %s and posts nothing', async (_, params, code, words) => {
     const { call, posts } = await start();
-    for (const method of ['SendMessage', 'SendStreamingMessage']) {
-      expect(await call(method, params)).toMatchObject({
-        error: { code, message: expect.stringContaining(words) },
-      });
-    }
+    for (const method of ['SendMessage', 'SendStreamingMessage'])
+      expect(await call(method, params)).toMatchObject(errorWith(code, words));
     expect(posts()).toEqual([]);
   });
 
@@ -188,11 +141,10 @@ describe('the A2A routes', () => {
     expect(result.task).toMatchObject({ id: `${conversation}.0`, contextId });
     expect((await call('GetTask', { id: result.task.id })).result).toMatchObject({ contextId });
     expect((await call('ListTasks', { contextId })).result.tasks).toMatchObject([{ contextId }]);
-    expect(
-      await call('SendMessage', { message: { ...own, taskId: result.task.id, contextId: 'other' } }),
-    ).toMatchObject({
-      error: { code: -32602, message: expect.stringContaining('belongs to context case 17/b') },
-    });
+    const elsewhere = { ...own, taskId: result.task.id, contextId: 'other' };
+    expect(await call('SendMessage', { message: elsewhere })).toMatchObject(
+      errorWith(-32602, 'belongs to context case 17/b'),
+    );
   });
 
   it('the A2A card is public and names no other agent, and every other A2A request needs a token', async () => {
@@ -221,17 +173,16 @@ describe('the A2A routes', () => {
       ['GetTask', { id: 'demo.0' }],
       ['CancelTask', { id: 'demo.0' }],
       ['ListTasks', {}],
-    ] as const) {
-      expect(await call(method, { ...params, tenant: 'acme' })).toMatchObject({
-        error: { code: -32602, message: expect.stringContaining('tenant "acme"') },
-      });
-    }
+    ] as const)
+      expect(await call(method, { ...params, tenant: 'acme' })).toMatchObject(
+        errorWith(-32602, 'tenant "acme"'),
+      );
     expect(daemon.asked.filter(({ endpoint }) => endpoint !== 'agents')).toEqual([]);
   });
 
   it('A2A has no extended card, as its card states', async () => {
     const { call } = await start();
-    expect(await call('GetExtendedAgentCard', {})).toMatchObject({ error: { code: -32004 } });
+    expect(await call('GetExtendedAgentCard', {})).toMatchObject(errorWith(-32004));
   });
 
   it.each<['post' | 'operate', boolean]>([
@@ -252,7 +203,7 @@ describe('the A2A routes', () => {
         daemon.publish('demo', { kind: 'entries', entries: made });
       };
       const tool = { id: 'c', type: 'function', function: { name: 'shell', arguments: '{}' } };
-      const approval = {
+      const asked = {
         approvalId: 'a1',
         call,
         agent: 'pm',
@@ -264,7 +215,7 @@ describe('the A2A routes', () => {
         { to: ['pm'], content: 'Do it' },
         { type: 'turn-started', trigger: [0], ...turn },
         { role: 'assistant', author, content: null, turnId: 't', tool_calls: [tool] },
-        { type: 'approval-requested', turnId: 't', risk: 'risky', ...approval },
+        { type: 'approval-requested', turnId: 't', risk: 'risky', ...asked },
         { type: 'turn-ended', outcome: 'waiting', ...turn },
       );
       const answer = await fetch(`${url}/a2a/pm`, {
@@ -404,11 +355,8 @@ describe('the A2A routes', () => {
         [{ historyLength: -5 }, 'historyLength'],
         [{ pageToken: 'x' }, 'pageToken'],
         [{ pageToken: Buffer.from('["a"]').toString('base64url') }, 'pageToken'],
-      ] as const) {
-        expect(await call('ListTasks', params)).toMatchObject({
-          error: { code: -32602, message: expect.stringContaining(words) },
-        });
-      }
+      ] as const)
+        expect(await call('ListTasks', params)).toMatchObject(errorWith(-32602, words));
     });
   });
 });

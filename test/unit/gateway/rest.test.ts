@@ -11,6 +11,8 @@ import { openGateway } from './support.ts';
 // biome-ignore lint/suspicious/noExplicitAny: it is looked into, as a reader of the document does
 type Described = { openapi: string; paths: Record<string, Record<string, any>> };
 
+const MESSAGES = '/api/conversations/demo/messages';
+
 describe('the REST routes', () => {
   const site = perTest(() => openGateway());
   const { gateway, daemon } = site;
@@ -25,112 +27,68 @@ describe('the REST routes', () => {
       body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     });
 
-  it.each<[string, string, unknown, string, unknown]>([
-    ['GET', '/api/conversations', undefined, 'conversations', {}],
-    ['GET', '/api/conversations?after=a&limit=2', undefined, 'conversations', { after: 'a', limit: 2 }],
-    ['GET', '/api/status?limit=2', undefined, 'status', { limit: 2 }],
-    ['GET', '/api/search?q=a+b&agent=dev&limit=2', undefined, 'search', { q: 'a b', agent: 'dev', limit: 2 }],
-    ['GET', '/api/conversations/demo', undefined, 'conversation', { conversation: 'demo' }],
-    ['DELETE', '/api/conversations/demo', undefined, 'delete', { conversation: 'demo' }],
-    [
-      'DELETE',
-      '/api/conversations/demo?lastEntryBefore=2026-01-01T00:00:00Z',
-      undefined,
-      'delete',
-      { conversation: 'demo', lastEntryBefore: '2026-01-01T00:00:00Z' },
-    ],
-    [
-      'GET',
-      '/api/conversations/demo/entries?from=5',
-      undefined,
-      'entries',
-      { conversation: 'demo', from: 5 },
-    ],
-    [
-      'GET',
-      '/api/conversations/demo/view?agent=pm&at=3',
-      undefined,
-      'view',
-      { conversation: 'demo', agent: 'pm', at: 3 },
-    ],
-    [
-      'POST',
-      '/api/conversations/demo/label',
-      { title: 'New', archived: true },
-      'label',
-      { conversation: 'demo', title: 'New', archived: true, publisher: 'http' },
-    ],
-    [
-      'POST',
-      '/api/conversations/demo/phase',
-      { phase: 'plan' },
-      'phase',
-      { conversation: 'demo', phase: 'plan', publisher: 'http' },
-    ],
-    [
-      'POST',
-      '/api/conversations/demo/mode',
-      { mode: 'run', workflow: 'w' },
-      'mode',
-      { conversation: 'demo', mode: 'run', workflow: 'w', publisher: 'http' },
-    ],
-    ['POST', '/api/conversations/demo/stop', undefined, 'stop', { conversation: 'demo', publisher: 'http' }],
-    [
-      'POST',
-      '/api/conversations/demo/resume',
-      { agent: 'dev', publisher: 'alice' },
-      'resume',
-      { conversation: 'demo', agent: 'dev', publisher: 'alice' },
-    ],
-    [
-      'GET',
-      '/api/conversations/demo/view?agent=pm&at=3&texts=persona,tool.read_file',
-      undefined,
-      'view',
-      { conversation: 'demo', agent: 'pm', at: 3, texts: ['persona', 'tool.read_file'] },
-    ],
-    ['GET', '/api/conversations/demo/approvals', undefined, 'approvals', { conversation: 'demo' }],
-    ['GET', '/api/approvals', undefined, 'approvals', {}],
-    ['GET', '/api/approvals/a1/change', undefined, 'change', { approvalId: 'a1' }],
-    [
-      'POST',
-      '/api/approvals/a1',
-      { answer: 'approve' },
-      'answer',
-      { approvalId: 'a1', answer: 'approve', publisher: 'http' },
-    ],
-    ['GET', '/api/agents', undefined, 'agents', {}],
-    ['GET', '/api/agents?persona=pm', undefined, 'agents', { persona: 'pm' }],
-    ['GET', '/api/status?limit=1&days=14', undefined, 'status', { limit: 1, days: 14 }],
-    [
-      'GET',
-      '/api/dead-letters?code=UNKNOWN_AGENT&before=9',
-      undefined,
-      'dead',
-      { code: 'UNKNOWN_AGENT', before: 9 },
-    ],
-    ['GET', '/api/dead-letters/9', undefined, 'dead-letter', { sequence: 9 }],
-    ['POST', '/api/dead-letters/9/retry', undefined, 'dead-retry', { sequence: 9 }],
-    ['DELETE', '/api/dead-letters/9', undefined, 'dead-discard', { sequence: 9 }],
-    [
-      'GET',
-      '/api/search?q=x&before=2026-01-01T00:00:00Z',
-      undefined,
-      'search',
-      { q: 'x', before: '2026-01-01T00:00:00Z' },
-    ],
-    ['GET', '/api/tools', undefined, 'tools', {}],
-  ])('%s %s calls one request of the API', async (method, path, body, endpoint, request) => {
-    const answer = await call(method, path, body);
+  it.each<[string, string, object]>([
+    ['GET /api/conversations', 'conversations', {}],
+    ['GET /api/conversations?after=a&limit=2', 'conversations', { after: 'a', limit: 2 }],
+    ['GET /api/status?limit=2', 'status', { limit: 2 }],
+    ['GET /api/status?limit=1&days=14', 'status', { limit: 1, days: 14 }],
+    ['GET /api/search?q=a+b&agent=dev&limit=2', 'search', { q: 'a b', agent: 'dev', limit: 2 }],
+    ['GET /api/search?q=x&before=2026-01-01T00:00:00Z', 'search', { q: 'x', before: '2026-01-01T00:00:00Z' }],
+    ['GET /api/approvals', 'approvals', {}],
+    ['GET /api/approvals/a1/change', 'change', { approvalId: 'a1' }],
+    ['GET /api/agents', 'agents', {}],
+    ['GET /api/agents?persona=pm', 'agents', { persona: 'pm' }],
+    ['GET /api/dead-letters?code=UNKNOWN_AGENT&before=9', 'dead', { code: 'UNKNOWN_AGENT', before: 9 }],
+    ['GET /api/dead-letters/9', 'dead-letter', { sequence: 9 }],
+    ['POST /api/dead-letters/9/retry', 'dead-retry', { sequence: 9 }],
+    ['DELETE /api/dead-letters/9', 'dead-discard', { sequence: 9 }],
+    ['GET /api/tools', 'tools', {}],
+  ])('%s calls one request of the API', async (route, endpoint, request) => {
+    const [method = '', path = ''] = route.split(' ');
+    const answer = await call(method, path);
     expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
     expect(daemon.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body: request }]);
   });
 
+  it.each<[string, string, object]>([
+    ['GET ', 'conversation', {}],
+    ['DELETE ', 'delete', {}],
+    ['DELETE ?lastEntryBefore=2026-01-01T00:00:00Z', 'delete', { lastEntryBefore: '2026-01-01T00:00:00Z' }],
+    ['GET /entries?from=5', 'entries', { from: 5 }],
+    ['GET /approvals', 'approvals', {}],
+    ['GET /view?agent=pm&at=3', 'view', { agent: 'pm', at: 3 }],
+    [
+      'GET /view?agent=pm&texts=persona,tool.read_file',
+      'view',
+      { agent: 'pm', texts: ['persona', 'tool.read_file'] },
+    ],
+  ])('%s below a conversation calls one request of the API about it', async (route, endpoint, request) => {
+    const [method = '', path = ''] = route.split(' ');
+    const answer = await call(method, `/api/conversations/demo${path}`);
+    expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
+    const body = { conversation: 'demo', ...request };
+    expect(daemon.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body }]);
+  });
+
+  it.each<[string, object | undefined, string, object]>([
+    ['/conversations/demo/label', { title: 'New', archived: true }, 'label', { conversation: 'demo' }],
+    ['/conversations/demo/phase', { phase: 'plan' }, 'phase', { conversation: 'demo' }],
+    ['/conversations/demo/mode', { mode: 'run', workflow: 'w' }, 'mode', { conversation: 'demo' }],
+    ['/conversations/demo/stop', undefined, 'stop', { conversation: 'demo' }],
+    ['/conversations/demo/resume', { agent: 'dev', publisher: 'alice' }, 'resume', { conversation: 'demo' }],
+    ['/approvals/a1', { answer: 'approve' }, 'answer', { approvalId: 'a1' }],
+  ])(
+    'POST /api%s calls one request of the API in the name of its publisher',
+    async (path, sent, endpoint, named) => {
+      const answer = await call('POST', `/api${path}`, sent);
+      expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
+      const body = { publisher: 'http', ...named, ...sent };
+      expect(daemon.asked).toEqual([{ endpoint, publisher: null, mayOperate: true, body }]);
+    },
+  );
+
   it('posting a message creates the conversation, whose name may be omitted', async () => {
-    const posted = await call('POST', '/api/conversations/demo/messages', {
-      content: 'Hi',
-      publisher: 'alice',
-    });
+    const posted = await call('POST', MESSAGES, { content: 'Hi', publisher: 'alice' });
     expect(posted.status).toBe(201);
     await call('POST', '/api/conversations', { content: 'Hi', conversation: 'mine' });
     await call('POST', '/api/conversations', { content: 'Hi' });
@@ -153,62 +111,27 @@ describe('the REST routes', () => {
     daemon.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
     const answer = await call('GET', '/api/agents');
     expect(answer.headers.get('content-type')).toBe('application/problem+json');
-    expect([answer.status, await answer.json()]).toEqual([
-      status,
-      {
-        type: 'about:blank',
-        title: expect.stringMatching(/\w/),
-        status,
-        detail: 'what happened',
-        code,
-        hint: 'what to do',
-      },
-    ]);
+    const title = expect.stringMatching(/\w/);
+    const problem = { type: 'about:blank', title, status, detail: 'what happened', code, hint: 'what to do' };
+    expect([answer.status, await answer.json()]).toEqual([status, problem]);
   });
 
-  it.each<[string, string, unknown, Record<string, string>, number, string]>([
-    ['broken JSON', '/api/conversations/demo/messages', '{"content":', {}, 400, 'MALFORMED_JSON'],
-    ['a body that is no object', '/api/conversations/demo/messages', '["x"]', {}, 400, 'BAD_REQUEST'],
-    [
-      'a form',
-      '/api/conversations/demo/messages',
-      'content=x',
-      { 'content-type': 'text/plain' },
-      415,
-      'UNSUPPORTED_MEDIA_TYPE',
-    ],
-    [
-      'a field that the path says',
-      '/api/conversations/demo/messages',
-      { conversation: 'other', content: 'x' },
-      {},
-      400,
-      'BAD_REQUEST',
-    ],
-    [
-      'too large a body',
-      '/api/conversations/demo/messages',
-      { content: 'x'.repeat(20_000) },
-      {},
-      413,
-      'TOO_LARGE',
-    ],
-    [
-      'an unknown query',
-      '/api/conversations/demo/messages?surprise=1',
-      { content: 'x' },
-      {},
-      400,
-      'BAD_REQUEST',
-    ],
-  ])('the REST route refuses %s and calls nothing', async (_, path, body, headers, status, code) => {
+  it.each<[string, unknown, number, string, path?: string, type?: string]>([
+    ['broken JSON', '{"content":', 400, 'MALFORMED_JSON'],
+    ['a body that is no object', '["x"]', 400, 'BAD_REQUEST'],
+    ['a form', 'content=x', 415, 'UNSUPPORTED_MEDIA_TYPE', MESSAGES, 'text/plain'],
+    ['a field that the path says', { conversation: 'other', content: 'x' }, 400, 'BAD_REQUEST'],
+    ['too large a body', { content: 'x'.repeat(20_000) }, 413, 'TOO_LARGE'],
+    ['an unknown query', { content: 'x' }, 400, 'BAD_REQUEST', `${MESSAGES}?surprise=1`],
+  ])('the REST route refuses %s and calls nothing', async (_, body, status, code, path = MESSAGES, type) => {
+    const headers: Record<string, string> = type ? { 'content-type': type } : {};
     const answer = await call('POST', path, body, headers);
     expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
     expect(daemon.asked).toEqual([]);
   });
 
   it('the error for an unreadable body repeats none of it', async () => {
-    const answer = await call('POST', '/api/conversations/demo/messages', '{"content":geheim}');
+    const answer = await call('POST', MESSAGES, '{"content":geheim}');
     expect([answer.status, await answer.text()]).toEqual([400, expect.not.stringContaining('geheim')]);
   });
 
@@ -304,6 +227,8 @@ describe('the REST routes', () => {
   });
 });
 
+const NO_HEADERS = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
+
 describe('the conversation id for an id of the client', () => {
   it('a client id that is a legal conversation id is used unchanged', () => {
     for (const id of ['demo', 'A_b-9', 'x'.repeat(128)]) expect(conversationOf(id)).toBe(id);
@@ -326,11 +251,7 @@ describe('the conversation id for an id of the client', () => {
     const named = (conversation?: string, metadata?: object) =>
       readChatRequest(
         { model: 'pm', messages: [{ role: 'user', content: 'Hello' }], metadata },
-        {
-          headers: { conversation, idempotencyKey: undefined, retryCount: undefined },
-          publisher: 'alice',
-          secret: '',
-        },
+        { headers: { ...NO_HEADERS, conversation }, publisher: 'alice', secret: '' },
       ).conversation;
     expect(named('case 17')).toBe(conversationOf('case 17'));
     expect(named(undefined, { conversation: 'Zoë' })).toBe(conversationOf('Zoë'));
@@ -338,9 +259,9 @@ describe('the conversation id for an id of the client', () => {
   });
 
   it('an id at `/v1` begins with a digest that cannot be computed without the token of the caller', () => {
-    const headers = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
     const body = { model: 'pm', messages: [{ role: 'user', content: 'Hello' }] };
-    const asked = (secret: string) => readChatRequest(body, { headers, publisher: 'alice', secret });
+    const asked = (secret: string) =>
+      readChatRequest(body, { headers: NO_HEADERS, publisher: 'alice', secret });
     expect(prefixOf(asked('one'))).toBe(prefixOf(asked('one')));
     expect(prefixOf(asked('one'))).not.toBe(prefixOf(asked('other')));
     expect(asked('one').caller).toBe(asked('other').caller); // The log keeps it, so it must contain nothing of the token.

@@ -1,37 +1,19 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { ApiRequest } from '../../../src/bus/port.ts';
+import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
-import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
-import { createFakeDaemon, messageEntry, openGateway } from './support.ts';
+import type { GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { eventsOf, gatewaysWithPosts, messageEntry } from './support.ts';
 
-/**
- * What AG-UI and A2A refuse, and how their streams end. The rest is tested end to end with the official clients.
- */
+/** What AG-UI and A2A refuse, and how their streams end. The rest is tested end to end with the official clients. */
 describe('the routes of AG-UI and A2A', () => {
-  const open: Gateway[] = [];
-  afterEach(async () => {
-    for (const gateway of open.splice(0)) await gateway.close();
-  });
-
-  async function start(options: Partial<GatewayOptions> = {}) {
-    const daemon = createFakeDaemon();
-    const fromLogs = daemon.answer;
-    daemon.answer = (request: ApiRequest) => {
-      if (request.endpoint === 'agents')
-        return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: '' }] } };
-      if (request.endpoint !== 'post') return fromLogs(request);
-      const [entry] = daemon.append('demo', 'Hello');
-      Object.assign(entry ?? {}, { to: ['pm'] });
-      return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
-    };
-    const { gateway, faults } = await openGateway(options, daemon);
-    open.push(gateway);
-    return { gateway, daemon, faults, url: gateway.url };
-  }
+  const open = gatewaysWithPosts();
+  const start = async (options: Partial<GatewayOptions> = {}) => {
+    const site = await open(options);
+    return { ...site, url: site.gateway.url };
+  };
   const post = (url: string, body: unknown, more: { headers?: object; signal?: AbortSignal } = {}) =>
     fetch(url, {
       method: 'POST',
@@ -93,11 +75,7 @@ describe('the routes of AG-UI and A2A', () => {
       await answer.body?.cancel();
     }
     const posts = daemon.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
-    expect(posts).toEqual(
-      Array.from({ length: 2 }, () =>
-        expect.objectContaining({ publisher: 'office', author: { name: 'Alice' } }),
-      ),
-    );
+    expect(posts).toMatchObject(Array(2).fill({ publisher: 'office', author: { name: 'Alice' } }));
   });
 
   it('a task cannot be cancelled by another person of the same publisher', async () => {
@@ -106,17 +84,14 @@ describe('the routes of AG-UI and A2A', () => {
     );
     const { url, daemon } = await start({ tokens: people });
     const [entry] = daemon.append('demo', 'Hello');
-    Object.assign(entry ?? {}, {
-      to: ['pm'],
-      author: { kind: 'person', id: 'office/Alice', name: 'Alice' },
-    });
+    const author = { kind: 'person', id: 'office/Alice', name: 'Alice' };
+    Object.assign(entry ?? {}, { to: ['pm'], author });
     const headers = { authorization: 'Bearer Bob' };
     const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: `demo.${entry?.index}` }), {
       headers,
     });
-    expect(await answer.json()).toMatchObject({
-      error: { message: expect.stringContaining('another publisher posted this') },
-    });
+    const message = expect.stringContaining('another publisher posted this');
+    expect(await answer.json()).toMatchObject({ error: { message } });
   });
 
   it.each([
@@ -159,12 +134,6 @@ describe('the routes of AG-UI and A2A', () => {
     expect(daemon.watchers('demo')).toBe(0);
   });
 
-  const eventsOf = (text: string): { type: string; [field: string]: unknown }[] =>
-    text
-      .split('\n')
-      .filter((line) => line.startsWith('data:'))
-      .map((line) => JSON.parse(line.slice('data:'.length)));
-
   it('a thread may have any id, and keeps it in answers', async () => {
     const { url, daemon } = await start();
     const threadId = 'support/case 17';
@@ -187,7 +156,7 @@ describe('the routes of AG-UI and A2A', () => {
     ['forwarded properties', { forwardedProps: { temperature: 0 } }, 'forwardedProps'],
     [
       'instructions',
-      { messages: [{ id: 's', role: 'system', content: 'Rhyme.' }] },
+      { messages: [{ id: 's', role: 'system', content: '.' }] },
       'messages of the role system',
     ],
     ['an unknown field', { colour: 'red' }, 'colour'],
@@ -226,12 +195,9 @@ describe('the routes of AG-UI and A2A', () => {
     const own = publicUrl === null ? `${address}:${port}` : address;
     const headers = { host: `localhost:${port}`, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil' };
     const ask = async (path: string) => {
-      const options = {
-        port,
-        headers: { ...headers, 'a2a-version': '1.0' },
-        path: `http://evil.example${path}`,
-      };
-      const [answer] = (await once(request(options).end(), 'response')) as [IncomingMessage];
+      const more = { port, headers: { ...headers, 'a2a-version': '1.0' } };
+      const asking = request({ ...more, path: `http://evil.example${path}` });
+      const [answer] = (await once(asking.end(), 'response')) as [IncomingMessage];
       return await json(answer);
     };
     expect(await ask('/a2a/pm/.well-known/agent-card.json')).toMatchObject({
@@ -254,8 +220,6 @@ describe('the routes of AG-UI and A2A', () => {
     daemon.answer = async (request) => {
       const answer = await answers(request);
       if (request.endpoint !== 'post' || !answer.ok) return answer;
-      const { conversation } = request.body as { conversation: string };
-      daemon.logs.set(conversation, daemon.logs.get('demo') ?? []);
       return { ok: true, body: { ...(answer.body as object), unknownMentions: ['dve', 'дев'] } };
     };
     const answer = await post(`${url}${path}`, body);

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { afterEach } from 'vitest';
 import { decodeRequest, statusOf } from '../../../src/bus/index.ts';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
-import type { Entry } from '../../../src/conversation/index.ts';
+import type { Entry, MessageEntry } from '../../../src/conversation/index.ts';
 import {
   type Arrival,
   type Gateway,
@@ -150,3 +151,39 @@ export async function openGateway(
   gateway.open(daemon);
   return { gateway, daemon, faults, close: () => gateway.close() };
 }
+
+/** Gateways that are closed after each test. Their daemon has the agent pm, appends what is posted, and lists its logs. */
+export function gatewaysWithPosts() {
+  const open: Gateway[] = [];
+  afterEach(async () => {
+    for (const gateway of open.splice(0)) await gateway.close();
+  });
+  return async (options: Partial<GatewayOptions> = {}) => {
+    const daemon = createFakeDaemon();
+    const fromLogs = daemon.answer;
+    daemon.answer = (request) => {
+      if (request.endpoint === 'agents')
+        return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: 'leads' }] } };
+      if (request.endpoint === 'conversations') {
+        const rows = [...daemon.logs].map(([id, log]) => ({ id, updatedAt: log.at(-1)?.createdAt ?? '' }));
+        return { ok: true, body: { conversations: rows, next: null } };
+      }
+      if (request.endpoint !== 'post') return fromLogs(request);
+      const { conversation, content, ...more } = request.body as MessageEntry & { conversation: string };
+      const [entry] = daemon.append(conversation, content ?? '');
+      const { parts, meta } = more;
+      Object.assign(entry ?? {}, { to: ['pm'], ...(parts && { parts }), ...(meta && { meta }) });
+      return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
+    };
+    const site = await openGateway(options, daemon);
+    open.push(site.gateway);
+    return site;
+  };
+}
+
+/** The events of AG-UI in the text of an answer. */
+// biome-ignore lint/suspicious/noExplicitAny: read as a program would
+export const eventsOf = (text: string): { type: string; [field: string]: any }[] =>
+  text
+    .split('\n')
+    .flatMap((line) => (line.startsWith('data:') ? [JSON.parse(line.slice('data:'.length))] : []));
