@@ -54,12 +54,14 @@ export function nameUnknownMentions(context: Request, names: readonly string[] =
 }
 
 /** The fields of the verb `answer` in an object like its body, or with `approved`; null: there is no answer. */
-export function verdictIn({ approved, answer, reason, result }: Readonly<Record<string, unknown>>) {
+export function verdictIn(given: Readonly<Record<string, unknown>>) {
+  const { approved, answer, reason, result, arguments: instead } = given;
   const said = typeof approved === 'boolean' ? (approved ? 'approve' : 'deny') : answer;
   if (typeof said !== 'string') return null;
   return {
     answer: said,
     ...(typeof reason === 'string' && reason !== '' && { reason }),
     ...(result !== undefined && { result }),
+    ...(instead !== undefined && { arguments: instead }),
   };
 }

@@ -9,19 +9,19 @@ import { openProject, providerSettings } from '../support/project.ts';
 
 const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
 const TOOL = 'mcp__travel__book';
-const model: FakeHandler = ({ json }) =>
-  json.messages?.at(-1)?.role === 'tool'
-    ? { text: 'Noted.' }
-    : { toolCalls: [{ name: TOOL, arguments: '{}' }] };
+const calling =
+  (name: string): FakeHandler =>
+  ({ json }) =>
+    json.messages?.at(-1)?.role === 'tool' ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: '{}' }] };
 
-async function open() {
-  const provider = untilTestEnds(await startFakeProvider(model));
+async function open(tool = TOOL) {
+  const provider = untilTestEnds(await startFakeProvider(calling(tool)));
   const travel = { command: process.execPath, args: [PROGRAM] };
-  const tools = { mcpServers: { travel }, policy: [{ tool: TOOL, allow: true }] };
-  const agent = `---\nname: Pam\nphases: [chat]\ntools: [${TOOL}]\n---\nPERSONA`;
+  const tools = { mcpServers: { travel }, policy: [{ tool, allow: true }] };
+  const agent = `---\nname: Pam\nphases: [chat]\ntools: [${tool}]\n---\nPERSONA`;
   const settings = providerSettings(provider.url, { tools });
   const project = untilTestEnds(await openProject({ settings, agents: { pm: agent } }));
-  const daemon = await project.up();
+  const daemon = await project.up('--http', '127.0.0.1:0', '--http-token', 'none');
   const client = await project.connect();
   await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
   const entries = await followUntil(client, 'demo', (all) => ofType(all, 'approval-requested').length > 0);
@@ -51,6 +51,74 @@ describe('a question of an MCP server', () => {
       '{"action":"accept","content":{"day":"monday","seats":3}}',
     );
     expect(checkLog(await project.logFile('demo'))).toEqual([]);
+  });
+
+  it('with many fields has a line for each in the command line, and `say --wait` ends with it', async () => {
+    const { project, approvalId } = await open('mcp__travel__survey');
+    const listed = await project.parley('approvals', 'demo');
+    expect(listed.stdout).toContain(
+      [
+        'asks “Who flies?”:',
+        '  name (Name, as in the passport, required)',
+        '  seat (one of "w" for Window, "a" for Aisle)',
+        '  meal (one of "v" for Vegetarian, "no")',
+        '  extras (any of "bag" for A bag\\n  fake: line)',
+        'The answer goes to that server',
+      ].join('\n'),
+    );
+    await project.parley('deny', approvalId);
+    const said = await project.parley('say', 'second', 'go', '--wait');
+    expect([said.code, said.stderr]).toEqual([
+      0,
+      expect.stringContaining('asks “Who flies?”:\n  name (Name'),
+    ]);
+  });
+
+  it('is shown to callers of every protocol as an approval is, which answer it where they may', async () => {
+    const { project, daemon, client, approvalId } = await open();
+    const answered = (id: string) => client.request('answer', { approvalId: id, answer: 'deny' });
+    await answered(approvalId); // a server asks one question at a time
+    const send = async (path: string, body: object, headers: Record<string, string> = {}) => {
+      const answer = await fetch(daemon.ready.http + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+      return answer.text();
+    };
+    const said = { model: 'pm', messages: [{ role: 'user', content: 'go' }] };
+    const chat = await send('/v1/chat/completions', said);
+    expect(chat).toMatch(/Waiting for approval .*asks “Which day\?”.*parley approve \S+ --arguments JSON/);
+    const [, waiting = ''] = /parley deny ([\w.-]+)\)/.exec(chat) ?? [];
+    await answered(waiting);
+    const run = { threadId: 'by-ag-ui', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'go' }] };
+    const interrupted = await send('/ag-ui/pm', run);
+    const [, id = ''] = /"interrupts":\[\{"id":"([^"]+)"/.exec(interrupted) ?? [];
+    expect(interrupted).toContain('"arguments":{"type":"object","properties":{"day"');
+    const payload = { approved: true, arguments: { day: 'friday', seats: 1 } };
+    const resumed = await send('/ag-ui/pm', {
+      ...{ ...run, runId: 's', resume: [{ interruptId: id, status: 'resolved', payload }] },
+    });
+    expect(resumed).toContain('\\"content\\":{\\"day\\":\\"friday\\",\\"seats\\":1}');
+    expect(resumed).toContain('"outcome":{"type":"success"}');
+    const a2a = (message: object) =>
+      send(
+        '/a2a/pm',
+        {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'SendMessage',
+          params: { message: { role: 'ROLE_USER', ...message } },
+        },
+        { 'a2a-version': '1.0' },
+      );
+    const asking = await a2a({ messageId: 'm', contextId: 'by-a2a', parts: [{ text: 'go' }] });
+    expect(asking).toMatch(/TASK_STATE_INPUT_REQUIRED.*asks “Which day\?”.*"schema":\{"type":"object"/);
+    const [, taskId] = /"task":\{"id":"([^"]+)"/.exec(asking) ?? [];
+    const data = { approved: true, arguments: { day: 'sunday' } };
+    const done = await a2a({ messageId: 'n', taskId, parts: [{ data }] });
+    expect(done).toMatch(/TASK_STATE_COMPLETED.*Noted\./);
+    for (const name of ['by-ag-ui', 'by-a2a']) expect(checkLog(await project.logFile(name))).toEqual([]);
   });
 
   it('a daemon that is killed while it waits closes it, and the outcome of the call is unknown (L12)', async () => {

@@ -62,6 +62,23 @@ server.registerTool('book', {}, async ({ _meta, sendNotification }) => {
   const form = { message: 'Which day?', requestedSchema: { type: 'object', properties, required: ['day'] } };
   return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));
 });
+/** Asks for several fields, with titled choices in each form. */
+server.registerTool('survey', {}, async () => {
+  const properties = {
+    name: { type: 'string', title: 'Name', description: 'as in the passport' },
+    seat: { type: 'string', enum: ['w', 'a'], enumNames: ['Window', 'Aisle'] },
+    meal: {
+      type: 'string',
+      oneOf: [
+        { const: 'v', title: 'Vegetarian' },
+        { const: 'no', title: 'no' },
+      ],
+    },
+    extras: { type: 'array', items: { anyOf: [{ const: 'bag', title: 'A bag\n  fake: line' }] } },
+  };
+  const form = { message: 'Who flies?', requestedSchema: { type: 'object', properties, required: ['name'] } };
+  return text(JSON.stringify(await server.server.elicitInput(form, { timeout: 600_000 })));
+});
 /** Leaves a child that holds the standard streams. */
 server.registerTool('child', {}, () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });

@@ -194,7 +194,7 @@ function outcomeOf({ outcome, finishReason }: EntryOf<'turn-ended'>): string {
 /** Complete and escaped, because a person decides by it. Empty for old logs, whose entries lack the call. */
 function requestedCall(entry: EntryOf<'approval-requested'>): string {
   const { agent = entry.author.id, tool, arguments: given = '{}' } = entry;
-  if (entry.asks) return `: ${visibleText(askedText(entry.asks))}`;
+  if (entry.asks) return `: ${askedText(entry.asks)}`;
   return tool === undefined ? '' : `: ${agent} wants to call ${visibleCall(tool, given)}`;
 }
 
@@ -226,7 +226,7 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
     const head = [approvalId, conversation, agent].map(visibleText).join('  ');
     const given = asks.url === undefined && `--arguments '${quotable(textOf(approval.arguments))}'`;
     return [
-      `${head} called ${visibleText(tool)}: ${visibleText(askedText(asks))}`,
+      `${head} called ${visibleText(tool)}: ${askedText(asks)}`,
       `  ${command(['approve', approvalId, given].filter(Boolean).join(' '))}   or   ${command(`deny ${approvalId}`)}`,
     ];
   }

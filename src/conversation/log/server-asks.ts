@@ -1,19 +1,42 @@
+import { visibleText } from '../../kernel/hidden.ts';
 import type { ServerAsks } from './entry.ts';
+
+/** What the server of a running call asks a person, in words (SERVER-QUESTION-1). */
 
 export type Field = Readonly<Record<string, unknown>>;
 
-/** Who asks what, and where the answer goes, for the person who gives it. */
+/** Who asks what, a line for each field, and where the answer goes: for the person who gives it. Nothing in it is hidden. */
 export function askedText({ server, message, url, schema }: ServerAsks): string {
-  const asking = `the server ${server}, a program outside of Parley, asks “${message}”`;
+  const asking = visibleText(`the server ${server}, a program outside of Parley, asks “${message}”`);
   if (url !== undefined)
-    return `${asking}. Open ${url} yourself, then approve: the server learns that you agreed`;
-  const fields = fieldsAsked(schema).map(([name, { type, description, title, enum: values }]) => {
-    const kind = Array.isArray(values) ? `one of ${JSON.stringify(values)}` : type === 'string' ? '' : type;
-    const about = [title, description, kind].filter(Boolean).join(', ');
-    return about ? `${name} (${about})` : name;
-  });
-  const asked = fields.length > 0 ? `${asking}. Fields: ${fields.join('; ')}` : asking;
-  return `${asked}. The answer goes to that server and is kept in the log: give it no passwords or keys`;
+    return `${asking}. Open ${visibleText(url)} yourself, then approve: the server learns that you agreed`;
+  const fields = fieldsAsked(schema).map(
+    ([name, field]) => `  ${visibleText(fieldText(name, field, schema))}`,
+  );
+  const end = 'The answer goes to that server and is kept in the log: give it no passwords or keys';
+  return fields.length > 0 ? [`${asking}:`, ...fields, end].join('\n') : `${asking}. ${end}`;
+}
+
+function fieldText(name: string, field: Field, { required }: ServerAsks['schema']): string {
+  const { type, description, title } = field;
+  const options = optionsAsked(type === 'array' ? field.items : field).map(([value, words]) =>
+    words === String(value) ? JSON.stringify(value) : `${JSON.stringify(value)} for ${words}`,
+  );
+  const choice = `${type === 'array' ? 'any' : 'one'} of ${options.join(', ')}`;
+  const kind = options.length > 0 ? choice : type === 'string' ? '' : type;
+  const isRequired = Array.isArray(required) && required.includes(name);
+  const about = [title, description, kind, isRequired && 'required'].filter(Boolean).join(', ');
+  return about ? `${name} (${about})` : name;
+}
+
+/** The values of a choice, each with its title: `enum` with `enumNames`, or `oneOf` and `anyOf` with `const` and `title`. */
+export function optionsAsked(choice: unknown): readonly (readonly [value: unknown, title: string])[] {
+  if (!isField(choice)) return [];
+  const { enum: values, enumNames: names, oneOf, anyOf } = choice;
+  const titled = [oneOf, anyOf].flatMap((list) => (Array.isArray(list) ? list.filter(isField) : []));
+  const plain = Array.isArray(values) ? values.map((value, at) => [value, Object(names)[at]] as const) : [];
+  const options = [...plain, ...titled.map(({ const: value, title }) => [value, title] as const)];
+  return options.map(([value, title]) => [value, String(title ?? value)]);
 }
 
 /** The defaults of the fields, and an empty value for each that is required. */
@@ -29,10 +52,13 @@ export function proposedAnswer(schema: ServerAsks['schema']): Record<string, unk
 
 const EMPTY: Field = { boolean: false, number: 0, integer: 0, array: [] };
 
+function isField(value: unknown): value is Field {
+  return typeof value === 'object' && value !== null;
+}
+
 /** By name. */
 export function fieldsAsked({ properties }: ServerAsks['schema']): [string, Field][] {
-  const isRecord = (value: unknown): value is Field => typeof value === 'object' && value !== null;
-  return isRecord(properties)
-    ? (Object.entries(properties).filter(([, field]) => isRecord(field)) as [string, Field][])
+  return isField(properties)
+    ? Object.entries(properties).filter((entry): entry is [string, Field] => isField(entry[1]))
     : [];
 }

@@ -1,6 +1,7 @@
 import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/hidden.ts';
 import { wireCallId } from '../log/call-id.ts';
 import type { CallPlace, Entry, EntryOf, MessageEntry, ServerAsks } from '../log/entry.ts';
+import { askedText } from '../log/server-asks.ts';
 
 /** A call that only a person can answer. */
 export interface OpenCall {
@@ -95,6 +96,11 @@ export class OpenCalls {
     });
   }
 
+  /** A running call of this turn waits for a person: its server asks. */
+  asksPerson(turnId: string): boolean {
+    return this.of((id) => id === turnId).some(({ approval }) => approval?.asks);
+  }
+
   /** The agents that work on calls of this turn. */
   workersOf(turnId: string): string[] {
     return [...this.#open.values()].flatMap((call) =>
@@ -159,7 +165,7 @@ function openCallOf({ place, turnId, by }: Open): OpenCall {
     ...{ place, turnId, agent, tool, arguments: visibleArguments(given) },
     approval: { id: approvalId, mayHaveRun, covers, asks },
     question: asks
-      ? visibleText(`${agent} called ${tool}: ${why}`)
+      ? `${visibleText(`${agent} called ${tool}`)}: ${askedText(asks)}`
       : mayHaveRun
         ? `${agent} called ${call}, which may already have run: ${inOneLine(why)}`
         : `${agent} wants to call ${call}`,

@@ -10,7 +10,8 @@ import { OpenCalls } from './open-calls.ts';
  * TURN-WATCH-2 So is each handoff, delegation and entered node among the observed entries.
  * TURN-WATCH-3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * TURN-WATCH-4 Settled: nothing is outstanding or open. A stop settles everything that it prevents from running.
- * TURN-WATCH-5 Quiet: settled, except for turns that wait for a person, or for an agent that does or is stopped. A turn
+ * TURN-WATCH-5 Quiet: settled, except for turns that wait for a person, or for an agent that does or is stopped. So does a turn with a
+ *              running call whose server asks: without the answer it never continues. A turn
  *              continues by itself if it waits for any other agent without an open turn, or if its last open call has its result. An answered
  *              approval changes nothing here: if the turn continues, the same append has a `turn-started`.
  * TURN-WATCH-6 Held: quiet, except for messages to agents whose own turn waits for a person, or that are stopped. Read it
@@ -206,7 +207,10 @@ function createOpenTurns(calls: OpenCalls, stops: Stops) {
       const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
       const isHeld = (id: string) =>
         calls.workersOf(id).every((agent) => busy.has(agent) || stops.has(agent));
-      return [...open].every(([id, state]) => state === 'waits' && isHeld(id)) ? busy : null;
+      const isEach = [...open].every(([id, state]) =>
+        state === 'waits' ? isHeld(id) : calls.asksPerson(id),
+      );
+      return isEach ? busy : null;
     },
   };
 }

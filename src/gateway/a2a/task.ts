@@ -210,8 +210,9 @@ export class AgentTask {
       this.open = ending.open;
       const asked = ending.open.map(({ question }) => question).join('\n');
       const details = ending.open.flatMap(({ approval, agent, tool, arguments: given }) => {
-        const { id: approvalId, mayHaveRun } = approval ?? {};
-        return approval ? [dataPart({ approvalId, agent, tool, arguments: given, mayHaveRun })] : [];
+        const { id: approvalId, mayHaveRun, asks } = approval ?? {};
+        const known = { approvalId, agent, tool, arguments: given, mayHaveRun };
+        return approval ? [dataPart({ ...known, ...(asks && { schema: asks.schema }) })] : [];
       });
       return this.#enter(TaskState.TASK_STATE_INPUT_REQUIRED, [textPart(asked), ...details]);
     }

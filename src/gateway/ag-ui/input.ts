@@ -9,6 +9,7 @@ import {
   dataUrl,
   placeOfCallId,
   type RootedCall,
+  type ServerAsks,
   UNKNOWN_TYPE,
   wireCallId,
 } from '../../conversation/index.ts';
@@ -252,17 +253,18 @@ export function interruptOf(call: RootedCall): Interrupt {
     reason: 'tool_call',
     message: question,
     toolCallId,
-    responseSchema: approval.mayHaveRun ? OUTCOME_SCHEMA : APPROVAL_SCHEMA,
+    responseSchema: approval.mayHaveRun ? OUTCOME_SCHEMA : approvalSchema(approval.asks),
     metadata: { agent, tool, arguments: call.arguments, approvalId: approval.id },
   };
 }
 
 const reason = { type: 'string' };
-const APPROVAL_SCHEMA = {
+/** With the answer that a server asks for. */
+const approvalSchema = (asks?: ServerAsks) => ({
   type: 'object',
-  properties: { approved: { type: 'boolean' }, reason },
+  properties: { approved: { type: 'boolean' }, reason, ...(asks && { arguments: asks.schema }) },
   required: ['approved'],
-};
+});
 const OUTCOME_SCHEMA = {
   type: 'object',
   properties: { answer: { enum: ['rerun', 'failed', 'result'] }, reason, result: {} },

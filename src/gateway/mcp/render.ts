@@ -122,7 +122,7 @@ interface Wanted {
 
 /** What an agent wants to call, and whether it may have run. */
 function wantedText({ agent = 'an agent', tool = 'a tool', arguments: given = '{}', ...more }: Wanted) {
-  if (more.asks) return visibleText(`${agent} called ${tool}: ${askedText(more.asks)}`);
+  if (more.asks) return `${visibleText(`${agent} called ${tool}`)}: ${askedText(more.asks)}`;
   const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
   return `${agent} wants to call ${call} (${more.mayHaveRun ? 'it may have run already' : 'it has not run'})`;
 }

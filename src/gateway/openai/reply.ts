@@ -275,10 +275,11 @@ function reasonOf(finishReason: string | undefined): Reason {
 /** What a person must do before the turn continues; the next message answers a question. */
 function awaited({ approval, question }: OpenCall): string {
   if (approval === null) return question;
-  const { id, mayHaveRun } = approval;
+  const { id, mayHaveRun, asks } = approval;
+  const given = asks && !asks.url ? ' --arguments JSON' : '';
   const how = mayHaveRun
     ? `parley resolve ${id} --rerun, --failed or --result JSON`
-    : `parley approve ${id}, or parley deny ${id}`;
+    : `parley approve ${id}${given}, or parley deny ${id}`;
   return `(Waiting for approval ${id}: ${question}. Answer it with: ${how})`;
 }
 

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { OpenCalls, pendingApprovals, type ServerAsks } from '../../../src/conversation/index.ts';
+import {
+  askedText,
+  createTurnWatch,
+  OpenCalls,
+  pendingApprovals,
+  type ServerAsks,
+} from '../../../src/conversation/index.ts';
 import { kinds } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
@@ -39,7 +45,7 @@ describe('a question of the server of a running call', () => {
       mayHaveRun: false,
       asks: { server: 'files' },
       why: expect.stringMatching(
-        /^the server files, a program outside.*Which.*day \(ISO date\).*no passwords/su,
+        /^the server files, a program outside.*Which.*day \(ISO date, required\).*no passwords/su,
       ),
     });
     expect(team.running()).toEqual(['risky']);
@@ -49,6 +55,44 @@ describe('a question of the server of a running call', () => {
     expect(calls.of(() => true)).toMatchObject([
       { arguments: '{"day":"","seats":2}', question: expect.stringContaining('Which\\u202eday?') },
     ]);
+  });
+
+  it('is one line for each field, with the titles of choices in each form, and hides nothing', () => {
+    const properties = {
+      day: { type: 'string', title: 'Day', description: 'ISO\n  seats (any)' },
+      seat: { type: 'string', enum: ['w', 'a'], enumNames: ['Window', 'a'] },
+      meal: { type: 'string', oneOf: [{ const: 'v', title: 'Vegetarian' }, { const: 'no' }] },
+      extras: { type: 'array', items: { anyOf: [{ const: 'b', title: 'Bag\u202e' }] } },
+      kinds: { type: 'array', items: { enum: [1, 2] } },
+      seats: { type: 'integer' },
+    };
+    const schema = { type: 'object', properties, required: ['day'] };
+    expect(askedText({ server: 'air', message: 'Who?', schema }).split('\n')).toEqual([
+      'the server air, a program outside of Parley, asks “Who?”:',
+      '  day (Day, ISO\\n  seats (any), required)',
+      '  seat (one of "w" for Window, "a")',
+      '  meal (one of "v" for Vegetarian, "no")',
+      '  extras (any of "b" for Bag\\u202e)',
+      '  kinds (any of 1, 2)',
+      '  seats (integer)',
+      'The answer goes to that server and is kept in the log: give it no passwords or keys',
+    ]);
+  });
+
+  it('holds its turn while it is open, as an approval does (TURN-WATCH-5)', () => {
+    const heldBy = (team: ToolTeam) => {
+      const watch = createTurnWatch();
+      for (const entry of team.entries) watch.observe(entry);
+      return watch.held;
+    };
+    const team = asked();
+    expect(heldBy(team)).toBe(true);
+    team.answerApprovalId(idOf(team), 'approve');
+    expect(heldBy(team)).toBe(false);
+    ask(team);
+    expect(heldBy(team)).toBe(true);
+    team.done('risky');
+    expect(heldBy(team)).toBe(false);
   });
 
   it('the answer of a person goes to the call, which neither starts again nor ends', () => {

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { askedText, type Field, fieldsAsked } from '../../../conversation/log/server-asks.ts';
+import { askedText, type Field, fieldsAsked, optionsAsked } from '../../../conversation/log/server-asks.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
@@ -40,7 +40,7 @@ export function ApprovalCard(props: ApprovalProps) {
   if (asks)
     return (
       <fieldset class="ask-card" aria-label={`${escapeHidden(asks.server)} asks`}>
-        <p>{escapeHidden(askedText({ ...asks, schema: {} }))}</p>
+        <p>{askedText({ ...asks, schema: {} })}</p>
         {asks.url !== undefined && (
           <a href={asks.url} target="_blank" rel="noopener noreferrer">
             {escapeHidden(asks.url)}
@@ -142,7 +142,8 @@ const FORMATS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', 
 
 /** What is neither a choice, a number nor a text is written as JSON. */
 function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps) {
-  const { type, enum: values, enumNames: names, minimum, maximum, maxLength, format } = field;
+  const { type, minimum, maximum, maxLength, format } = field;
+  const options = optionsAsked(field).map(([one, words]) => [String(one), words] as const);
   if (type === 'boolean')
     return (
       <input
@@ -151,9 +152,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />
     );
-  if (Array.isArray(values)) {
-    const words = Array.isArray(names) ? names : values;
-    const options = values.map((one, place) => [String(one), String(words[place])] as const);
+  if (options.length > 0)
     return (
       <Select
         value={String(value)}
@@ -161,7 +160,6 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
         onChoose={onChange}
       />
     );
-  }
   const isNumber = type === 'number' || type === 'integer';
   const isText = type === 'string' || type === undefined;
   const read = (text: string) => (isText || text === '' ? text : (parsed(text) ?? text));
