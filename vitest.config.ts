@@ -12,8 +12,10 @@ import { hasLongTests } from './test/support/runs.ts';
  */
 const isNamed = process.argv.some((word) => word.includes('.long'));
 const exclude = [...configDefaults.exclude, ...(hasLongTests || isNamed ? [] : ['**/*.long.test.ts'])];
+/** `expect.poll` waits as long as Playwright does for elements, so that a slow machine fails no test. */
+const patient = { expect: { poll: { timeout: 30_000 } } };
 // Runs after `unit`.
-const later = { sequence: { groupOrder: 1 } };
+const later = { ...patient, sequence: { groupOrder: 1 } };
 const shared = {
   ...later,
   exclude,
@@ -29,11 +31,12 @@ export default defineConfig({
       // Processes, not threads: a program that one thread starts briefly holds the file locks of the others.
       {
         test: {
+          ...patient,
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           isolate: false,
           maxWorkers: availableParallelism(),
-          testTimeout: 30_000,
+          testTimeout: 60_000,
         },
       },
       {
@@ -51,7 +54,7 @@ export default defineConfig({
           name: 'contract',
           isolate: false,
           include: ['test/contract/**/*.test.ts'],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
         },
       },
       {
@@ -66,6 +69,7 @@ export default defineConfig({
       { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
+          ...patient,
           sequence: { groupOrder: 2 }, // projects of one group have the same number of workers
           name: 'browser',
           isolate: false,
@@ -74,7 +78,6 @@ export default defineConfig({
           globalSetup: ['test/browser/build.ts'],
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          expect: { poll: { timeout: 30_000 } }, // as long as Playwright waits for elements
           maxWorkers: 3, // a browser works on more than one processor
         },
       },

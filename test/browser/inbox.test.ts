@@ -20,7 +20,7 @@ const RULES = [
 ];
 
 /** The list is asked for every 2.5 seconds. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 const HELD_KEY = `document.activeElement.dispatchEvent(
   new KeyboardEvent('keydown', { key: 'a', repeat: true, bubbles: true }))`;

@@ -5,7 +5,7 @@ import { message, sharedStage, textOf, write } from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 const RULES = [
   { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },

@@ -5,7 +5,7 @@ import { message, pressAlone, sharedStage, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 /** The daemon sends changes of the list within a second. */
-const until = <T>(look: () => Promise<T> | T) => expect.poll(look, { timeout: 10_000 });
+const until = <T>(look: () => Promise<T> | T) => expect.poll(look);
 
 /** More agents than a list of suggestions shows at once. */
 const MANY = Array.from({ length: 11 }, (_, n) => [`w${n}`, `---\nname: Élan ${n}\n---\nYou work.`]);

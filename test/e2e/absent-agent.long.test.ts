@@ -37,7 +37,7 @@ describe.each(['file', 'jetstream'] as const)(
     it('with absent: wait its turn waits visibly, also over a restart of the daemon, until the program connects', async () => {
       const daemon = await stage('absent: wait\n');
       await project.parley('say', 'c', '@critic look');
-      await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
+      await expect.poll(waiting).toEqual(WAITS);
       expect((await project.parley('ls')).stdout).toMatch(
         /^c .* critic waiting +the program of critic \(\d+s\) /m,
       );
@@ -46,7 +46,7 @@ describe.each(['file', 'jetstream'] as const)(
       expect((await project.parley('agents')).stdout).toMatch(/^critic .* waiting, not connected /m);
       await daemon.kill9();
       await project.up('--store', store);
-      await expect.poll(waiting, { timeout: 20_000 }).toEqual(WAITS);
+      await expect.poll(waiting).toEqual(WAITS);
       const program = await project.connect();
       await program.agent('critic', () => 'Looks fine.');
       const entries = await followUntil(await project.connect(), 'c', turnsEnded(1));
@@ -71,7 +71,7 @@ describe.each(['file', 'jetstream'] as const)(
       const daemon = await stage('absent: wait\nabsentSeconds: 20\n');
       const begun = performance.now();
       await project.parley('say', 'c', '@critic look');
-      await expect.poll(waiting, { timeout: 10_000 }).toEqual(WAITS);
+      await expect.poll(waiting).toEqual(WAITS);
       await sleep(10_000);
       await daemon.kill9();
       await project.up('--store', store);

@@ -157,7 +157,7 @@ describe('a daemon that is killed', () => {
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
     await project.provider.waitForRequests(1);
     daemon.signal('SIGTERM');
-    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('stopping');
+    await expect.poll(() => daemon.stderr()).toContain('stopping');
     daemon.signal('SIGINT');
     expect(await daemon.exited).toBe(1);
   });

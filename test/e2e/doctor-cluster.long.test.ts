@@ -24,7 +24,7 @@ describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-se
     project.defer(() => cluster.stop());
     const daemon = await project.up();
     const look = () => doctor('--nats', cluster.url);
-    await expect.poll(look, { timeout: 30_000 }).toEqual({ code: 0, servers: three('ok', /^reachable$/) });
+    await expect.poll(look).toEqual({ code: 0, servers: three('ok', /^reachable$/) });
 
     const [down, up] = [
       ['warn', expect.stringMatching(/cannot connect/)],
@@ -61,7 +61,7 @@ async function keptOnOne(stream: string, url: string): Promise<string | undefine
     await manager.streams.update(stream, { num_replicas: 1 });
     // The leader can change while the other replicas are removed.
     const alone = async () => (await manager.streams.info(stream)).cluster;
-    await expect.poll(async () => (await alone())?.replicas?.length ?? 0, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await alone())?.replicas?.length ?? 0).toBe(0);
     await setTimeout(2_000);
     return (await alone())?.leader;
   } finally {

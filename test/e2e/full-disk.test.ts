@@ -35,11 +35,11 @@ describe('a full disk', { timeout: 120_000 }, () => {
     await post(5);
     let client = await project.connect();
     const kept = async () => (await entriesOf(client, 'demo')).map(({ id }) => id);
-    await expect.poll(kept, { timeout: 10_000 }).toEqual(ids);
+    await expect.poll(kept).toEqual(ids);
 
     await writeFile(flag, '');
     await post(20);
-    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('ENOSPC');
+    await expect.poll(() => daemon.stderr()).toContain('ENOSPC');
     expect(await kept()).toEqual(ids.slice(0, 5));
     await daemon.kill9();
     daemon = await project.up('--allow-crash-points', '--http', '127.0.0.1:0');
@@ -64,9 +64,9 @@ describe('a full disk', { timeout: 120_000 }, () => {
     }
 
     await rm(flag);
-    await expect.poll(kept, { timeout: 30_000 }).toEqual(ids);
+    await expect.poll(kept).toEqual(ids);
     expect((await client.request('dead', {})).letters).toEqual([]);
-    await expect.poll(ready, { timeout: 10_000 }).toBe(200);
+    await expect.poll(ready).toBe(200);
     await connection.close();
     expect(await daemon.stop()).toBe(0);
   });

@@ -52,7 +52,7 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
 
     nats.thaw();
-    await expect.poll(async () => (await ask(daemon, '/readyz')).status, { timeout: 30_000 }).toBe(200);
+    await expect.poll(async () => (await ask(daemon, '/readyz')).status).toBe(200);
     expect(await post(daemon, 'new', 'two')).toMatchObject({ status: 201 });
   });
 
@@ -68,7 +68,7 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     expect(await ask(daemon, '/readyz')).toMatchObject({ status: 503 });
     expect(await ask(daemon, '/api/status')).toMatchObject({ status: 200 });
     await free();
-    await expect.poll(async () => (await ask(daemon, '/readyz')).status, { timeout: 30_000 }).toBe(200);
+    await expect.poll(async () => (await ask(daemon, '/readyz')).status).toBe(200);
     expect(await post(daemon, 'demo', 'two')).toMatchObject({ status: 201 });
   });
 

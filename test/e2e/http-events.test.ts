@@ -57,7 +57,7 @@ describe('server-sent events', () => {
     for (let n = 0; n < 10; n++) await post(`message ${n}`);
     const log = await wholeLog();
     for (const reader of readers) {
-      await expect.poll(() => reader.indexes(), { timeout: 30_000 }).toEqual(upTo(log.length));
+      await expect.poll(() => reader.indexes()).toEqual(upTo(log.length));
       expect(reader.events.filter(({ event }) => event === 'entry').map(({ data }) => data)).toEqual(log);
       expect(reader.events.some(({ event }) => event === 'live')).toBe(true);
       reader.close();

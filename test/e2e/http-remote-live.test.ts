@@ -46,10 +46,10 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
       reader.events
         .filter(({ event }) => event === 'live')
         .map(({ data }) => (data as { delta: string }).delta);
-    await expect.poll(live, { timeout: 10_000 }).toEqual(['Not ']);
+    await expect.poll(live).toEqual(['Not ']);
     finish();
     const types = () => reader.events.map(({ data }) => (data as { type?: string }).type);
-    await expect.poll(types, { timeout: 10_000 }).toContain('turn-ended');
+    await expect.poll(types).toContain('turn-ended');
     expect(live()).toEqual(['Not ', 'bad.']);
     reader.close();
   });
@@ -69,7 +69,7 @@ describe.each(['file', 'jetstream'])('live text of a remote agent, with store %s
     })();
     const content = () => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join('');
     reading.catch(() => undefined); // awaited below, unless the check before that fails
-    await expect.poll(content, { timeout: 10_000 }).toBe('Not ');
+    await expect.poll(content).toBe('Not ');
     finish();
     await reading;
     expect(content()).toBe('Not bad.');

@@ -109,10 +109,10 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     await removeRows();
     if (store === 'file') expect((await project.parley('fsck')).code).toBe(0);
     daemon = await project.up('--store', store);
-    await expect.poll(listed, { timeout: 15_000 }).toEqual(first);
+    await expect.poll(listed).toEqual(first);
     expect((await project.parley('resume', 'held')).code).toBe(0);
     const left = { ...wanted.at(-1), stopped: [], activity: [] };
-    await expect.poll(async () => (await listed()).at(-1), { timeout: 15_000 }).toEqual(left);
+    await expect.poll(async () => (await listed()).at(-1)).toEqual(left);
     const held = await (await project.connect()).request('conversation', { conversation: 'held' });
     expect([held.mode, held.run]).toEqual(['agent', null]); // its run has ended
     expect(await daemon.stop()).toBe(0);

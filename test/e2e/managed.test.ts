@@ -98,7 +98,7 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     const server = await project.natsServerProcess();
     daemon.signal('SIGHUP');
     daemon.signal('SIGHUP');
-    await expect.poll(daemon.stderr, { timeout: 10_000 }).toMatch(/SIGHUP.*the configuration is unchanged/su);
+    await expect.poll(daemon.stderr).toMatch(/SIGHUP.*the configuration is unchanged/su);
     expect(await servesNats(project.data, server)).toBe(true);
     expect(await daemon.stop()).toBe(0);
     expect(await servesNats(project.data, server)).toBe(false);
@@ -116,11 +116,11 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
       'off',
     ]);
     project.defer(() => terminal.end());
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
+    await expect.poll(terminal.screen).toContain('Ctrl-C stops it.');
     const server = await project.natsServerProcess();
     expect(await servesNats(project.data, server)).toBe(true);
     terminal.tell({ close: true });
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit -1'); // by SIGHUP, after its shutdown
+    await expect.poll(terminal.screen).toContain('exit -1'); // by SIGHUP, after its shutdown
     expect(await servesNats(project.data, server)).toBe(false);
   });
 
@@ -128,18 +128,18 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     await project.up();
     const terminal = openTerminal([launcher, 'chat', 'demo', '--data', project.data]);
     project.defer(() => terminal.end());
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('\u001b[?2004h');
+    await expect.poll(terminal.screen).toContain('\u001b[?2004h');
     terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('3 lines pasted');
+    await expect.poll(terminal.screen).toContain('3 lines pasted');
     terminal.tell({ type: '\r' });
     const posted = async () => (await project.parley('show', 'demo', '--json')).json() as Entry[];
     await expect
-      .poll(async () => (await posted())[0], { timeout: 30_000 })
+      .poll(async () => (await posted())[0])
       .toMatchObject({
         content: 'one\ntwo\nthree',
       });
     terminal.tell({ type: '\u0004' });
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit 0');
+    await expect.poll(terminal.screen).toContain('exit 0');
     expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
       terminal.screen().lastIndexOf('\u001b[?2004h'),
     );

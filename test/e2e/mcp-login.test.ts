@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { type ProtectedMcp, startProtectedMcp } from '../support/mcp-oauth.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
@@ -45,7 +45,7 @@ describe('parley mcp login', () => {
     expect(await doctor()).toContain('parley mcp login web');
     expect((await project.parley('status')).stdout).toContain('needs login');
     expect(await login()).toBe(0);
-    await vi.waitFor(async () => expect(await doctor()).toContain('connected with 4 tools'), 20_000);
+    await expect.poll(doctor).toContain('connected with 4 tools');
     const out = await project.parley('mcp', 'logout', 'web', '--config', project.config);
     expect([out.code, out.stdout]).toEqual([0, 'logged out of web\n']);
     const again = await project.parley('mcp', 'logout', 'web', '--config', project.config);

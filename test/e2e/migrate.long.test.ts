@@ -321,7 +321,7 @@ async function settled(url: string): Promise<SettledRecord> {
     const manager = await connection.jetstreamManager();
     const query = { last_by_subj: 'parley.settled' };
     const read = () => manager.streams.getMessage('PARLEY_SETTLED', query).catch(() => null);
-    await expect.poll(read, { timeout: 10_000 }).not.toBeNull();
+    await expect.poll(read).not.toBeNull();
     return (await read())?.json() as SettledRecord;
   } finally {
     await connection.close();

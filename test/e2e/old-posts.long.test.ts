@@ -47,7 +47,7 @@ describe('old posts of the ingress stream', () => {
   async function answered(...conversations: string[]): Promise<void> {
     const daemon = await up('a');
     await publish(...conversations);
-    await expect.poll(() => listed('a'), { timeout: 30_000 }).toEqual(expect.arrayContaining(conversations));
+    await expect.poll(() => listed('a')).toEqual(expect.arrayContaining(conversations));
     expect(await daemon.stop()).toBe(0);
   }
 
@@ -58,7 +58,7 @@ describe('old posts of the ingress stream', () => {
     await expect(up('b')).rejects.toThrow('up --skip-until 2 ');
 
     const replayed = await up('b', '--replay');
-    await expect.poll(() => listed('b'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => listed('b')).toEqual(['one', 'two']);
     expect(await replayed.stop()).toBe(0);
     expect(await (await up('b')).stop()).toBe(0);
   }, 120_000);
@@ -86,7 +86,7 @@ describe('old posts of the ingress stream', () => {
     expect(await again.stop()).toBe(0);
 
     const replayed = await up('b', '--replay');
-    await expect.poll(() => listed('b'), { timeout: 30_000 }).toEqual(['newest', 'one', 'three', 'two']);
+    await expect.poll(() => listed('b')).toEqual(['newest', 'one', 'three', 'two']);
     expect(await replayed.stop()).toBe(0);
   }, 120_000);
 
@@ -116,7 +116,7 @@ describe('old posts of the ingress stream', () => {
     await publish('two', 'three');
     await expect(up('a')).rejects.toThrow('has old posts (2,');
     const daemon = await up('a', '--replay');
-    await expect.poll(() => listed('a'), { timeout: 30_000 }).toEqual(['one', 'three', 'two']);
+    await expect.poll(() => listed('a')).toEqual(['one', 'three', 'two']);
     expect(await daemon.stop()).toBe(0);
   }, 120_000);
 
@@ -125,7 +125,7 @@ describe('old posts of the ingress stream', () => {
     await loseRecord();
     await publish('one');
     const daemon = await up('a');
-    await expect.poll(() => listed('a'), { timeout: 30_000 }).toEqual(['one']);
+    await expect.poll(() => listed('a')).toEqual(['one']);
     expect(await daemon.stop()).toBe(0);
 
     await recreateStream();
@@ -133,7 +133,7 @@ describe('old posts of the ingress stream', () => {
     await second.kill9();
     await publish('two');
     const third = await up('a');
-    await expect.poll(() => listed('a'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => listed('a')).toEqual(['one', 'two']);
     expect(await third.stop()).toBe(0);
   }, 120_000);
 
@@ -149,7 +149,7 @@ describe('old posts of the ingress stream', () => {
     await loseRecord();
     await publish('two');
     const second = await up('a');
-    await expect.poll(() => listed('a'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => listed('a')).toEqual(['one', 'two']);
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
@@ -159,7 +159,7 @@ describe('old posts of the ingress stream', () => {
     await answered('two');
 
     const reading = await up('c');
-    await expect.poll(() => listed('c'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => listed('c')).toEqual(['one', 'two']);
     expect(await reading.stop()).toBe(0);
 
     const skipping = await up('b', '--skip-until', '2');
@@ -183,9 +183,7 @@ describe('old posts of the ingress stream', () => {
     await publish('four', 'five', 'six');
 
     const daemon = await up('a');
-    await expect
-      .poll(() => listed('a'), { timeout: 10_000 })
-      .toEqual(['five', 'four', 'one', 'six', 'three', 'two']);
+    await expect.poll(() => listed('a')).toEqual(['five', 'four', 'one', 'six', 'three', 'two']);
     expect(await daemon.stop()).toBe(0);
   }, 120_000);
 

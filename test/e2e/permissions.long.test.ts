@@ -262,8 +262,6 @@ it('a daemon that may not follow the appends of its peers names the subject and 
   await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
   const reading = new AbortController();
   await fetch(`${daemon.ready.http}/api/conversations/demo/events`, { signal: reading.signal });
-  await expect
-    .poll(() => daemon.stderr(), { timeout: 10_000 })
-    .toMatch(/parley\.log\.demo.*parley nats-config/);
+  await expect.poll(() => daemon.stderr()).toMatch(/parley\.log\.demo.*parley nats-config/);
   reading.abort();
 });

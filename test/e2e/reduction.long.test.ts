@@ -191,7 +191,7 @@ describe('a conversation that exceeds the window of its model', () => {
     await talk([`fact 0. ${LONG}`, `fact 1. ${LONG}`]);
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: `fact 2. ${LONG}` });
-    await expect.poll(() => summaries, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => summaries).toBe(1);
     await first.kill9();
     const second = await project.up();
     const entries = await followUntil(client, 'demo', turnsEnded(3));

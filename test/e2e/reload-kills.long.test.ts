@@ -33,7 +33,7 @@ async function allAnswered(client: ParleyClient, conversation: string): Promise<
     const { agents } = await client.request('conversation', { conversation });
     return Object.values(agents).every(({ status }) => status === 'idle');
   };
-  await expect.poll(isIdle, { timeout: 20_000 }).toBe(true);
+  await expect.poll(isIdle).toBe(true);
 }
 
 it(`${ROUNDS} kills during a reload leave no half definition and lose nothing (RELOAD-1, DEFINITIONS-1)`, {

@@ -110,11 +110,11 @@ describe('a configuration that changes while the daemon runs', () => {
   it('--watch reloads when a file of the configuration changes, and logs a bad edit with file and line', async () => {
     const daemon = await up('--watch');
     await edit('pm', 'description: plans', 'descriptoin: edited');
-    await expect.poll(daemon.stderr, { timeout: 5_000 }).toMatch(/nothing was changed.*pm\.md:3/su);
+    await expect.poll(daemon.stderr).toMatch(/nothing was changed.*pm\.md:3/su);
     await edit('pm', 'description: plans', 'description: edited');
-    await expect.poll(() => descriptionOf('pm'), { timeout: 5_000 }).toBe('edited');
+    await expect.poll(() => descriptionOf('pm')).toBe('edited');
     await writeFile(agentFile('new'), '---\ndescription: is new\n---\nNEW.');
-    await expect.poll(() => descriptionOf('new'), { timeout: 5_000 }).toBe('is new');
+    await expect.poll(() => descriptionOf('new')).toBe('is new');
     expect(await daemon.stop()).toBe(0);
   });
 

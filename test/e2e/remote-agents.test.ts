@@ -230,16 +230,14 @@ describe('the example agents', () => {
       });
       const connections = () => said.split('parley: connected to').length - 1;
       try {
-        await expect.poll(() => said, { timeout: 30_000 }).toContain('no daemon has left its address');
+        await expect.poll(() => said).toContain('no daemon has left its address');
         for (const round of [1, 2]) {
           const running = await own.up();
-          await expect.poll(connections, { timeout: 30_000 }).toBe(round);
+          await expect.poll(connections).toBe(round);
           const answer = await own.parley('say', `round-${round}`, '@critic is this short?', '--wait');
           expect(answer.stdout).toContain('Let me see. 4 words, 4 different ones.');
           expect(await running.stop()).toBe(0);
-          await expect
-            .poll(() => said.split('trying again').length - 1, { timeout: 30_000 })
-            .toBeGreaterThan(round);
+          await expect.poll(() => said.split('trying again').length - 1).toBeGreaterThan(round);
         }
         expect(child.exitCode).toBe(null);
       } finally {

@@ -38,7 +38,7 @@ describe('old conversations and dead letters', () => {
       const connection = await connect({ servers: nats.url });
       await connection.jetstream().publish('parley.in.alice.other', '{"content":""}');
       const letters = async () => (await project.parley('dead', 'ls', '--json')).json();
-      await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(letters).toHaveLength(1);
       await sleep(1_200);
       expect(await first.stop()).toBe(0);
 
@@ -49,13 +49,11 @@ describe('old conversations and dead letters', () => {
       });
       project.defer(() => other.close());
       const second = await other.up('--store', store, '--data', project.data);
-      await expect.poll(listed, { timeout: 15_000 }).toEqual([]);
-      await expect.poll(letters, { timeout: 10_000 }).toEqual([]);
+      await expect.poll(listed).toEqual([]);
+      await expect.poll(letters).toEqual([]);
       expect(second.stderr()).toContain('retention: deleted');
       const manager = await connection.jetstreamManager();
-      await expect
-        .poll(async () => (await manager.streams.info('PARLEY_DEAD')).state.messages, { timeout: 10_000 })
-        .toBe(0);
+      await expect.poll(async () => (await manager.streams.info('PARLEY_DEAD')).state.messages).toBe(0);
       await connection.close();
       await second.stop();
     },

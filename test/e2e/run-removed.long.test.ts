@@ -51,7 +51,7 @@ describe('a restart without a part that a run needs', () => {
       if (store === 'jetstream') await project.parley('phase', 'demo', 'plan');
       const rows = async () => (await project.parley('ls', '--json')).json();
       const ended = expect.objectContaining({ mode: 'agent', waiting: [] });
-      await expect.poll(rows, { timeout: 15_000 }).toEqual([ended]);
+      await expect.poll(rows).toEqual([ended]);
       const shown = (await project.parley('show', 'demo')).stdout;
       expect(shown).toContain(`ended: aborted (${missing} was removed from the configuration)`);
       expect(shown).toMatch(/mode run → agent by /);
@@ -72,15 +72,15 @@ describe('a restart without a part that a run needs', () => {
     expect((await project.parley('mode', 'demo', 'run', '--workflow', 'talk', ...INPUT)).code).toBe(0);
     expect((await project.parley('mode', 'rest', 'run', '--workflow', 'talk')).code).toBe(0);
     const shown = async (id: string) => (await project.parley('show', id)).stdout;
-    await expect.poll(() => shown('demo'), { timeout: 15_000 }).toMatch(/dev/);
+    await expect.poll(() => shown('demo')).toMatch(/dev/);
     await daemon.kill9();
     await withoutWorkflow();
     daemon = await project.up('--store', 'jetstream');
     const ended = /ended: aborted \(workflow talk was removed from the configuration\)/;
-    await expect.poll(() => shown('demo'), { timeout: 30_000 }).toMatch(ended);
+    await expect.poll(() => shown('demo')).toMatch(ended);
     expect(await shown('rest')).not.toMatch(ended); // no turn runs there, so no daemon claims it
     expect((await project.parley('say', 'rest', 'and now?', '--as', 'alice')).code).toBe(0);
-    await expect.poll(() => shown('rest'), { timeout: 15_000 }).toMatch(ended);
+    await expect.poll(() => shown('rest')).toMatch(ended);
     await daemon.kill9();
   }, 90_000);
 });

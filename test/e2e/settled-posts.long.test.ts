@@ -132,7 +132,7 @@ describe('posts that were settled in another store', () => {
     expect(await first.stop()).toBe(0);
 
     const second = await up('b', '--replay');
-    await expect.poll(() => listed('b'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => listed('b')).toEqual(['one', 'two']);
     await caughtUp();
     const shown = await at(directory('b'), 'show', 'one', '--json');
     expect(await second.stop()).toBe(0);
@@ -143,7 +143,7 @@ describe('posts that were settled in another store', () => {
     expect(await third.stop()).toBe(0);
 
     const streams = await up('c', '--store', 'jetstream', '--replay');
-    await expect.poll(() => listed('c'), { timeout: 30_000 }).toEqual(['newest', 'one', 'two']);
+    await expect.poll(() => listed('c')).toEqual(['newest', 'one', 'two']);
     await expect(up('d', '--store', 'jetstream', '--replay')).rejects.toThrow(
       /REPLAY_REFUSED|stop the others/,
     );
@@ -153,7 +153,7 @@ describe('posts that were settled in another store', () => {
   it('settled posts are known after a kill -9, and no post is lost between two data directories', async () => {
     const first = await up('a');
     for (const name of ['one', 'two', 'three']) await say(name, 'hello');
-    await expect.poll(settled, { timeout: 10_000 }).toBe(3);
+    await expect.poll(settled).toBe(3);
     const late = Array.from({ length: 30 }, (_, n) => `late-${n}`);
     await Promise.all(late.map((name) => publish(name, 'hello')));
     await first.kill9();
@@ -173,7 +173,7 @@ describe('posts that were settled in another store', () => {
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
     await say('one', 'hello');
-    await expect.poll(settled, { timeout: 10_000 }).toBe(2);
+    await expect.poll(settled).toBe(2);
     await first.kill9();
 
     const second = await up('b');
@@ -188,12 +188,12 @@ describe('posts that were settled in another store', () => {
     await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     await publish('stuck', 'hello');
     await say('one', 'hello');
-    await expect.poll(settled, { timeout: 10_000 }).toBe(2);
+    await expect.poll(settled).toBe(2);
     await first.kill9();
 
     await mkdir(join(directory('b'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
     const second = await up('b');
-    await expect.poll(() => second.stderr(), { timeout: 30_000 }).toContain('could not be made durable');
+    await expect.poll(() => second.stderr()).toContain('could not be made durable');
     const removed = await at(directory('b'), 'rm', 'one', '--json');
     expect(removed.json()).toMatchObject([{ deleted: true, existed: false }]);
     expect(await readFile(join(directory('b'), 'deleted.json'), 'utf8')).toContain('"one"');
@@ -211,7 +211,7 @@ describe('posts that were settled in another store', () => {
     await mkdir(damaged, { recursive: true });
 
     const second = await up('b', '--replay');
-    await expect.poll(() => second.stderr(), { timeout: 30_000 }).toContain('could not be made durable');
+    await expect.poll(() => second.stderr()).toContain('could not be made durable');
     const removed = await at(directory('b'), 'rm', 'forget');
     expect(removed, removed.stderr).toMatchObject({ code: 0 });
     await rm(damaged, { recursive: true });
@@ -223,7 +223,7 @@ describe('posts that were settled in another store', () => {
   it('settled posts include refused ones: after a kill -9, another data directory adds no second dead letter', async () => {
     const first = await up('a');
     await publish('one', '{"content":""}');
-    await expect.poll(settled, { timeout: 30_000 }).toBe(1);
+    await expect.poll(settled).toBe(1);
     await expect(up('b')).rejects.toThrow('DAEMON_ALREADY_SERVING'); // and it leaves the record unchanged
     expect(await settled()).toBe(1);
     await first.kill9();
@@ -238,15 +238,13 @@ describe('posts that were settled in another store', () => {
     const first = await up('a');
     await publish('one', '{"content":""}', 3);
     await publish('two', '{"content":""}');
-    await expect.poll(settled, { timeout: 30_000 }).toBe(4);
+    await expect.poll(settled).toBe(4);
     expect(await first.stop()).toBe(0);
     for (const name of ['a', 'b']) {
       const again = await up(name, '--replay');
       await caughtUp();
       await publish('one', '{"content":""}');
-      await expect
-        .poll(async () => (await deadOf(name)).length, { timeout: 30_000 })
-        .toBe(name === 'a' ? 5 : 6);
+      await expect.poll(async () => (await deadOf(name)).length).toBe(name === 'a' ? 5 : 6);
       const places = (await deadOf(name)).map(({ ingress }) => ingress.sequence);
       expect(new Set(places).size).toBe(places.length);
       expect(await again.stop()).toBe(0);

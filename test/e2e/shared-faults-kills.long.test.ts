@@ -66,7 +66,7 @@ describe('a kill of one of two daemons', () => {
     const rewound = JSON.stringify({ ...(await record()), ...nothing });
     await fleet.program.jetstream().publish('parley.settled', rewound);
     const last = (await manager.streams.info('PARLEY_IN')).state.last_seq;
-    await expect.poll(async () => (await record()).settled.upTo, { timeout: 30_000 }).toBe(last);
+    await expect.poll(async () => (await record()).settled.upTo).toBe(last);
     expect(await followUntil(fleet.client, 'again', whole)).toEqual(before);
   });
 });

@@ -24,7 +24,7 @@ it('a person who opens a conversation late gets the text of a running turn from 
   for (const daemon of [other, owner, other]) {
     const reader = await readEvents(`${daemon?.ready.http}/api/conversations/late/events`);
     const live = () => reader.events.filter(({ event }) => event === 'live').map(({ data }) => data as Live);
-    await expect.poll(() => live().length, { timeout: 10_000 }).toBeGreaterThan(3);
+    await expect.poll(() => live().length).toBeGreaterThan(3);
     const got = live().filter(({ n }, place, all) => place === 0 || n > (all[place - 1]?.n ?? 0));
     expect(got[0]).toMatchObject({ from: 0 });
     expect(WORDS.join('').startsWith(got.map(({ delta }) => delta).join(''))).toBe(true);

@@ -24,7 +24,7 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
     await program.jetstream().publish('parley.in.alice.free', 'hello?');
     const client = await project.connect();
     await followUntil(client, 'free', turnsEnded(1)); // one bad log delays no other conversation
-    await expect.poll(() => first.stderr(), { timeout: 10_000 }).toContain('could not be made durable');
+    await expect.poll(() => first.stderr()).toContain('could not be made durable');
     expect(await first.stop()).toBe(0);
     expect(first.stderr()).toContain('unsettled posts are read again at the next start');
     expect(first.stderr()).not.toContain('a post could not be processed');
@@ -61,7 +61,7 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
   it('a stop ends while the server is down', async () => {
     const daemon = await project.up();
     await nats.kill9();
-    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toMatch(/connection|disconnect/i);
+    await expect.poll(() => daemon.stderr()).toMatch(/connection|disconnect/i);
     expect(await daemon.stop()).toBe(0);
   });
 });

@@ -42,12 +42,12 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     const first = await project.up();
     await say('run it');
     const started = () => access(join(project.root, 'started')).then(() => true);
-    await expect.poll(() => started().catch(() => false), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => started().catch(() => false)).toBe(true);
     expect(types(first)).toEqual(['turn_started', 'view_built', 'model_call']);
     await first.kill9();
 
     const second = await project.up();
-    await expect.poll(() => types(second), { timeout: 10_000 }).toContain('conversation_repair_applied');
+    await expect.poll(() => types(second)).toContain('conversation_repair_applied');
     await writeFile(join(project.root, 'gate'), '');
     const client = await project.connect();
     const entries = await followUntil(client, 'demo', turnsEnded(1));

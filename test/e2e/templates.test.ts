@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
-import { folderPerTest } from '../support/lifetime.ts';
+import { sharedFolder } from '../support/lifetime.ts';
 import { blocksOf } from '../support/pages.ts';
 import { hasPython } from '../support/terminal.ts';
 
@@ -19,19 +19,18 @@ const ANSWERS = {
   support: ['ann', 'Where is order 1002?', 'two cups for 18 euros'],
 } as const;
 
-const root = folderPerTest();
-let project: string;
-beforeEach(async () => {
-  project = join(root, 'project');
-});
-
-const install = () => linkPackage(project, dirname(dirname(launcher)));
+const root = sharedFolder();
 
 describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversation, question, answer]) => {
-  it(`the template ${template} starts offline and answers`, async () => {
-    const written = await runCli(['init', 'project', '--template', template], { workingDirectory: root });
+  const project = join(root, template);
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    const written = await runCli(['init', template, '--template', template], { workingDirectory: root });
     expect(written.code, written.stderr).toBe(0);
-    const env = await install();
+    env = await linkPackage(project, dirname(dirname(launcher)));
+  });
+
+  it(`the template ${template} starts offline and answers`, async () => {
     const variables = join(project, '.env');
     await writeFile(variables, 'PARLEY_LIMITS_TURN_SECONDS=600\nUNUSED=x\n');
     const daemon = await withDaemon(project, { env }, async (parley) => {
@@ -52,18 +51,14 @@ describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversati
   });
 
   it(`the test of the template ${template} passes`, async () => {
-    await runCli(['init', 'project', '--template', template], { workingDirectory: root });
-    const env = { ...strangersEnvironment(), ...(await install()) };
     const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
-    const options = { cwd: project, env, timeout: 90_000 };
+    const options = { cwd: project, env: { ...strangersEnvironment(), ...env }, timeout: 90_000 };
     const ran = await promisify(execFile)('bash', ['-c', scripts.test], options).catch((error) => error);
     expect(ran.stdout).toMatch(/^# pass [1-9]/m);
     expect(ran.stdout).toMatch(/^# fail 0$/m);
   });
 
   it(`the README of the template ${template} has at most 40 lines, and the named schema and documents exist`, async () => {
-    await runCli(['init', 'project', '--template', template], { workingDirectory: root });
-    await install();
     const readme = await readFile(join(project, 'README.md'), 'utf8');
     expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
     expect(blocksOf({ path: 'README.md', text: readme }).length).toBeGreaterThan(1);
@@ -77,31 +72,31 @@ describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversati
     expect(named.length).toBeGreaterThan(3);
     for (const file of named) await stat(join(project, file ?? ''));
   });
-});
 
-describe.each([
-  ['JavaScript', process.execPath, 'programs/counter.mjs', true],
-  ['Python', 'python3', 'programs/counter.py', hasPython],
-] as const)('the agent of the template team in %s', (language, command, file, isThere) => {
-  it.runIf(isThere)(`the agent of the template team in ${language} answers a turn`, async () => {
-    await runCli(['init', 'project'], { workingDirectory: root });
-    const env = await install();
-    await withDaemon(project, { env }, async (parley) => {
-      const program = spawn(command, [file], {
-        cwd: project,
-        env: { ...strangersEnvironment(), PYTHONDONTWRITEBYTECODE: '1' },
-        stdio: ['ignore', 'pipe', 'inherit'],
+  const programs = [
+    ['JavaScript', process.execPath, 'programs/counter.mjs', true],
+    ['Python', 'python3', 'programs/counter.py', hasPython],
+  ] as const;
+  it.each(programs.filter(([, , , isThere]) => isThere && template === 'team'))(
+    'the agent of the template team in %s answers a turn',
+    async (_, command, file) => {
+      await withDaemon(project, { env }, async (parley) => {
+        const program = spawn(command, [file], {
+          cwd: project,
+          env: { ...strangersEnvironment(), PYTHONDONTWRITEBYTECODE: '1' },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        const exited = once(program, 'exit');
+        try {
+          expect(String(await once(program.stdout, 'data'))).toContain('ready');
+          const said = await parley('say', 'words', '@counter One two. Three four five!', '--wait');
+          expect(said.stdout).toContain('5 words in 2 sentences.');
+          expect((await parley('agents')).stdout).toMatch(/counter .* idle/);
+        } finally {
+          program.kill('SIGTERM');
+          await exited;
+        }
       });
-      const exited = once(program, 'exit');
-      try {
-        expect(String(await once(program.stdout, 'data'))).toContain('ready');
-        const said = await parley('say', 'words', '@counter One two. Three four five!', '--wait');
-        expect(said.stdout).toContain('5 words in 2 sentences.');
-        expect((await parley('agents')).stdout).toMatch(/counter .* idle/);
-      } finally {
-        program.kill('SIGTERM');
-        await exited;
-      }
-    });
-  });
+    },
+  );
 });

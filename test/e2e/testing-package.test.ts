@@ -93,7 +93,7 @@ describe('the program that embeds the daemon', () => {
     const child = spawn(process.execPath, ['program.mjs'], { cwd: folder, env });
     const ended = once(child, 'exit');
     try {
-      await expect.poll(() => readConnectionFile(data).catch(() => null), { timeout: 20_000 }).not.toBeNull();
+      await expect.poll(() => readConnectionFile(data).catch(() => null)).not.toBeNull();
       const address = await readConnectionFile(data);
       const client = await connect({ ...address, url: address?.url ?? '' });
       const { tools } = await client.request('tools', {});

@@ -99,7 +99,7 @@ describe('tools in a daemon', () => {
     await program.flush();
     const calls = callsOf(await say('many', 'many'));
     expect(calls.flatMap(({ results }) => results)).toHaveLength(60);
-    await expect.poll(() => seen.length, { timeout: 10_000 }).toBe(180);
+    await expect.poll(() => seen.length).toBe(180);
     for (const type of ['ToolCallRequested', 'ToolCallStarted', 'ToolCallCompleted']) {
       expect(seen.filter((record) => record.type === type)).toHaveLength(60);
     }

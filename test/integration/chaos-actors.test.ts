@@ -222,10 +222,10 @@ describe('the daemon of a run', () => {
     await actor.start();
     const first = actor.pid;
     await actor.kill(0);
-    await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => actor.starts).toBe(2);
     expect(actor.findings).toEqual([]);
     process.kill(actor.pid, 'SIGKILL');
-    await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => actor.starts).toBe(3);
     expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
     expect(actor.pid).not.toBe(first);
     await actor.crashAt('before-recovery', 1, 200, () => undefined); // No work is outstanding, so it is never reached.

@@ -68,7 +68,7 @@ describe('a managed nats-server', () => {
     expect(server.pid).toBe(pid);
 
     free = 1_024 ** 3;
-    await expect.poll(() => server.pid, { timeout: 15_000 }).not.toBe(pid);
+    await expect.poll(() => server.pid).not.toBe(pid);
     expect(await firstKept(await stage.open(server))).toBe('hello');
     freeBytes.mockClear();
     await expect.poll(() => freeBytes.mock.calls.length).toBeGreaterThan(2);
@@ -125,7 +125,7 @@ describe('a managed server after its daemon was killed', () => {
     const { child, pid } = await stage.daemon();
     await kill(child);
     process.kill(pid, 'SIGKILL');
-    await vi.waitFor(async () => expect(await stage.lockIsFree()).toBe(true));
+    await expect.poll(() => stage.lockIsFree()).toBe(true);
     const next = await stage.start();
     expect(next.adopted).toBe(false);
     expect(next.pid).not.toBe(pid);
@@ -148,7 +148,7 @@ describe('a managed server that crashes', () => {
     process.kill(pid, 'SIGKILL');
     await back;
     expect(server.url).toBe(url);
-    await vi.waitFor(async () => expect(await firstKept(connection)).toBe('hello'), { timeout: 20_000 });
+    await expect.poll(() => firstKept(connection)).toBe('hello');
     expect(stage.logged.some((line) => line.includes(`(process ${pid}) died`))).toBe(true);
   });
 
@@ -171,7 +171,7 @@ describe('a managed server that crashes', () => {
     const back = restarted(server);
     process.kill(server.pid, 'SIGKILL');
     const failures = () => stage.logged.filter((line) => line.includes('cannot be restarted'));
-    await vi.waitFor(() => expect(failures().length).toBeGreaterThan(1), { timeout: 20_000 });
+    await expect.poll(() => failures().length).toBeGreaterThan(1);
     expect(failures()[0]).toContain(link);
     await symlink(stage.binary, link);
     await back;

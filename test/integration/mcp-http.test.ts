@@ -33,7 +33,7 @@ describe('an MCP server over HTTP', () => {
     await server.close();
   });
 
-  const hanging = () => vi.waitFor(() => expect(server.marks).toContain('hanging'), 20_000);
+  const hanging = () => expect.poll(() => server.marks).toContain('hanging');
   const backAgain = () =>
     vi.waitFor(async () => {
       const outcome = await stage.run('mcp__web__echo');
@@ -47,7 +47,7 @@ describe('an MCP server over HTTP', () => {
 
   it('new tools of an HTTP server are listed', async () => {
     server.grow();
-    await vi.waitFor(() => expect(stage.tools.definitions().has('mcp__web__grown')).toBe(true), 20_000);
+    await expect.poll(() => stage.tools.definitions().has('mcp__web__grown')).toBe(true);
   });
 
   it('an HTTP server is notified of a cancelled call', async () => {
@@ -56,7 +56,7 @@ describe('an MCP server over HTTP', () => {
     await hanging();
     controller.abort();
     expect(await call).toEqual({ kind: 'aborted' });
-    await vi.waitFor(() => expect(server.marks).toContain('cancelled'), 20_000);
+    await expect.poll(() => server.marks).toContain('cancelled');
   });
 
   it('a dropped event stream fails its own call and no other (HTTP-TRANSPORT-1)', async () => {
@@ -129,7 +129,7 @@ describe('a published MCP server over HTTP', () => {
     child.stderr?.on('data', (chunk) => {
       said += chunk;
     });
-    await vi.waitFor(() => expect(said).toMatch(/listening|running/), 20_000);
+    await expect.poll(() => said).toMatch(/listening|running/);
   }
 
   async function end(): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { LoginStore, logIn, logOut } from '../../src/tools/mcp/index.ts';
 import { Authorization } from '../../src/tools/mcp/oauth/authorization.ts';
@@ -81,7 +81,7 @@ describe('a login at an MCP server', () => {
     expect(status).toMatchObject({ state: 'failed' });
     expect(status?.error).toContain('needs login: run `parley mcp login web`');
     await login();
-    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
+    await expect.poll(() => tools.status()[0]?.state).toBe('ready');
   });
 
   it('a login that was written between the last request and the wait for a login is used at once', async () => {
@@ -135,10 +135,10 @@ describe('a login at an MCP server', () => {
       ...{ kind: 'failed', code: 'MCP_SERVER_UNAVAILABLE' },
       message: expect.stringMatching(/needs login: run `parley mcp login web`.*Nothing was done/),
     });
-    await vi.waitFor(() => expect(tools.status()[0]?.error).toContain('needs login'), 10_000);
+    await expect.poll(() => tools.status()[0]?.error).toContain('needs login');
     expect(server.asked.filter((one) => one === 'POST /token refresh_token')).toHaveLength(1);
     await login();
-    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 10_000);
+    await expect.poll(() => tools.status()[0]?.state).toBe('ready');
   });
 
   it('an authorization server may name itself in the redirect (RFC 9207)', async () => {
@@ -154,7 +154,7 @@ describe('a login at an MCP server', () => {
     await login();
     const { run } = await open();
     const hanging = run('mcp__web__hang');
-    await vi.waitFor(() => expect(server.mcp.marks).toContain('hanging'), 10_000);
+    await expect.poll(() => server.mcp.marks).toContain('hanging');
     server.revoke();
     await run('mcp__web__echo');
     expect(await hanging).toMatchObject({
@@ -283,7 +283,7 @@ describe('a login at an MCP server', () => {
     server.revoke();
     const outcome = await run('mcp__web__echo'); // the server repeats the token
     expect(JSON.stringify(outcome)).toContain('[secret]');
-    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('failed'), 10_000);
+    await expect.poll(() => tools.status()[0]?.state).toBe('failed');
     expect(JSON.stringify([outcome, tools.status(), said])).not.toContain(token);
   });
 

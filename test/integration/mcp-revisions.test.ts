@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { createMcpHandler } from '@modelcontextprotocol/server';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ToolRun } from '../../src/agents/tool-port.ts';
 import type { McpServerSettings } from '../../src/tools/mcp/index.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
@@ -123,14 +123,14 @@ describe('revision 2026-07-28', () => {
     const hanging = call('hang', {}, controller.signal);
     setTimeout(() => controller.abort(), 50);
     await hanging;
-    await vi.waitFor(() => expect(marks).toEqual(['cancelled']), 20_000);
+    await expect.poll(() => marks).toEqual(['cancelled']);
     expect(new Set(headers)).toEqual(new Set([REVISION]));
   });
 
   it('tools that a server gets later are listed', async () => {
     const { call, tools } = await stageOf(program('mcp-modern.mjs'));
     await call('grow');
-    await vi.waitFor(() => expect(tools.definitions().has('mcp__web__grown')).toBe(true), 20_000);
+    await expect.poll(() => tools.definitions().has('mcp__web__grown')).toBe(true);
   });
 
   it('a stream of changes that ends is requested again, and the tools are listed again', async () => {
@@ -140,7 +140,7 @@ describe('revision 2026-07-28', () => {
     expect([count('subscriptions/listen'), count('tools/list')]).toEqual([1, 1]);
     const hanging = call('hang');
     listening[0]?.destroy();
-    await vi.waitFor(() => expect(count('tools/list')).toBe(2), 20_000);
+    await expect.poll(() => count('tools/list')).toBe(2);
     expect(count('subscriptions/listen')).toBe(2);
     expect(await Promise.race([hanging, call('revision')])).toMatchObject({ content: REVISION });
   });
@@ -152,7 +152,7 @@ describe('an older revision', () => {
     ['says nothing', 'mute'],
   ])('a program that %s at the first request is started as an old one', async (_, how) => {
     const { call, tools } = await stageOf(program('mcp-old.mjs', how), 300);
-    await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 20_000);
+    await expect.poll(() => tools.status()[0]?.state).toBe('ready');
     expect(await call('echo')).toEqual({ kind: 'completed', content: 'echo' });
   });
 
@@ -163,7 +163,7 @@ describe('an older revision', () => {
         method === 'server/discover' ? status : null,
       );
       const { call, tools } = await stageOf(settings, 300);
-      await vi.waitFor(() => expect(tools.status()[0]?.state).toBe('ready'), 20_000);
+      await expect.poll(() => tools.status()[0]?.state).toBe('ready');
       expect(await call('fail')).toMatchObject({ message: 'out of paper' });
       expect(headers.at(-1)).toBe('2025-11-25');
     },

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { errorWith } from '../support/error-with.ts';
 import {
   EVERYTHING,
@@ -31,7 +31,7 @@ async function contentOf(name: string, given: Record<string, unknown> = {}): Pro
 }
 
 async function marked(line: string): Promise<void> {
-  await vi.waitFor(async () => expect(await stage.marks()).toContain(line), 20_000);
+  await expect.poll(() => stage.marks()).toContain(line);
 }
 
 describe('published MCP servers over stdio', () => {
@@ -99,7 +99,7 @@ describe('an MCP server over stdio', () => {
   it('new tools of a program are listed', async () => {
     const { tools } = await withProgram();
     await contentOf('mcp__it__grow');
-    await vi.waitFor(() => expect(tools.definitions().has('mcp__it__grown')).toBe(true), 20_000);
+    await expect.poll(() => tools.definitions().has('mcp__it__grown')).toBe(true);
     expect(await contentOf('mcp__it__grown')).toBe('grown');
   });
 
@@ -164,7 +164,7 @@ describe('closing an MCP server over stdio', () => {
     const pids = [await contentOf('mcp__it__pid'), await contentOf('mcp__it__child')].map(Number);
     expect(pids.map(isAlive)).toEqual([true, true]);
     await stage.tools.close();
-    await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false]), 20_000);
+    await expect.poll(() => pids.map(isAlive)).toEqual([false, false]);
     // The group got SIGTERM before SIGKILL.
     expect(await stage.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
   });
@@ -188,6 +188,6 @@ describe('an MCP server whose leading process is killed', () => {
     await marked('hanging');
     process.kill(pid, 'SIGKILL');
     expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
-    await vi.waitFor(() => expect(isAlive(child)).toBe(false), 20_000);
+    await expect.poll(() => isAlive(child)).toBe(false);
   });
 });

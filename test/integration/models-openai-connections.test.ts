@@ -69,7 +69,7 @@ describe('the connection to a provider', () => {
       response.once('close', closed);
     });
     expect(failureOf((await callAt(url)).outcome).message).toMatch(/^The provider answered 500: xxx/);
-    await vi.waitFor(() => expect(closed).toHaveBeenCalled());
+    await expect.poll(() => closed).toHaveBeenCalled();
   });
 
   it('a connection that is not established is a timeout, before the timeout of the answer', async () => {

@@ -195,7 +195,7 @@ describe('the tools of a remote agent', () => {
     project.program.subscribe(reply, {
       callback: (_, message) => message.respond(JSON.stringify({ results })),
     });
-    await expect.poll(() => given, { timeout: 5_000 }).toEqual(results);
+    await expect.poll(() => given).toEqual(results);
   });
 
   it('a daemon that did not receive the call offers the turn again with its results', async () => {

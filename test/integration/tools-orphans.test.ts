@@ -22,7 +22,7 @@ describe('the processes that tools started', () => {
       await once(daemon.stdout, 'data');
       for (const name of ['command', 'program']) {
         const read = () => readFile(join(yard.project, name), 'utf8').catch(() => '');
-        await expect.poll(read, { timeout: 20_000 }).toMatch(/^\d+\n/);
+        await expect.poll(read).toMatch(/^\d+\n/);
         groups.push(await groupOf(Number(await read())));
       }
       expect(await Promise.all(groups.map(groupLives))).toEqual([true, true]);
@@ -31,7 +31,7 @@ describe('the processes that tools started', () => {
       daemon.kill('SIGKILL');
       await gone;
     }
-    await expect.poll(() => Promise.all(groups.map(groupLives)), { timeout: 20_000 }).toEqual([false, false]);
+    await expect.poll(() => Promise.all(groups.map(groupLives))).toEqual([false, false]);
   }, 60_000);
 
   it('the watcher does not signal a process id that ended before', async () => {

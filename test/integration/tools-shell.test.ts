@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { access, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { passedOn } from '../../src/config/index.ts';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
 import { content, failed, openYard, SECRET, type Yard } from '../unit/tools/support.ts';
@@ -147,10 +147,11 @@ describe('the shell tool', () => {
     const descriptors = async () => (await readdir('/proc/self/fd')).length;
     const before = await descriptors();
     const outcome = await yard.run('shell', { command });
-    const closed = vi.waitFor(async () => expect(await descriptors()).toBe(before));
-    await closed.finally(async () => {
+    try {
+      await expect.poll(descriptors).toBe(before);
+    } finally {
       process.kill(Number(await readFile(join(yard.project, 'pid'), 'utf8')), 'SIGKILL');
-    });
+    }
     expect(content(outcome)).toBe('[exit code 0]\nend\n');
   });
 
@@ -177,7 +178,7 @@ describe('the shell tool', () => {
     for (let n = 0; n < 20; n += 1) await expect(runInGroup(given, signal)).rejects.toThrow('ENOENT');
     const long = { ...given, directory, command: 'x'.repeat(200_000) };
     await expect(runInGroup(long, signal)).rejects.toThrow('E2BIG');
-    await vi.waitFor(async () => expect(await pipes()).toBeLessThan(before + 10));
+    await expect.poll(pipes).toBeLessThan(before + 10);
   });
 
   it('shell leaves no pipe and no listener after many commands', async () => {

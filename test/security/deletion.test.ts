@@ -83,7 +83,7 @@ async function converse(): Promise<void> {
   await connection.jetstream().publish('parley.in.alice.secret', refused);
   await client.post({ conversation: 'kept', publisher: 'alice', content: 'hello' });
   const letters = async () => (await project.parley('dead', 'ls', '--json')).json();
-  await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(letters).toHaveLength(1);
   await expect.poll(async () => (await client.request('conversations', {})).conversations.length).toBe(2);
 }
 

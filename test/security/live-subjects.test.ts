@@ -77,7 +77,7 @@ describe.each([
     const heard = await connections.listen(who('ops'), 'parley.live.*.*');
     await ops.post({ conversation: 'secret', publisher: 'ops', content: 'hello', to: ['lead'] });
     await ops.post({ conversation: 'demo', publisher: 'ops', content: 'hello', to: ['critic'] });
-    await expect.poll(() => offers.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => offers.length).toBe(1);
     const [offer] = offers as [Offer];
     const speak = async (subject: string, delta: string, turnId = offer.turnId) => {
       const chunk = { turnId, call: 'k', n: 0, type: 'text', delta, extra: 'field' };
@@ -94,7 +94,7 @@ describe.each([
     await sleep(500);
     await speak(offer.live, 'FORGED after its turn');
     await speak('parley.live.demo.critic', 'FORGED after its turn, past the daemon');
-    await expect.poll(() => heard.join(), { timeout: 5_000 }).toContain('WORDS');
+    await expect.poll(() => heard.join()).toContain('WORDS');
     expect(heard.filter((text) => text.includes('FORGED'))).toEqual([]);
     expect(heard.filter((text) => text.includes('WORDS')).map((text) => JSON.parse(text))).toEqual([
       { turnId: offer.turnId, call: 'k', n: 0, type: 'text', delta: 'WORDS of its own turn' },

@@ -352,7 +352,7 @@ describe('a person at a terminal', () => {
     const args = ['--config', project.config, '--data', project.data, '--http', '127.0.0.1:0'];
     const terminal = openTerminal([launcher, 'up', ...args]);
     project.defer(() => terminal.end());
-    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
+    await expect.poll(terminal.screen).toContain('Ctrl-C stops it.');
     const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
     const { cookie } = await exchange(at, code);
     const answer = await fetch(`${at}/api/identity`, { headers: { cookie } });

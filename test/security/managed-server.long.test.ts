@@ -93,7 +93,7 @@ describe('a process that takes the port of a managed nats-server', () => {
     const fake = await takePort(await killServer());
 
     const said = project.parley('say', 'demo', 'hello');
-    await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(() => connects(fake.received()).length).toBeGreaterThan(0);
     await expect(project.up()).rejects.toThrow(/NATS_PORT_IN_USE|taken by another program/);
     await said;
     expectNoSecret(fake.received(), held);
@@ -103,7 +103,7 @@ describe('a process that takes the port of a managed nats-server', () => {
     await project.up();
     const held = await secrets();
     const fake = await takePort(await killServer());
-    await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(1);
+    await expect.poll(() => connects(fake.received()).length).toBeGreaterThan(1);
     expectNoSecret(fake.received(), held);
   });
 

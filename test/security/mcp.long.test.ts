@@ -121,7 +121,7 @@ describe('a tool that its server changes after it was accepted', () => {
     return followUntil(client, 'c', finished(posts));
   }
   const servers = async () => (await client.request('tools', {})).servers;
-  const seen = (tools: object) => expect.poll(servers, { timeout: 5_000 }).toMatchObject([tools]);
+  const seen = (tools: object) => expect.poll(servers).toMatchObject([tools]);
 
   beforeEach(async () => {
     posts = 0;

@@ -176,8 +176,7 @@ describe('a conversation with a huge answer', () => {
 
   it('a conversation with a huge answer continues: the entry reaches followers and the next request fits', async () => {
     world = createWorld();
-    const ended = () =>
-      expect.poll(async () => (await world.entries()).at(-1)?.type, { timeout: 10_000 }).toBe('turn-ended');
+    const ended = () => expect.poll(async () => (await world.entries()).at(-1)?.type).toBe('turn-ended');
     await world.deliver('first');
     world.calls[0]?.answer('z'.repeat(2 * MIB));
     await ended();

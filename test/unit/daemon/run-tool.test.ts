@@ -255,9 +255,9 @@ describe('the requests of tools in the audit log', () => {
       for (const { type, call } of records) world.happened.push(`${type} ${call.position}`);
     });
     await world.workers.submit('demo', postCommand('m1', 'go'));
-    await vi.waitFor(() => expect(world.calls).toHaveLength(1));
+    await expect.poll(() => world.calls).toHaveLength(1);
     world.calls[0]?.answer(null, TWO_CALLS);
-    await vi.waitFor(() => expect(world.calls).toHaveLength(2), 5_000);
+    await expect.poll(() => world.calls).toHaveLength(2);
     return world.happened.filter((text) => /^(ToolCall|appended .*tool-started)/.test(text));
   }
   const isOf = (text: string, ...types: string[]) => types.some((type) => text.startsWith(type));

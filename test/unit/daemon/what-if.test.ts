@@ -45,8 +45,7 @@ describe('what-ifs of a daemon', () => {
     return reply.body as AnswerOf<V>;
   }
 
-  const ended = (id: string) =>
-    expect.poll(async () => (await ask('what-if-result', { id })).state, { timeout: 5_000 });
+  const ended = (id: string) => expect.poll(async () => (await ask('what-if-result', { id })).state);
 
   it('compare each turn with its record, and leave the log as it is', async () => {
     await begin();

@@ -204,7 +204,7 @@ describe('the body of a request', () => {
       collect();
     }
     sent.destroy();
-    await expect.poll(() => daemon.watchers(conversation), { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => daemon.watchers(conversation)).toBe(0);
   });
 });
 

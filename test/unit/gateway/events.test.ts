@@ -247,12 +247,12 @@ describe('a reader of the event stream', () => {
       daemon.append('demo', 'x'.repeat(100_000));
       await new Promise((resolve) => setImmediate(resolve)); // the other one reads
     }
-    await expect.poll(() => other.indexes(), { timeout: 20_000 }).toEqual(wanted);
+    await expect.poll(() => other.indexes()).toEqual(wanted);
     other.close();
-    await expect.poll(() => daemon.watchers('demo'), { timeout: 20_000 }).toBe(0); // the slow reader has left, too
+    await expect.poll(() => daemon.watchers('demo')).toBe(0); // the slow reader has left, too
     sluggard.destroy();
     const again = await readEvents(`${url}?from=1`);
-    await expect.poll(() => again.indexes(), { timeout: 20_000 }).toEqual(wanted.slice(1));
+    await expect.poll(() => again.indexes()).toEqual(wanted.slice(1));
     again.close();
     await gateway.close();
   }, 60_000);
@@ -342,7 +342,7 @@ describe('the event stream of several conversations', () => {
   const listsIn = ({ events }: EventReader) =>
     events.filter(({ event }) => event === 'list').map(({ data }) => data as Change);
   const lastList = async (reader: EventReader, count: number) => {
-    await expect.poll(() => listsIn(reader).length, { timeout: 3_000 }).toBe(count);
+    await expect.poll(() => listsIn(reader).length).toBe(count);
     return listsIn(reader).at(-1);
   };
 
@@ -439,7 +439,7 @@ describe('the event stream of several conversations', () => {
     await reader.take();
     const before = texts;
     const reads = () => daemon.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
-    await expect.poll(reads, { timeout: 5_000 }).toBeGreaterThan(2);
+    await expect.poll(reads).toBeGreaterThan(2);
     expect(texts).toBe(before);
     reader.close();
   });

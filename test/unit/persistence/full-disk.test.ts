@@ -120,14 +120,14 @@ describe('a full disk', () => {
       const told = () => events.filter(({ type }) => type === 'projection-not-saved').length;
       await noRoomFor(path);
       await expect(store.saveIngressPosition({ stream: 's', sequence: 3 })).rejects.toThrow('ENOSPC');
-      await expect.poll(told, { timeout: 3_000 }).toBe(1);
+      await expect.poll(told).toBe(1);
       await sleep(1_300); // Two more attempts.
       expect(told()).toBe(1);
       full.clear();
-      await expect.poll(() => existsSync(path), { timeout: 3_000 }).toBe(true);
+      await expect.poll(() => existsSync(path)).toBe(true);
       await noRoomFor(path);
       await store.saveIngressPosition({ stream: 's', sequence: 4 });
-      await expect.poll(told, { timeout: 3_000 }).toBe(2);
+      await expect.poll(told).toBe(2);
       full.clear();
     },
   );
