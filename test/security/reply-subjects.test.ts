@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NatsConnection } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { User } from '../../src/bus/index.ts';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { ask } from '../support/log.ts';
@@ -82,7 +82,7 @@ describe.each([
     await ask(ops, 'demo', 'hello', { publisher: 'bob' });
     const raw = await connections.connect(who('bob'));
     await raw.request('parley.in.bob.demo', '{"content":""}', { timeout: 5_000 }); // a dead letter
-    await expect.poll(async () => (await kept()).PARLEY_DEAD).toBe(1);
+    await vi.waitFor(async () => expect((await kept()).PARLEY_DEAD).toBe(1), 10_000);
     alice = await connections.connect(who('alice'));
   });
   afterAll(async () => {
@@ -149,7 +149,7 @@ describe.each([
     const before = (await kept()).PARLEY_LOG ?? 0;
     const ops = await client('ops');
     await ops.post({ conversation: 'demo', publisher: 'bob', content: 'hello', to: ['critic'] });
-    await expect.poll(() => offers.length).toBeGreaterThan(0);
+    await expect.poll(() => offers.length, { timeout: 20_000 }).toBeGreaterThan(0);
     await sleep(1_000);
     expect((await kept()).PARLEY_LOG).toBeGreaterThan(before);
   });
