@@ -28,8 +28,6 @@ export interface Delivery {
 
 /** A delivery when it is read, before it waits to be delivered. */
 export interface DeliveryHead extends Omit<Delivery, 'body' | 'waitMs'> {
-  /** Null: only its size was read. */
-  readonly body: Uint8Array | null;
   /** Bytes of its body. */
   readonly bytes: number;
 }

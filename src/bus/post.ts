@@ -135,21 +135,6 @@ export function isLegalId(id: string): boolean {
   return idShape.safeParse(id).success;
 }
 
-/** The id that `decodePost` would find in a post, if that is known without much work; null: it is not. */
-export function quickIdOf(
-  { body, messageId, fallbackId }: Pick<Delivery, 'messageId' | 'fallbackId'> & { body: Uint8Array | null },
-  mostBytes: number,
-): string | null {
-  if (body === null || body.length > mostBytes) return null;
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
-    const id = /^[ \t\n\r]*\{/.test(text) ? (JSON.parse(text) as { id?: unknown }).id : undefined;
-    return typeof id === 'string' ? id : messageId || fallbackId;
-  } catch {
-    return null;
-  }
-}
-
 type Step<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
 function no(code: string, message: string, hint?: string): { ok: false; refusal: Refusal } {

@@ -15,10 +15,9 @@ import type { PublisherLimits } from './publisher-limits.ts';
  * FLOOD-1  Of the posts of one publisher over its rate, `ONE_BY_ONE` a minute are refused one by one. The others share a
  *          dead letter and a log line for each `TOGETHER_MS`.
  * FLOOD-2  A post is settled once the letter that names it is stored.
- * FLOOD-3  Of the posts over the rate whose id is known, as many a minute are delivered as the publisher may send.
- * FLOOD-4  Unread posts are refused only if their publisher is far over its rate, in a short time. So what waited at a permitted
+ * FLOOD-3  Unread posts are refused only if their publisher is far over its rate, in a short time. So what waited at a permitted
  *          rate while no daemon ran is read.
- * FLOOD-5  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
+ * FLOOD-4  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
  */
 const ONE_BY_ONE = 20;
 const MINUTE_MS = 60_000;
@@ -26,7 +25,7 @@ const TOGETHER_MS = 1_000;
 /** With as many the letter is stored at once: it fits the broker's payload, and posts are settled soon. */
 const MOST_RUNS = 2_000;
 const MOST_POSTS = 200_000;
-/** A flood has this many times the posts that a publisher may send in that time, a minute's burst included (FLOOD-4). */
+/** A flood has this many times the posts that a publisher may send in that time, a minute's burst included (FLOOD-3). */
 const FAR_OVER = 2;
 /** With more publishers than this, those that were refused nothing for a minute are forgotten. */
 const MANY = 1_000;
@@ -50,8 +49,6 @@ interface Flooder {
   /** Since when posts were refused one by one, in milliseconds of the stream's clock; and how many were. */
   since: number;
   refused: number;
-  /** Known posts that were delivered since then. */
-  known: number;
   batch: Batch | null;
   /** The newest run is over: a post of this publisher was delivered after it. */
   isRunOver: boolean;
@@ -61,7 +58,6 @@ interface FloodParts {
   readonly limits: PublisherLimits;
   readonly bus: Pick<Bus, 'publishRefusedRuns'>;
   readonly log: Log;
-  readonly isKnown: (post: DeliveryHead) => boolean;
   /** Rejects if another daemon reads the stream by now. */
   readonly mayRefuse: () => Promise<void>;
 }
@@ -85,7 +81,7 @@ export class Flood {
     }
     const { publisher, position, takenAt, bytes } = post;
     const flooder = this.#flooderOf(publisher, takenAt);
-    if (this.#isRefusedAlone(flooder, post) || this.#isRepeated(flooder, post)) {
+    if (this.#isRefusedAlone(flooder, post)) {
       flooder.isRunOver = true;
       return { kind: 'deliver', waitMs };
     }
@@ -94,7 +90,7 @@ export class Flood {
     return { kind: 'refused', kept: this.#refuse(flooder, { publisher, ...place, count: 1, bytes }, waitMs) };
   }
 
-  /** FLOOD-4. False: the posts have to be read. */
+  /** FLOOD-3. False: the posts have to be read. */
   isFlood({ publisher, count, from, to }: UnreadPosts): boolean {
     return to - from <= MINUTE_MS && count >= FAR_OVER * this.#parts.limits.permitted(publisher, to - from);
   }
@@ -106,17 +102,10 @@ export class Flood {
 
   #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: DeliveryHead): boolean {
     if (Math.abs(takenAt - flooder.since) >= MINUTE_MS)
-      Object.assign(flooder, { since: takenAt, refused: 0, known: 0 });
+      Object.assign(flooder, { since: takenAt, refused: 0 });
     if (bytes > MAX_ORIGINAL_BYTES) return false; // a letter of its own could not hold it
     flooder.refused += 1;
     return flooder.refused <= ONE_BY_ONE;
-  }
-
-  #isRepeated(flooder: Flooder, post: DeliveryHead): boolean {
-    const { limits, isKnown } = this.#parts;
-    if (flooder.known >= limits.permitted(post.publisher, 0) || !isKnown(post)) return false;
-    flooder.known += 1;
-    return true;
   }
 
   #refuse(flooder: Flooder, posts: UnreadPosts, waitMs: number): Promise<void> {
@@ -165,7 +154,7 @@ export class Flood {
     const known = this.#flooders.get(publisher);
     if (known) return known;
     if (this.#flooders.size >= MANY) this.#forget(takenAt);
-    const flooder: Flooder = { since: takenAt, refused: 0, known: 0, batch: null, isRunOver: false };
+    const flooder: Flooder = { since: takenAt, refused: 0, batch: null, isRunOver: false };
     this.#flooders.set(publisher, flooder);
     return flooder;
   }

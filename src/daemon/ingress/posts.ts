@@ -4,9 +4,7 @@ import {
   type AnswerOf,
   type Bus,
   type Delivery,
-  type DeliveryHead,
   decodePost,
-  quickIdOf,
   type StreamPosition,
 } from '../../bus/index.ts';
 import type { Command, Reply } from '../../conversation/index.ts';
@@ -54,8 +52,6 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 const RETRY_MS = 1_000;
 /** POSTS-7 */
 const MOST_DECISIONS = 5;
-/** Bytes. The id of a longer post is not parsed while it is read. */
-const QUICK_BYTES = 16 * 1_024;
 /** The share of an append, if that is a message, that one post may use. */
 const APPEND_SHARE = 0.9;
 
@@ -137,22 +133,15 @@ export class Posts {
       workers.isBusy(conversation) || (others?.isAtWork(conversation) ?? false);
     this.#limits = new PublisherLimits(publishers, isAtWork);
     this.#lookUps = new PublisherLimits(publishers, () => false);
-    const isKnown = (head: DeliveryHead) => this.#isKnown(head);
     this.flood = new Flood({
       limits: this.#limits,
       bus,
       log,
-      isKnown,
       mayRefuse: async () => others?.mayRefuse(),
     });
     this.#shutdown = shutdown;
     this.#lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each waiting post
-  }
-
-  #isKnown(head: DeliveryHead): boolean {
-    const id = quickIdOf(head, QUICK_BYTES);
-    return id !== null && this.#workers.fateInMemory({ ...head, id }) !== 'new';
   }
 
   /** A post waits until its log can be written (POSTS-2). */

@@ -6,7 +6,7 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 
 const PER_MINUTE = 60;
 
-function setUp(options: { readonly known?: (sequence: number) => boolean; readonly fails?: boolean } = {}) {
+function setUp(options: { readonly fails?: boolean } = {}) {
   const letters: { publisher: string; posts: RefusedRuns; code: string }[] = [];
   const limited = { postsPerMinute: PER_MINUTE, maxBytes: null, openConversations: null };
   const named = { importer: { ...limited, postsPerMinute: null } };
@@ -24,14 +24,13 @@ function setUp(options: { readonly known?: (sequence: number) => boolean; readon
       },
     },
     log,
-    isKnown: ({ position }) => options.known?.(position.sequence) === true,
     mayRefuse: async () => undefined,
   });
   const post = (sequence: number, publisher = 'mallory', bytes = 10): DeliveryHead => ({
     position: { stream: 's1', sequence },
     takenAt: 1_000,
     fallbackId: `in-${sequence}`,
-    ...{ publisher, conversation: 'demo', body: new Uint8Array(10), bytes, messageId: null },
+    ...{ publisher, conversation: 'demo', bytes, messageId: null },
   });
   const kinds = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, place) => flood.read(post(from + place)).kind);
@@ -84,28 +83,6 @@ describe('posts over the rate', () => {
     const outcome = expect(reading.kept).rejects.toThrow('closed');
     await vi.advanceTimersByTimeAsync(1_000);
     await outcome;
-  });
-
-  it('posts over the rate that are already in the log are delivered, and the dead letter does not name them', async () => {
-    const { kinds, letters } = setUp({ known: (sequence) => sequence === 90 });
-    expect(kinds(1, 100).slice(89, 91)).toEqual(['deliver', 'refused']);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(letters[0]?.posts).toMatchObject({
-      count: 19,
-      runs: [
-        [81, 89],
-        [91, 100],
-      ],
-    });
-    expect(letters[0]).toMatchObject({ publisher: 'mallory', code: 'RATE_LIMITED' });
-  });
-
-  it('known posts are refused with the others after as many were delivered as one minute permits', () => {
-    const { kinds } = setUp({ known: () => true });
-    const refusedAlone = 20;
-    const delivered = 2 * PER_MINUTE + refusedAlone;
-    expect(new Set(kinds(1, delivered))).toEqual(new Set(['deliver']));
-    expect(new Set(kinds(delivered + 1, 1_000))).toEqual(new Set(['refused']));
   });
 
   it('posts over the rate of one publisher do not limit another publisher', () => {

@@ -177,9 +177,8 @@ export class Ingress {
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
-      const { sequence, size: bytes, data } = message;
-      const body = isBodiless ? null : data;
-      const reading = onRead({ ...delivery, bytes, body });
+      const { sequence, size: bytes } = message;
+      const reading = onRead({ ...delivery, bytes });
       this.#watch.read(reading.kind === 'refused');
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
