@@ -1,4 +1,3 @@
-import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
 import { decodeDeadLetter, SKIPPED } from '../../dead-letter.ts';
 import type { StreamPosition } from '../../deliveries.ts';
 import type { Letter } from '../../fate.ts';
@@ -8,12 +7,10 @@ import { brokerError } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
 import { tokenOf } from './dead-letters.ts';
 import type { IngressSources } from './ingress-sources.ts';
+import { StreamConsumer } from './stream-consumer.ts';
 
 /** Letters that are requested at once. */
 const PAGE = 64;
-const EXPIRES_MS = 5_000;
-/** The server removes the consumer of a killed daemon after this time. */
-const INACTIVE_MS = 30_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
 
@@ -61,36 +58,19 @@ async function readSince(
   since: Date,
   onLetter: (letter: DeadLetter) => void,
 ): Promise<void> {
-  const stream = subjects.deadStream;
-  const name = `parley-letters-${nuid.next()}`;
-  const { num_pending: pending } = await manager.consumers.add(stream, {
-    name,
-    ack_policy: AckPolicy.None,
-    replay_policy: ReplayPolicy.Instant,
-    deliver_policy: DeliverPolicy.StartTime,
-    opt_start_time: since.toISOString(),
-    filter_subject: subjects.dead(ANY, ANY),
-    mem_storage: true,
-    num_replicas: 1,
-    inactive_threshold: nanos(INACTIVE_MS),
-  });
+  const options = { since, filter: subjects.dead(ANY, ANY) };
+  const consumer = await StreamConsumer.open(connection, manager, subjects.deadStream, 1, options);
   try {
-    const consumer = await connection.jetstream().consumers.get(stream, name);
-    for (let missing = pending; missing > 0; ) {
-      const before = missing;
-      for await (const message of await consumer.fetch({
-        max_messages: Math.min(PAGE, missing),
-        expires: EXPIRES_MS,
-      })) {
-        missing = message.info.pending;
-        const names = subjects.parseDead(message.subject);
-        const at = new Date(Math.floor(message.info.timestampNanos / 1_000_000)).toISOString();
-        if (names) onLetter(decodeDeadLetter({ sequence: message.seq, at, ...names }, message.data));
-      }
-      if (missing === before) throw new Error('the server does not answer');
+    for (let missing = consumer.pending; missing > 0; missing = consumer.pending) {
+      const pull = await consumer.pull(Math.min(PAGE, missing), ({ subject, sequence, time, data }) => {
+        const names = subjects.parseDead(subject);
+        const at = new Date(Number(time / 1_000_000n)).toISOString();
+        if (names) onLetter(decodeDeadLetter({ sequence, at, ...names }, data));
+      });
+      if (pull.kind !== 'filled') throw new Error(`reading ended: ${pull.kind}`);
     }
   } finally {
-    manager.consumers.delete(stream, name).catch(() => undefined); // the server removes it after INACTIVE_MS
+    consumer.close();
   }
 }
 

@@ -50,6 +50,12 @@ interface Pull {
   readonly end: (end: PullEnd) => void;
 }
 
+interface ConsumerOptions {
+  readonly isHeadersOnly?: boolean;
+  readonly filter?: string;
+  readonly since?: Date;
+}
+
 export class StreamConsumer {
   readonly #connection: NatsConnection;
   readonly #manager: JetStreamManager;
@@ -67,21 +73,22 @@ export class StreamConsumer {
   /** The next message alone exceeds `MAX_BYTES` (STREAM-CONSUMER-2). */
   #isLarge = false;
 
-  /** Opens a consumer that starts with the first message whose sequence is at least `from`. */
+  /** Opens a consumer that starts with the first message whose sequence is at least `from`, or that came at `since` or later. */
   static async open(
     connection: NatsConnection,
     manager: JetStreamManager,
     stream: string,
     from: number,
-    { isHeadersOnly = false, filter }: { readonly isHeadersOnly?: boolean; readonly filter?: string } = {},
+    { isHeadersOnly = false, filter, since }: ConsumerOptions = {},
   ): Promise<StreamConsumer> {
     const name = `parley-${nuid.next()}`;
     try {
       const { num_pending: pending } = await manager.consumers.add(stream, {
         name,
         ack_policy: AckPolicy.None,
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: Math.max(1, from),
+        ...(since
+          ? { deliver_policy: DeliverPolicy.StartTime, opt_start_time: since.toISOString() }
+          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }),
         replay_policy: ReplayPolicy.Instant,
         mem_storage: true,
         ...(isHeadersOnly && { headers_only: true }),
