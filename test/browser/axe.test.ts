@@ -102,6 +102,12 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
         for (const fold of await page.locator('.call summary').all()) await fold.click();
         await page.locator('article.message').first().focus();
         expect(await violations(page)).toEqual([]);
+        if (conversation === 'approval') {
+          await page.getByRole('button', { name: 'Edit arguments' }).click();
+          await page.getByLabel('New content').waitFor();
+          expect(await violations(page)).toEqual([]);
+          await page.getByRole('button', { name: 'Cancel' }).press('Enter');
+        }
         if (conversation !== 'mixed') continue;
         const thumb = page.getByRole('button', { name: 'Bad answer, entry 2', exact: true });
         if ((await thumb.getAttribute('aria-pressed')) === 'false') await thumb.click();
@@ -205,6 +211,15 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await page.getByLabel('Show').selectOption('Waiting');
     await page.getByRole('button', { name: 'Show all' }).waitFor();
     expect(await violations(page)).toEqual([]);
+    await page.getByLabel('Name of the filter').fill('What waits for me');
+    await page.keyboard.press('Enter');
+    await page.locator('.saved-filter').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>');
+    await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
     await page.locator('.row').first().focus();
     await page.keyboard.press('m');
     await page.getByLabel('Title').waitFor();

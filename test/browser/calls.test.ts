@@ -270,7 +270,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await allow.waitFor();
     const words = card.locator(`[id="${await allow.getAttribute('aria-describedby')}"]`);
     expect(await textOf(words)).toBe(
-      '“Allow for this conversation” approves also later calls of fs_write with path "@project/a.md" by Lena Lead, in this conversation alone, until the agent is stopped.',
+      '“Allow for this conversation” also approves later calls of fs_write with path "@project/a.md" by Lena Lead, in this conversation alone, until the agent is stopped.',
     );
     await allow.click();
     await page.getByText(/^Approved by \w+ for this conversation$/).waitFor();

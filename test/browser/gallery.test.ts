@@ -5,7 +5,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { message, openItem, sharedStage } from './support.ts';
-import { RULES } from './team.ts';
+import { AGENTS, RULES } from './team.ts';
 
 /** Pictures of the states of the console, to look at: `<temporary folder>/parley-gallery/<look>-<state>.png`. */
 const FOLDER = join(tmpdir(), 'parley-gallery');
@@ -18,6 +18,13 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   'zoom 200 %': { viewport: { width: 640, height: 410 } }, // of 1,280 × 820
   'forced colours': { forcedColors: 'active' },
 };
+
+const WORKFLOW = `id: small
+start: plan
+nodes:
+  plan: { agent: lead, brief: Plan it., outcomes: { planned: build } }
+  build: { agent: dev, brief: Build it., outcomes: { built: end } }
+`;
 
 /** By name: the address, and what it waits for. */
 const STATES: readonly (readonly [state: string, hash: string, (page: Page) => Promise<unknown>])[] = [
@@ -43,12 +50,25 @@ const STATES: readonly (readonly [state: string, hash: string, (page: Page) => P
   ['running', '#/c/runs', (page) => page.locator('article.draft .prose').waitFor()],
   ['edit-and-run', '#/c/asked-to-write', editArguments],
   ['commands', '#/c/calm', openCommands],
+  ['run', '#/c/run', (page) => page.locator('.runs summary').first().click()],
+  ['long-call', '#/c/long', (page) => page.locator('.ask-card').waitFor()],
+  ['saved-filters', '#/', saveFilter],
   ['floor', '#/c/calm', (page) => page.getByTitle('Phase and mode: who answers').click()],
 ];
 
 async function editArguments(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Edit arguments' }).click();
   await page.getByLabel('New content').waitFor();
+}
+
+async function saveFilter(page: Page): Promise<void> {
+  const back = page.getByRole('link', { name: 'Back to the list' });
+  if (await back.isVisible()) await back.click();
+  await page.getByRole('button', { name: 'Filter' }).click();
+  await page.getByLabel('Show').selectOption('Waiting');
+  await page.getByLabel('Name of the filter').fill('What waits for me');
+  await page.keyboard.press('Enter');
+  await page.locator('.saved-filter').waitFor();
 }
 
 async function openCommands(page: Page): Promise<void> {
@@ -60,9 +80,15 @@ async function openCommands(page: Page): Promise<void> {
 
 describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
   const overwrite = { name: 'fs_write', arguments: { path: '@project/plan.md', content: 'one\n2\nthree\n' } };
+  const question = { name: 'ask', arguments: { question: 'Which plan?' } };
+  const long = { name: 'shell', arguments: { command: `${'echo step\n'.repeat(60)}rm /the/end` } };
   const stage = sharedStage({
     settings: { approvals: { ownRequests: true }, tools: { project: 'project' } },
+    agents: { ...AGENTS, lead: AGENTS.lead.replace('fs_read', 'fs_read, shell') },
+    files: { 'workflows/small.yaml': WORKFLOW },
     script: [
+      { when: { mode: 'run', agent: 'lead' }, reply: { tool_calls: [question] } },
+      { when: { last: '/^long/' }, reply: { tool_calls: [long] } },
       { when: { last: '/^overwrite/' }, reply: { text: 'I update the plan.', tool_calls: [overwrite] } },
       { when: { last: '/^go on/' }, reply: { text: 'word '.repeat(9_000), delayMs: 100 } },
       { when: { last: '/^fail/' }, reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } } },
@@ -84,8 +110,10 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       ['mixed', 'hand it over'],
       ['asked-to-write', 'write it'],
       ['runs', 'go on for long'],
+      ['long', 'long'],
     ] as const)
       await stage.post(conversation, content);
+    await stage.post('run', 'Build it', { workflow: 'small' });
     await stage.look('#/c/calm').then((page) => message(page, 'Noted').waitFor());
     for (const more of [{ value: 'down' }, { value: 'up', note: 'Short and right.', publisher: 'alice' }])
       await stage.api('POST', 'conversations/calm/feedback', { index: 2, publisher: 'console', ...more });

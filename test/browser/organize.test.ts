@@ -159,6 +159,17 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect((time?.x ?? 0) - (cost?.x ?? 0) - (cost?.width ?? 0)).toBeLessThan(10);
   });
 
+  it('the button of a row under the pointer is in the place of its time', async () => {
+    const page = await stage.look();
+    const time = row(page, 'Second words').locator('time');
+    await time.waitFor();
+    await row(page, 'Second words').hover();
+    await row(page, 'Second words').getByRole('button', { name: 'Organize' }).waitFor();
+    expect(await time.isVisible()).toBe(false);
+    await page.mouse.move(900, 400);
+    await until(() => time.isVisible()).toBe(true);
+  });
+
   it('a conversation with a text that is not sent says so in the list, also after a reload', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();

@@ -101,6 +101,8 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await expect.poll(reached).toBe(true);
     expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
     expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(0);
+    const covers = await textOf(card.getByText('also approves later calls of shell'));
+    expect(covers.length).toBeLessThan(300); // the command is above, in full
   });
 
   it('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {

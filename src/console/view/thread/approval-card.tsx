@@ -4,7 +4,7 @@ import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
-import { argumentsBlock, pretty } from '../../model/format.ts';
+import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
 import {
   type Approval,
   type ArgumentView,
@@ -286,13 +286,16 @@ function Choices({ answering, call, agent, approval }: AnsweringProps & Approval
       </div>
       {covers !== undefined && (
         <p class="muted" id={`covers-${approvalId}`}>
-          “Allow for this conversation” approves also later {escapeHidden(covers)} by{' '}
+          “Allow for this conversation” also approves later {oneLine(escapeHidden(covers), LONGEST_COVER)} by{' '}
           <bdi>{nameOf(agent)}</bdi>, in this conversation alone, until the agent is stopped.
         </p>
       )}
     </>
   );
 }
+
+/** The card has the arguments in full. */
+const LONGEST_COVER = 100;
 
 const BEFORE_IT_RUNS = [
   { answer: 'approve', label: 'Approve', key: 'a' },
