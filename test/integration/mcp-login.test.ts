@@ -89,6 +89,7 @@ describe('a login at an MCP server', () => {
     const refused = () => Promise.resolve(new Response('', { status: 401 }));
     await authorization.send(new Headers(), refused);
     await login();
+    await authorization.send(new Headers(), async () => new Response('ok')); // ends the session that was refused
     const late = AbortSignal.timeout(5_000);
     await authorization.changed(late);
     expect(late.aborted).toBe(false);

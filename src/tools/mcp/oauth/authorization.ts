@@ -33,6 +33,8 @@ export class Authorization {
   #refused: string | null = null;
   /** The token of the last request; null: none. */
   #sent: string | null = null;
+  /** The token of the last request that was refused since the last wait for a login; undefined: no request was. */
+  #denied: string | null | undefined;
   #secrets: readonly string[] = [];
   #hide: HideValues = (text) => text;
 
@@ -51,7 +53,10 @@ export class Authorization {
     if (response.status === 403) await this.#noteWanted(response);
     if (response.status !== 401) return response;
     const renewed = await this.#renewed(token);
-    if (renewed === null) return response;
+    if (renewed === null) {
+      this.#denied = token;
+      return response;
+    }
     await response.body?.cancel();
     this.#sent = renewed;
     headers.set('authorization', `Bearer ${renewed}`);
@@ -61,10 +66,15 @@ export class Authorization {
   /** Hides the tokens in what the server says. */
   readonly hide: HideValues = (text) => this.#hide(text);
 
-  /** Resolves when the login is another one than that of the last request, or when the signal aborts. */
+  /**
+   * Resolves when the login is another one than that of the last refused request, or of the last request if none was refused, or when
+   * the signal aborts. A session that was refused may be ended with a newer login.
+   */
   async changed(signal: AbortSignal): Promise<void> {
+    const used = this.#denied === undefined ? this.#sent : this.#denied;
+    this.#denied = undefined;
     const current = () => this.#read().then((login) => login?.tokens.access_token ?? null);
-    while (!signal.aborted && (await current().catch(() => this.#sent)) === this.#sent)
+    while (!signal.aborted && (await current().catch(() => used)) === used)
       await sleep(LOOK_EVERY_MS, signal);
   }
 
