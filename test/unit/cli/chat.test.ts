@@ -12,41 +12,21 @@ import {
   parley,
   person,
   posted,
+  replying,
   reportOf,
   start,
   started,
+  turn,
 } from './support.ts';
 
-const NAMES = {
-  agents: [
-    {
-      slug: 'pm',
-      name: 'Project Manager',
-      description: '',
-      phases: [],
-      modes: [],
-      runtime: 'local',
-      status: 'idle',
-    },
-  ],
-};
+const PM = { slug: 'pm', name: 'Project Manager', description: '', phases: [], modes: [] };
+const NAMES = { agents: [{ ...PM, runtime: 'local', status: 'idle' }] };
 
 /** A daemon whose project manager repeats each message. */
-function echoing(answers: Record<string, unknown> = {}) {
-  const daemon = fakeDaemon({ agents: NAMES, ...answers });
-  daemon.onPost = (message) => {
-    const at = daemon.log.length;
-    const turn = `t${at}`;
-    daemon.say(
-      { ...person(at, message.content), id: message.id ?? '' },
-      started(at + 1, 'pm', [at], turn),
-      agent(at + 2, 'pm', `You said ${message.content}`, { turnId: turn }),
-      ended(at + 3, 'pm', 'completed', turn),
-    );
-    return posted(message, at, ['pm']);
-  };
-  return daemon;
-}
+const echoing = (answers: Record<string, unknown> = {}) =>
+  replying((at, { content }) => turn(at + 1, 'pm', at, `You said ${content}`, `t${at}`), {
+    answers: { agents: NAMES, ...answers },
+  });
 
 describe('a line of a chat', () => {
   it.each([
@@ -78,15 +58,8 @@ describe('a line of a chat', () => {
 
 describe('a chat with piped input', () => {
   it('a piped chat does not wait for a stopped agent, and explains how to resume it', async () => {
-    const daemon = fakeDaemon({
-      agents: NAMES,
-      conversation: { length: 1, agents: { pm: { status: 'stopped' } } },
-    });
-    daemon.onPost = (message) => {
-      const at = daemon.log.length;
-      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
-      return posted(message, at, ['pm']);
-    };
+    const conversation = { length: 1, agents: { pm: { status: 'stopped' } } };
+    const daemon = replying(() => [], { answers: { agents: NAMES, conversation } });
     const ran = await parley(['chat', 'c'], { daemon, stdin: 'one\ntwo\n' });
     expect(daemon.log.map((entry) => entry.type === 'message' && entry.content)).toEqual(['one', 'two']);
     expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
@@ -132,18 +105,13 @@ describe('a chat with piped input', () => {
   });
 
   it('a piped chat answers a question of a turn with the next line', async () => {
-    const daemon = echoing();
-    daemon.onPost = (message) => {
-      const at = daemon.log.length;
-      const first = at === 0;
-      daemon.say(
-        person(at, message.content),
-        started(at + 1, 'pm', [at]),
-        agent(at + 2, 'pm', first ? 'Which?' : 'Good.'),
-      );
-      daemon.say(ended(at + 3, 'pm', first ? 'waiting' : 'completed'));
-      return posted(message, at, ['pm']);
-    };
+    const daemon = replying(
+      (at) => [
+        ...[started(at + 1, 'pm', [at]), agent(at + 2, 'pm', at === 0 ? 'Which?' : 'Good.')],
+        ended(at + 3, 'pm', at === 0 ? 'waiting' : 'completed'),
+      ],
+      { answers: { agents: NAMES } },
+    );
     const { out, code } = await parley(['chat', 'c'], { daemon, stdin: 'one\nthis\n' });
     expect(out).toContain('Which?');
     expect(out).toContain('Good.');
@@ -208,37 +176,30 @@ describe('a chat with piped input', () => {
   });
 
   it('a piped chat exits with an error if a turn fails', async () => {
-    const daemon = echoing();
-    daemon.onPost = (message) => {
-      daemon.say(person(0, 'x'), started(1, 'pm', [0]), ended(2, 'pm', 'failed'));
-      return posted(message, 0, ['pm']);
-    };
+    const daemon = replying(() => [started(1, 'pm', [0]), ended(2, 'pm', 'failed')], {
+      answers: { agents: NAMES },
+    });
     expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(1);
   });
 
+  const begun = () =>
+    replying(() => [started(1, 'pm', [0]), chunk('pm', 0, 'Hel')], { answers: { agents: NAMES } });
+
   it('a piped chat reports a daemon that does not answer, and prints an interrupted answer once', async () => {
-    const daemon = echoing();
-    daemon.onPost = (message) => {
-      daemon.say(person(0, 'x'), started(1, 'pm', [0]), chunk('pm', 0, 'Hel'));
-      return posted(message, 0, ['pm']);
-    };
+    const daemon = begun();
     const running = start(['chat', 'c'], { daemon, stdin: 'x\n' });
     await expect.poll(running.output).toContain('Manager: Hel');
     daemon.reach(false);
     daemon.say(agent(2, 'pm', 'Hello'), ended(3, 'pm'));
     expect(await running.done).toMatchObject({
       code: 0,
-      out: 'Alice: x\nProject Manager: Hello\n',
+      out: 'Project Manager: Hello\n',
       err: '· the daemon does not answer\n· the daemon answers again\n',
     });
   });
 
   it('a piped chat ends on a signal', async () => {
-    const daemon = echoing();
-    daemon.onPost = (message) => {
-      daemon.say(person(0, 'x'), started(1, 'pm', [0]), chunk('pm', 0, 'Hel'));
-      return posted(message, 0, ['pm']);
-    };
+    const daemon = begun();
     const running = start(['chat', 'c'], { daemon, stdin: 'x\ny\n' });
     await expect.poll(running.output).toContain('Manager: Hel');
     running.signal('SIGTERM');
@@ -308,22 +269,17 @@ describe('the commands of a chat', () => {
     ['is over', false],
     ['waits', true],
   ])('/answer to a question that %s when it arrives says so only if it is late', async (_, isInTime) => {
-    const daemon = fakeDaemon({});
     const asked = toolCall('ask', '{"question":"?"}', 'call_0');
-    daemon.say(
-      person(0, 'go'),
-      started(1, 'pm', [0]),
-      agent(2, 'pm', null, { tool_calls: [asked] }),
-      ended(3, 'pm', 'waiting'),
+    const asks = agent(2, 'pm', null, { tool_calls: [asked] });
+    const before = [person(0, 'go'), started(1, 'pm', [0]), asks, ended(3, 'pm', 'waiting')];
+    const call = { index: 2, position: 0 };
+    const daemon = replying(
+      (at) => [
+        agent(at + 1, 'pm', 'red', { role: 'tool', call, answers: [isInTime ? at : at - 1] }),
+        ...[started(at + 2, 'pm', [at]), ended(at + 3, 'pm')],
+      ],
+      { before },
     );
-    daemon.onPost = (message) => {
-      const at = daemon.log.length;
-      const call = { index: 2, position: 0 };
-      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
-      const result = agent(at + 1, 'pm', 'red', { role: 'tool', call, answers: [isInTime ? at : at - 1] });
-      daemon.say(result, started(at + 2, 'pm', [at]), ended(at + 3, 'pm'));
-      return posted(message, at, ['pm']);
-    };
     const ran = await parley(['chat', 'c'], { daemon, stdin: '/answer red\n' });
     expect(daemon.posts).toMatchObject([{ content: 'red', to: ['pm'] }]);
     const late = 'pm did not wait for an answer any more: your answer is a message to it';
@@ -363,55 +319,36 @@ describe('the commands of a chat', () => {
   });
 });
 
-const PENDING = {
-  ...{ approvalId: 'ap1', conversation: 'c', agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
-  ...{ risk: 'risky', mayHaveRun: false },
-};
-const asks = (index: number) =>
-  entryOf('approval-requested', index, {
-    ...{ approvalId: 'ap1', risk: 'risky', call: { index: index - 1, position: 0 } },
-    ...{ agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
-  } as object);
 const WRITE = toolCall('write', '{"path":"a.txt"}', 'call_0');
 
 describe('chat with piped input, while a call waits for approval', () => {
+  const answers = { approvals: { approvals: [pendingCall('ap1')], more: 0 } };
+  const asked = {
+    approvalId: 'ap1',
+    risk: 'risky',
+    agent: 'pm',
+    tool: 'write',
+    arguments: '{"path":"a.txt"}',
+  };
+  const asks = [
+    ...[started(1, 'pm', [0]), agent(2, 'pm', 'I write.', { tool_calls: [WRITE] })],
+    entryOf('approval-requested', 3, { ...asked, call: { index: 2, position: 0 } } as object),
+    ended(4, 'pm', 'waiting'),
+  ];
+
   it('a piped chat prints the waiting call before its first message, and the command that answers it', async () => {
-    const daemon = fakeDaemon({ approvals: { approvals: [PENDING], more: 0 } });
-    daemon.say(
-      person(0, 'go'),
-      started(1, 'pm', [0]),
-      agent(2, 'pm', 'I write.', { tool_calls: [WRITE] }),
-      asks(3),
-      ended(4, 'pm', 'waiting'),
-    );
-    daemon.onPost = (message) => {
-      const at = daemon.log.length;
-      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
-      return posted(message, at, ['pm']);
-    };
+    const daemon = replying(() => [], { answers, before: [person(0, 'go'), ...asks] });
     const ran = await parley(['chat', 'c'], { daemon, stdin: 'hello?\nanyone?\n' });
     const listed = await parley(['approvals', 'c'], { daemon });
     expect(listed.out).toContain('parley approve ap1');
-    expect([ran.code, ran.out, ran.err]).toEqual([0, '', `waiting for a person:\n${listed.out}`]);
+    expect(ran).toMatchObject({ code: 0, out: '', err: `waiting for a person:\n${listed.out}` });
   });
 
   it('a piped chat prints once the command for a call that starts to wait', async () => {
-    const daemon = fakeDaemon({ approvals: { approvals: [PENDING], more: 0 } });
-    daemon.onPost = (message) => {
-      const at = daemon.log.length;
-      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
-      if (at === 0)
-        daemon.say(
-          started(1, 'pm', [0]),
-          agent(2, 'pm', 'I write.', { tool_calls: [WRITE] }),
-          asks(3),
-          ended(4, 'pm', 'waiting'),
-        );
-      return posted(message, at, ['pm']);
-    };
+    const daemon = replying((index) => (index === 0 ? asks : []), { answers });
     const ran = await parley(['chat', 'c'], { daemon, stdin: 'go\nhello?\n' });
     const listed = await parley(['approvals', 'c'], { daemon });
-    expect([ran.code, ran.err]).toEqual([0, `waiting for a person:\n${listed.out}`]);
+    expect(ran).toMatchObject({ code: 0, err: `waiting for a person:\n${listed.out}` });
     expect(ran.out).toContain('· approval ap1 is needed (risky): pm wants to call write {"path":"a.txt"}');
   });
 });

@@ -19,15 +19,11 @@ describe('ls', () => {
     waiting: [],
     ...used,
   });
+  const stopped = [row('b'), row('c', { stopped: ['dev'] }), row('d', { stopped: ['dev', 'pm'] })];
   const pages = () =>
     fakeDaemon({
       conversations: ({ after }: { after?: string }) =>
-        after
-          ? {
-              conversations: [row('b'), row('c', { stopped: ['dev'] }), row('d', { stopped: ['dev', 'pm'] })],
-              next: null,
-            }
-          : { conversations: [row('a', USED)], next: 'a' },
+        after ? { conversations: stopped, next: null } : { conversations: [row('a', USED)], next: 'a' },
     });
 
   it('`parley ls` of no conversation names the command that starts one, with its own flags', async () => {
@@ -112,12 +108,8 @@ describe('show', () => {
     const used = { calls: 2, inputTokens: 2_400, cachedInputTokens: 1_000, outputTokens: 60, usd: 0.003 };
     const none = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, usd: 0 };
     const daemon = fakeDaemon({ conversation: { ...DETAIL, metadata: { usage: { pm: used, dev: none } } } });
-    const title = {
-      type: 'title-set',
-      title: 'Hi',
-      writtenBy: 'model',
-      usage: { inputTokens: 10, outputTokens: 2 },
-    };
+    const written = { writtenBy: 'model', usage: { inputTokens: 10, outputTokens: 2 } };
+    const title = { type: 'title-set', title: 'Hi', ...written };
     daemon.say(person(0, 'hi'), agent(1, 'pm', 'yes', { usage }), { ...person(2, ''), ...title } as Entry);
     const { out } = await parley(['show', 'c', '--cost'], { daemon });
     expect(out).toMatch(/yes\n {17}1,200 tokens in \(1,000 cached\), 30 out, \$0\.0015\n/);
@@ -170,42 +162,21 @@ describe('tail', () => {
 });
 
 describe('the commands that change a conversation', () => {
-  it.each([
-    [
-      ['phase', 'c', 'plan'],
-      'phase',
-      { conversation: 'c', phase: 'plan', publisher: 'alice' },
-      'c: phase plan, mode agent, dev has the floor\n',
-    ],
-    [
-      ['mode', 'c', 'agent', '--agent', 'dev'],
-      'mode',
-      { conversation: 'c', mode: 'agent', agent: 'dev', publisher: 'alice' },
-      'c: phase plan, mode agent, dev has the floor\n',
-    ],
-    [
-      ['mode', 'c', 'run', '--workflow', 'w'],
-      'mode',
-      { conversation: 'c', mode: 'run', workflow: 'w', publisher: 'alice' },
-      'c: phase plan, mode agent, dev has the floor\n',
-    ],
-    [
-      ['mode', 'c', 'run', '--workflow', 'w', '--input', 'a clock'],
-      'mode',
-      { conversation: 'c', mode: 'run', workflow: 'w', input: 'a clock', publisher: 'alice' },
-      'c: phase plan, mode agent, dev has the floor\n',
-    ],
-    [['stop', 'c'], 'stop', { conversation: 'c', publisher: 'alice' }, 'c: the conversation is stopped\n'],
-    [
-      ['resume', 'c', 'dev'],
-      'resume',
-      { conversation: 'c', agent: 'dev', publisher: 'alice' },
-      'c: dev is resumed\n',
-    ],
-    [['rm', 'c'], 'delete', { conversation: 'c' }, 'c is deleted\n'],
-  ])('%j sends the request %s', async (argv, endpoint, body, text) => {
+  const FLOOR = 'c: phase plan, mode agent, dev has the floor\n';
+  const RUN = ['mode', 'c', 'run', '--workflow', 'w'];
+
+  it.each<[string[], string, object, string]>([
+    [['phase', 'c', 'plan'], 'phase', { phase: 'plan' }, FLOOR],
+    [['mode', 'c', 'agent', '--agent', 'dev'], 'mode', { mode: 'agent', agent: 'dev' }, FLOOR],
+    [['mode', 'c', 'run', '--workflow', 'w'], 'mode', { mode: 'run', workflow: 'w' }, FLOOR],
+    [[...RUN, '--input', 'a clock'], 'mode', { mode: 'run', workflow: 'w', input: 'a clock' }, FLOOR],
+    [['stop', 'c'], 'stop', {}, 'c: the conversation is stopped\n'],
+    [['resume', 'c', 'dev'], 'resume', { agent: 'dev' }, 'c: dev is resumed\n'],
+    [['rm', 'c'], 'delete', { publisher: undefined }, 'c is deleted\n'],
+  ])('%j sends the request %s', async (argv, endpoint, fields, text) => {
     const daemon = fakeDaemon({ conversation: DETAIL, [endpoint]: DETAIL });
     expect(await parley(argv, { daemon })).toMatchObject({ code: 0, out: text, err: '' });
+    const body = { conversation: 'c', publisher: 'alice', ...fields };
     expect(daemon.requests.at(-1)).toEqual({ endpoint, body });
     expect((await parley([...argv, '--json'], { daemon })).json()).toEqual([DETAIL]);
   });
@@ -256,15 +227,8 @@ describe('the commands that change a conversation', () => {
     ['resolve', 'a1', '--rerun'],
     ['say', 'c', 'hello'],
   ])('%s acts as the same person with the same options', async (...argv) => {
-    const answers = {
-      phase: DETAIL,
-      mode: DETAIL,
-      stop: DETAIL,
-      conversation: DETAIL,
-      resume: DETAIL,
-      answer: { accepted: true },
-    };
-    const daemon = fakeDaemon(answers);
+    const answers = { phase: DETAIL, mode: DETAIL, stop: DETAIL, conversation: DETAIL, resume: DETAIL };
+    const daemon = fakeDaemon({ ...answers, answer: { accepted: true } });
     const ran = await parley([...argv, '--as', 'Al Ice', '--publisher', 'office'], { daemon });
     expect(ran.code).toBe(0);
     const sent = daemon.posts[0] ?? daemon.requests.at(-1)?.body;
@@ -275,16 +239,8 @@ describe('the commands that change a conversation', () => {
 });
 
 describe('agents', () => {
-  const pm = {
-    slug: 'pm',
-    name: 'PM',
-    description: 'plans',
-    phases: ['chat'],
-    modes: [],
-    runtime: 'local',
-    status: 'idle',
-  };
-
+  const listed = { phases: ['chat'], modes: [], runtime: 'local', status: 'idle' };
+  const pm = { slug: 'pm', name: 'PM', description: 'plans', ...listed };
   it('`parley agents` lists the roster', async () => {
     const daemon = fakeDaemon({ agents: { agents: [pm] } });
     expect((await parley(['agents'], { daemon })).out).toContain('pm    PM    chat    -      idle    plans');

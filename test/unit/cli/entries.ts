@@ -44,6 +44,19 @@ export const ended = (
   turnId = `t-${slug}`,
 ): Entry => entryOf('turn-ended', index, { turnId, agent: slug, outcome, lastProcessedMessageIndex: index });
 
+/** A whole turn, from this index on, which answers one entry. */
+export const turn = (
+  index: number,
+  slug: string,
+  trigger: number,
+  content: string,
+  turnId?: string,
+): Entry[] => [
+  started(index, slug, [trigger], turnId),
+  agent(index + 1, slug, content, turnId ? { turnId } : {}),
+  ended(index + 2, slug, 'completed', turnId),
+];
+
 export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`): FollowEvent => ({
   kind: 'live',
   agent: slug,

@@ -106,56 +106,40 @@ describe('an entry of the log, rendered for people', () => {
     expect(shown(agent(0, 'pm', 'LLM_ERROR {"code":"X","message":"y"}'))).toContain('LLM_ERROR {"code"');
   });
 
-  const attempt = (code: string, more: object = {}) => ({
-    ...{ agent: 'pm', turnId: 't', model: 'big', code, message: 'x', duration: 1, upTo: 2 },
-    ...{ next: { model: 'small' }, ...more },
-  });
+  const phase = { from: 'chat', to: 'plan', by: 'alice', reason: 'it is time' } as const;
+  const approved = {
+    author: { kind: 'person', id: 'alice', name: 'Alice' },
+    answer: 'approve',
+    reason: 'fine',
+  };
+  const attempt = (code: string, more: object = {}) =>
+    entryOf('attempt-failed', 0, {
+      ...{ agent: 'pm', turnId: 't', model: 'big', code, message: 'x', duration: 1, upTo: 2 },
+      ...{ next: { model: 'small' }, ...more },
+    });
+  const sent = { requestHash: 'h' };
+  const keys = { ...sent, key: 1, next: { model: 'big', key: 2 } };
+  const answered = (fields: object) => entryOf('approval-answered', 0, { approvalId: '01A', ...fields });
 
   it.each<[string, Entry]>([
-    ['· pm begins a turn for 3, 4', started(0, 'pm', [3, 4])],
-    ["· pm's turn ended: failed", ended(0, 'pm', 'failed')],
-    ["· pm's turn waits", ended(0, 'pm', 'waiting')],
+    ['pm begins a turn for 3, 4', started(0, 'pm', [3, 4])],
+    ["pm's turn ended: failed", ended(0, 'pm', 'failed')],
+    ["pm's turn waits", ended(0, 'pm', 'waiting')],
+    ['phase chat → plan by alice (it is time)', entryOf('phase-entered', 0, phase)],
+    ['the conversation was stopped by alice', entryOf('agent-stopped', 0, { agent: null, by: 'alice' })],
+    ['limit hops reached: 16 hops', entryOf('limit-reached', 0, { limit: 'hops', content: '16 hops' })],
+    ['big was rate limited (RATE_LIMITED); small is asked instead', attempt('RATE_LIMITED', sent)],
+    ['big with key 1 refused the key (UNAUTHORIZED); key 2 is used instead', attempt('UNAUTHORIZED', keys)],
+    ['big is left out after a recent failure (TIMEOUT); small is asked instead', attempt('TIMEOUT')],
     [
-      '· phase chat → plan by alice (it is time)',
-      entryOf('phase-entered', 0, { from: 'chat', to: 'plan', by: 'alice', reason: 'it is time' }),
+      'big has too small a window (CONTEXT_STILL_TOO_LARGE); small is asked instead',
+      attempt('CONTEXT_STILL_TOO_LARGE'),
     ],
-    ['· the conversation was stopped by alice', entryOf('agent-stopped', 0, { agent: null, by: 'alice' })],
-    [
-      '· limit hopsPerTrigger reached: 16 hops',
-      entryOf('limit-reached', 0, { limit: 'hopsPerTrigger', content: '16 hops' }),
-    ],
-    [
-      '· big was rate limited (RATE_LIMITED); small is asked instead',
-      entryOf('attempt-failed', 0, attempt('RATE_LIMITED', { requestHash: 'h' })),
-    ],
-    [
-      '· big with key 1 refused the key (UNAUTHORIZED); key 2 is used instead',
-      entryOf('attempt-failed', 0, {
-        ...attempt('UNAUTHORIZED', { requestHash: 'h', key: 1 }),
-        next: { model: 'big', key: 2 },
-      }),
-    ],
-    [
-      '· big is left out after a recent failure (TIMEOUT); small is asked instead',
-      entryOf('attempt-failed', 0, attempt('TIMEOUT')),
-    ],
-    [
-      '· big has too small a window (CONTEXT_STILL_TOO_LARGE); small is asked instead',
-      entryOf('attempt-failed', 0, attempt('CONTEXT_STILL_TOO_LARGE')),
-    ],
-    [
-      '· approval 01A: approve by Alice (fine)',
-      entryOf('approval-answered', 0, {
-        author: { kind: 'person', id: 'alice', name: 'Alice' },
-        approvalId: '01A',
-        answer: 'approve',
-        reason: 'fine',
-      }),
-    ],
-    ['· approval 01A: expired', entryOf('approval-answered', 0, { approvalId: '01A', answer: 'expired' })],
-    ['· tool started', entryOf('tool-started', 0, { call: { index: 0, position: 0 } })],
-  ])('an entry is rendered as %j', (text, entry) => {
-    expect(shown(entry)).toBe(text);
+    ['approval 01A: approve by Alice (fine)', answered(approved)],
+    ['approval 01A: expired', answered({ answer: 'expired' })],
+    ['tool started', entryOf('tool-started', 0, { call: { index: 0, position: 0 } })],
+  ])('an entry is rendered as %j after a dot', (text, entry) => {
+    expect(shown(entry)).toBe(`· ${text}`);
   });
 
   it('a late result shows its beginning and no character that moves the cursor', () => {
@@ -243,6 +227,8 @@ describe('an error message', () => {
   });
 });
 
+type LeftOut = ViewReport['left_out_as'][number];
+
 describe('an explained view', () => {
   const messages = [
     { role: 'user', content: 'hi' },
@@ -281,6 +267,9 @@ describe('an explained view', () => {
     );
   });
 
+  const leftOut = (from: number, to: number, how: 'summed_up' | 'left_out' | 'empty') =>
+    ({ from, to, how, ...(how !== 'empty' && { by: 9 }), recall: { from, to } }) as LeftOut;
+
   it.each<[Partial<ViewReport>, RegExp]>([
     [{ status: 'not_needed' }, /view +whole/],
     [{ status: 'reduced' }, /view +reduced/],
@@ -289,17 +278,14 @@ describe('an explained view', () => {
     [{ included: [] }, /holds +no entry/],
     [{ included: [0, 1, 2, 7] }, /holds +entries 0 to 2, 7/],
     [
-      { left_out_as: [{ from: 1, to: 4, how: 'summed_up', by: 9, recall: { from: 1, to: 4 } }] },
+      { left_out_as: [leftOut(1, 4, 'summed_up')] },
       /not in it +entries 1 to 4: summed up in entry 9; recall \{"from":1,"to":4\}/,
     ],
     [
-      { left_out_as: [{ from: 5, to: 5, how: 'left_out', by: 9, recall: { from: 5, to: 5 } }] },
+      { left_out_as: [leftOut(5, 5, 'left_out')] },
       /not in it +entry 5: left out by entry 9, never shown; recall/,
     ],
-    [
-      { left_out_as: [{ from: 6, to: 6, how: 'empty', recall: { from: 6, to: 6 } }] },
-      /not in it +entry 6: without text/,
-    ],
+    [{ left_out_as: [leftOut(6, 6, 'empty')] }, /not in it +entry 6: without text/],
     [{ shortened: [3] }, /previews +entry 3/],
     [{ waiting: [8] }, /later +entry 8: for a later call/],
     [{ sent: true }, /sent +yes/],
@@ -357,19 +343,9 @@ describe('colours', () => {
 
 describe('the banner and the checks', () => {
   it('the banner shows where the daemon is and what to type next', () => {
-    const banner = renderBanner(
-      {
-        pid: 7,
-        nats: 'nats://h:1',
-        http: null,
-        agents: ['pm', 'dev'],
-        store: 'file',
-        daemon: null,
-        data: '/d',
-        chat: 'npx parley chat --data /d',
-      },
-      plain,
-    );
+    const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm', 'dev'], store: 'file' } as const;
+    const where = { daemon: null, data: '/d', chat: 'npx parley chat --data /d' };
+    const banner = renderBanner({ ...facts, ...where }, plain);
     for (const part of ['process 7', 'nats://h:1', 'off', '/d', 'pm, dev', 'npx parley chat']) {
       expect(banner).toContain(part);
     }

@@ -1,7 +1,6 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { ParleyError } from '../../../src/client/index.ts';
-import { SYSTEM_AUTHOR } from '../../../src/conversation/index.ts';
+import { type Entry, type FollowEvent, ParleyError } from '../../../src/client/index.ts';
 import { toolCall } from '../../support/log.ts';
 import {
   agent,
@@ -12,58 +11,33 @@ import {
   parley,
   person,
   posted,
+  replying,
   start,
   started,
+  turn,
 } from './support.ts';
 
 describe('say', () => {
   it('say posts the text with the requested options', async () => {
     const daemon = fakeDaemon();
-    const argv = [
-      'say',
-      'c',
-      'two',
-      'words',
-      '--to',
-      'pm, dev',
-      '--id',
-      'x',
-      '--as',
-      'Zoë B',
-      '--delivery',
-      'queue',
-    ];
+    const options = '--id x --delivery queue'.split(' ');
+    const argv = ['say', 'c', 'two', 'words', '--to', 'pm, dev', '--as', 'Zoë B', ...options];
     expect((await parley(argv, { daemon })).code).toBe(0);
-    expect(daemon.posts).toEqual([
-      {
-        conversation: 'c',
-        content: 'two words',
-        publisher: 'alice',
-        author: { name: 'Zoë B' },
-        to: ['pm', 'dev'],
-        id: 'x',
-        delivery: 'queue',
-      },
-    ]);
+    const address = { conversation: 'c', publisher: 'alice', author: { name: 'Zoë B' }, to: ['pm', 'dev'] };
+    expect(daemon.posts).toEqual([{ ...address, content: 'two words', id: 'x', delivery: 'queue' }]);
   });
 
   it('say prints where the message was appended', async () => {
     const daemon = fakeDaemon();
+    const printed = async (...argv: string[]) => (await parley(['say', 'c', ...argv], { daemon })).out;
     daemon.onPost = (message) => posted(message, 4, ['pm', 'dev'], true);
-    expect((await parley(['say', 'c', 'hi'], { daemon })).out).toBe(
-      'c 4: had been posted before, for pm, dev (id made)\n',
-    );
+    expect(await printed('hi')).toBe('c 4: had been posted before, for pm, dev (id made)\n');
     daemon.onPost = (message) => posted(message, 5, []);
-    expect((await parley(['say', 'c', 'hi'], { daemon })).out).toBe(
-      'c 5: posted, no agent answers (id made)\n',
-    );
-    daemon.onPost = (message) => ({ ...posted(message, 5, ['pm']), unknownMentions: ['dve', 'q-a'] });
-    expect((await parley(['say', 'c', '@dve'], { daemon })).out).toBe(
-      'c 5: posted, for pm (id made); there is no agent @dve, @q-a\n',
-    );
-    daemon.onPost = (message) => posted(message, 5, []);
+    expect(await printed('hi')).toBe('c 5: posted, no agent answers (id made)\n');
     const answer = { conversation: 'c', id: 'made', index: 5, duplicate: false, agents: [] };
-    expect((await parley(['say', 'c', 'hi', '--json'], { daemon })).json()).toEqual([answer]);
+    expect(JSON.parse(await printed('hi', '--json'))).toEqual(answer);
+    daemon.onPost = (message) => ({ ...posted(message, 5, ['pm']), unknownMentions: ['dve', 'q-a'] });
+    expect(await printed('@dve')).toBe('c 5: posted, for pm (id made); there is no agent @dve, @q-a\n');
   });
 
   it('say --session names a session, and prints that it has no effect if the daemon ignored it', async () => {
@@ -110,15 +84,9 @@ describe('say', () => {
 });
 
 /** A daemon with one entry that answers a post at index 1 with these. */
-function answering(agents: string[], ...events: Parameters<ReturnType<typeof fakeDaemon>['say']>) {
-  const daemon = fakeDaemon();
-  daemon.say(person(0, 'before'));
-  daemon.onPost = (message) => {
-    daemon.say(person(1, message.content), ...events);
-    return posted(message, 1, agents);
-  };
-  return daemon;
-}
+const answering = (agents: string[], ...events: readonly (Entry | FollowEvent)[]) =>
+  replying(() => events, { agents, before: [person(0, 'before')] });
+const WAITS = expect.stringMatching(/^pm waits for your answer: \S+ say c "…" --to pm --wait\n$/);
 
 describe('say --wait', () => {
   it('say --wait streams the answer and returns when its turn has ended', async () => {
@@ -131,83 +99,37 @@ describe('say --wait', () => {
       ended(4, 'pm'),
       person(5, 'later'),
     );
-    expect(await parley(['say', 'c', 'hi', '--wait'], { daemon })).toMatchObject({
-      code: 0,
-      out: 'Hello\n',
-      err: '',
-    });
+    const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon });
+    expect(ran).toMatchObject({ code: 0, out: 'Hello\n', err: '' });
     expect(daemon.closed).toBe(1);
   });
 
-  it('say --wait prints the whole answer if the live feed was lost', async () => {
-    const daemon = answering(
-      ['pm'],
-      started(2, 'pm', [1]),
-      chunk('pm', 3, 'lo'),
-      agent(3, 'pm', 'Hello'),
-      ended(4, 'pm'),
-    );
-    expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toBe('Hello\n');
-  });
-
-  it('say --wait names the agents if several answer', async () => {
-    const daemon = answering(
-      ['pm', 'dev'],
-      started(2, 'pm', [1]),
-      started(3, 'dev', [1]),
-      agent(4, 'dev', 'B'),
-      ended(5, 'dev'),
-      agent(6, 'pm', 'A'),
-      ended(7, 'pm'),
-    );
-    expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toBe('[dev] B\n[pm] A\n');
-  });
-
-  it('say --wait waits through a handoff and names the next agent', async () => {
-    const daemon = answering(
-      ['pm'],
-      started(2, 'pm', [1]),
-      agent(3, 'pm', 'Dev does that.'),
-      entryOf('handoff', 4, { from: 'pm', to: 'dev', summary: 's' }),
-      ended(5, 'pm'),
-      started(6, 'dev', [4]),
-      agent(7, 'dev', 'Done.'),
-      ended(8, 'dev'),
-    );
-    expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toBe(
-      'Dev does that.\n[dev] Done.\n',
-    );
-  });
-
-  it('say --wait returns at once if no agent answers', async () => {
-    expect(await parley(['say', 'c', 'hi', '--wait'], { daemon: answering([]) })).toMatchObject({
-      code: 0,
-      out: '',
-    });
+  const LATE = [started(2, 'pm', [1]), chunk('pm', 3, 'lo'), agent(3, 'pm', 'Hello'), ended(4, 'pm')];
+  const BOTH = [started(2, 'pm', [1]), ...turn(3, 'dev', 1, 'B'), agent(6, 'pm', 'A'), ended(7, 'pm')];
+  const HANDED = [
+    ...[started(2, 'pm', [1]), agent(3, 'pm', 'Dev does that.')],
+    ...[entryOf('handoff', 4, { from: 'pm', to: 'dev', summary: 's' }), ended(5, 'pm')],
+    ...turn(6, 'dev', 4, 'Done.'),
+  ];
+  it.each([
+    ['prints the whole answer if the live feed was lost', ['pm'], LATE, 'Hello\n'],
+    ['names the agents if several answer', ['pm', 'dev'], BOTH, '[dev] B\n[pm] A\n'],
+    ['waits through a handoff and names the next agent', ['pm'], HANDED, 'Dev does that.\n[dev] Done.\n'],
+    ['returns at once if no agent answers', [], [], ''],
+  ])('say --wait %s', async (_, agents, events, out) => {
+    const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: answering(agents, ...events) });
+    expect(ran).toMatchObject({ code: 0, out });
   });
 
   it('say --wait --json prints each entry from the message on', async () => {
-    const daemon = answering(
-      ['pm'],
-      started(2, 'pm', [1]),
-      chunk('pm', 0, 'A'),
-      agent(3, 'pm', 'A'),
-      ended(4, 'pm'),
-    );
-    expect((await parley(['say', 'c', 'hi', '--wait', '--json'], { daemon })).json()).toEqual(
-      daemon.log.slice(1),
-    );
+    const daemon = answering(['pm'], chunk('pm', 0, 'A'), ...turn(2, 'pm', 1, 'A'));
+    const ran = await parley(['say', 'c', 'hi', '--wait', '--json'], { daemon });
+    expect(ran.json()).toEqual(daemon.log.slice(1));
   });
 
   it('say --wait prints the answer again if the id was posted before', async () => {
     const daemon = fakeDaemon();
-    daemon.say(
-      person(0, 'hi'),
-      started(1, 'pm', [0]),
-      agent(2, 'pm', 'Hello'),
-      ended(3, 'pm'),
-      person(4, 'x'),
-    );
+    daemon.say(person(0, 'hi'), ...turn(1, 'pm', 0, 'Hello'), person(4, 'x'));
     daemon.onPost = (message) => posted(message, 0, ['pm'], true);
     expect((await parley(['say', 'c', 'hi', '--id', 'x', '--wait'], { daemon })).out).toBe('Hello\n');
   });
@@ -229,12 +151,7 @@ describe('say --wait', () => {
 
   it('say --wait does not wait for a stopped agent', async () => {
     const conversation = { length: 1, agents: { pm: { status: 'stopped' } } };
-    const daemon = fakeDaemon({ conversation });
-    daemon.say(person(0, 'before'));
-    daemon.onPost = (message) => {
-      daemon.say(person(1, message.content));
-      return posted(message, 1, ['pm']);
-    };
+    const daemon = replying(() => [], { answers: { conversation }, before: [person(0, 'before')] });
     const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon });
     expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
   });
@@ -246,19 +163,17 @@ describe('say --wait', () => {
     expect(await parley(['say', 'c', 'hi', '--wait'], { daemon })).toMatchObject({
       code: 0,
       out: 'One thing.\n? Which colour?\n  - red\n  - blue\n',
-      err: expect.stringMatching(/^pm waits for your answer: \S+ say c "…" --to pm --wait\n$/),
+      err: WAITS,
     });
   });
 
   it('say --wait waits for an agent that continues, even if another one has ended', async () => {
-    const daemon = fakeDaemon();
-    daemon.say(person(0, 'go'), started(1, 'dev', [0]));
+    const before = [person(0, 'go'), started(1, 'dev', [0])];
+    const daemon = replying(() => [], { before });
+    const { onPost } = daemon;
     daemon.onPost = (message) => {
-      daemon.say(person(2, message.content));
-      setTimeout(() => {
-        daemon.say(ended(3, 'dev'), started(4, 'pm', [2]), agent(5, 'pm', 'Here.'), ended(6, 'pm'));
-      });
-      return posted(message, 2, ['pm']);
+      setTimeout(() => daemon.say(ended(3, 'dev'), ...turn(4, 'pm', 2, 'Here.')));
+      return onPost(message);
     };
     expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toContain('Here.');
   });
@@ -323,35 +238,23 @@ describe('say --wait', () => {
   it('say --wait prints the second question and its agent if the message answered one of two', async () => {
     const ask = (question: string) =>
       toolCall('ask', JSON.stringify({ question, options: ['yes', 'no'] }), 'call_0');
-    const daemon = fakeDaemon();
-    daemon.say(
-      person(0, 'go'),
-      started(1, 'pm', [0]),
-      agent(2, 'pm', 'Two things.', { tool_calls: [ask('Red?'), ask('Round?')] }),
-      ended(3, 'pm', 'waiting'),
-    );
-    daemon.onPost = (message) => {
-      const result = { role: 'tool' as const, call: { index: 2, position: 0 }, answers: [4] };
-      daemon.say(person(4, message.content), agent(5, 'pm', message.content, result));
-      return posted(message, 4, ['pm']);
-    };
-    const waits = expect.stringMatching(/^pm waits for your answer: \S+ say c "…" --to pm --wait\n$/);
+    const asks = agent(2, 'pm', 'Two things.', { tool_calls: [ask('Red?'), ask('Round?')] });
+    const before = [person(0, 'go'), started(1, 'pm', [0]), asks, ended(3, 'pm', 'waiting')];
+    const result = { role: 'tool' as const, call: { index: 2, position: 0 }, answers: [4] };
+    const daemon = replying((_, { content }) => [agent(5, 'pm', content, result)], { before });
     expect(await parley(['say', 'c', 'red', '--wait'], { daemon })).toMatchObject({
       code: 0,
       out: '? Round?\n  - yes\n  - no\n',
-      err: waits,
+      err: WAITS,
     });
   });
 
   it('say --wait prints once that an agent waits for an answer, while another agent still works', async () => {
-    const given = { id: 'call_0', type: 'function' as const };
-    const ask = { ...given, function: { name: 'ask', arguments: '{"question":"Red?"}' } };
-    const daemon = fakeDaemon();
-    daemon.onPost = (message) => {
-      daemon.say(person(0, message.content), started(1, 'pm', [0]), started(2, 'dev', [0]));
-      daemon.say(agent(3, 'pm', 'One thing.', { tool_calls: [ask] }), ended(4, 'pm', 'waiting'));
-      return posted(message, 0, ['pm', 'dev']);
-    };
+    const asks = agent(3, 'pm', 'One thing.', {
+      tool_calls: [toolCall('ask', '{"question":"Red?"}', 'call_0')],
+    });
+    const begun = [started(1, 'pm', [0]), started(2, 'dev', [0]), asks, ended(4, 'pm', 'waiting')];
+    const daemon = replying(() => begun, { agents: ['pm', 'dev'] });
     const stderr = new PassThrough();
     let noted = '';
     stderr.on('data', (text) => {
@@ -365,67 +268,45 @@ describe('say --wait', () => {
     expect(noted.split('waits for your answer')).toHaveLength(2);
   });
 
+  const pending = {
+    ...{ approvalId: 'ap1', conversation: 'c', agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
+    ...{ risk: 'risky', mayHaveRun: false },
+  };
+  const answers = { approvals: { approvals: [pending], more: 0 } };
+
   it('say --wait prints a call that needs approval as `parley approvals` does', async () => {
-    const call = toolCall('write', '{"path":"a.txt"}', 'call_0');
+    const asks = agent(2, 'pm', 'I write.', {
+      tool_calls: [toolCall('write', '{"path":"a.txt"}', 'call_0')],
+    });
     const asked = { approvalId: 'ap1', risk: 'risky', call: { index: 2, position: 0 } } as const;
-    const pending = {
-      ...asked,
-      conversation: 'c',
-      agent: 'pm',
-      tool: 'write',
-      arguments: { path: 'a.txt' },
-      mayHaveRun: false,
-    };
-    const daemon = fakeDaemon({ approvals: { approvals: [pending], more: 0 } });
-    daemon.onPost = (message) => {
-      const asks = agent(2, 'pm', 'I write.', { tool_calls: [call] });
-      const approval = entryOf('approval-requested', 3, asked);
-      daemon.say(
-        person(0, message.content),
-        started(1, 'pm', [0]),
-        asks,
-        approval,
-        ended(4, 'pm', 'waiting'),
-      );
-      return posted(message, 0, ['pm']);
-    };
+    const approval = entryOf('approval-requested', 3, asked);
+    const daemon = replying(() => [started(1, 'pm', [0]), asks, approval, ended(4, 'pm', 'waiting')], {
+      answers,
+    });
     const said = await parley(['say', 'c', 'hi', '--wait'], { daemon });
     const listed = await parley(['approvals', 'c'], { daemon });
     expect(listed.out).toContain('pm wants to call write {"path":"a.txt"}');
-    expect([said.code, said.out, said.err]).toEqual([
-      0,
-      'I write.\n',
-      `waiting for a person:\n${listed.out}`,
-    ]);
+    expect(said).toMatchObject({ code: 0, out: 'I write.\n', err: `waiting for a person:\n${listed.out}` });
   });
 
   it('say --wait prints a call that already waits for approval before the message, since it blocks the answer', async () => {
-    const pending = {
-      ...{ approvalId: 'ap1', conversation: 'c', agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
-      ...{ risk: 'risky', mayHaveRun: false },
-    };
-    const daemon = fakeDaemon({ approvals: { approvals: [pending], more: 0 } });
-    daemon.say(person(0, 'go'), started(1, 'pm', [0]), agent(2, 'pm', 'I write.'), ended(3, 'pm', 'waiting'));
-    daemon.onPost = (message) => {
-      daemon.say(person(4, message.content));
-      return posted(message, 4, ['pm']);
-    };
+    const before = [
+      person(0, 'go'),
+      started(1, 'pm', [0]),
+      agent(2, 'pm', 'I write.'),
+      ended(3, 'pm', 'waiting'),
+    ];
+    const daemon = replying(() => [], { answers, before });
     const said = await parley(['say', 'c', 'hello?', '--wait'], { daemon });
     const listed = await parley(['approvals', 'c'], { daemon });
-    expect([said.code, said.out, said.err]).toEqual([0, '', `waiting for a person:\n${listed.out}`]);
+    expect(said).toMatchObject({ code: 0, out: '', err: `waiting for a person:\n${listed.out}` });
   });
 });
 
 function failing() {
   const failure = 'LLM_ERROR {"code":"CONTENT_FILTERED","message":"no text"}';
-  const daemon = fakeDaemon();
-  daemon.onPost = (message) => {
-    const fields = { partType: 'error', finishReason: 'content_filter' } as const;
-    const turn = [started(1, 'pm', [0]), agent(2, 'pm', failure, fields), ended(3, 'pm', 'failed')];
-    daemon.say(person(0, message.content), ...turn);
-    return posted(message, 0, ['pm']);
-  };
-  return daemon;
+  const fields = { partType: 'error', finishReason: 'content_filter' } as const;
+  return replying(() => [started(1, 'pm', [0]), agent(2, 'pm', failure, fields), ended(3, 'pm', 'failed')]);
 }
 
 const ONCE = /^parley: the turn of pm ended failed: CONTENT_FILTERED: .*: ask in other words\.\n$/;
@@ -441,27 +322,13 @@ it('`say --wait --json` prints the entry of an answer that was cut', async () =>
   expect(ran.json()).toContainEqual(expect.objectContaining({ finishReason: 'content_filter' }));
 });
 
-function limitedBy(name: string) {
-  const daemon = fakeDaemon();
-  daemon.onPost = (message) => {
-    const limit = {
-      type: 'limit-reached',
-      limit: name,
-      agent: 'pm',
-      turnId: 't-pm',
-      content: 'the turn took too long',
-    } as const;
-    const notice = {
-      ...limit,
-      id: 'limit',
-      index: 2,
-      createdAt: '2026-01-01T00:00:00.000Z',
-      author: SYSTEM_AUTHOR,
-    };
-    daemon.say(person(0, message.content), started(1, 'pm', [0]), notice, ended(3, 'pm', 'limited'));
-    return posted(message, 0, ['pm']);
-  };
-  return daemon;
+function limitedBy(limit: string) {
+  const fields = { limit, agent: 'pm', turnId: 't-pm', content: 'the turn took too long' };
+  return replying(() => [
+    started(1, 'pm', [0]),
+    entryOf('limit-reached', 2, fields),
+    ended(3, 'pm', 'limited'),
+  ]);
 }
 
 it('`say --wait` reports which limit ended a turn, and how to continue', async () => {

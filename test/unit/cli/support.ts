@@ -11,6 +11,7 @@ import {
   type PostAnswer,
   type PostMessage,
 } from '../../../src/client/index.ts';
+import { person } from './entries.ts';
 
 /** Runs commands in-process against a fake daemon. */
 
@@ -156,6 +157,29 @@ export const posted = (
   duplicate = false,
 ): PostAnswer => ({ conversation, id, index, duplicate, agents });
 
+interface Replies {
+  readonly agents?: string[];
+  readonly answers?: Answers;
+  readonly before?: readonly Entry[];
+}
+
+/** A daemon that appends each post to its log, which begins with `before`, and then tells what `events` says of it. */
+export function replying(
+  events: (index: number, message: PostMessage) => readonly (Entry | FollowEvent)[],
+  { agents = ['pm'], answers = {}, before = [] }: Replies = {},
+): FakeDaemon {
+  const daemon = fakeDaemon(answers);
+  daemon.say(...before);
+  daemon.onPost = (message) => {
+    const index = daemon.log.length;
+    daemon.say(
+      person(index, message.content, message.id ? { id: message.id } : {}),
+      ...events(index, message),
+    );
+    return posted(message, index, agents);
+  };
+  return daemon;
+}
 export interface Ran {
   readonly code: number;
   readonly out: string;

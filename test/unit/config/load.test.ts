@@ -110,23 +110,19 @@ describe('problems of a configuration', () => {
         'agents/Bad Name.md': 'Hi',
       }),
     );
+    const problem = (place: string, seen: string, expected: string) =>
+      `- ${place}\n    seen:     ${seen}\n    expected: ${expected}`;
     expect(text).toContain('has 6 problems');
+    expect(text).toContain(problem('parley.yaml:3:16: limits.turnSeconds', '"soon"', 'a number'));
     expect(text).toContain(
-      '- parley.yaml:3:16: limits.turnSeconds\n    seen:     "soon"\n    expected: a number',
-    );
-    expect(text).toContain(
-      '- parley.yaml:4:19: limits.hopsPerTrigger\n    seen:     -1\n    expected: a number of at least 0',
+      problem('parley.yaml:4:19: limits.hopsPerTrigger', '-1', 'a number of at least 0'),
     );
     expect(text).toContain('- parley.yaml:5:1: modls');
     expect(text).toContain('did you mean models?');
     expect(text).toContain('- agents/Bad Name.md\n    seen:     a file named "Bad Name"');
-    expect(text).toContain(
-      '- agents/dev.md:2:10: phases[0]\n    seen:     "exekute"\n    expected: a phase: one of chat,',
-    );
+    expect(text).toContain(problem('agents/dev.md:2:10: phases[0]', '"exekute"', 'a phase: one of chat,'));
     expect(text).toContain('did you mean "execute"?');
-    expect(text).toContain(
-      '- parley.yaml:1:15: defaultAgent\n    seen:     "nobody"\n    expected: an agent: one of dev',
-    );
+    expect(text).toContain(problem('parley.yaml:1:15: defaultAgent', '"nobody"', 'an agent: one of dev'));
   });
 
   it('a YAML error is reported with line and column', async () => {
@@ -164,6 +160,12 @@ describe('problems of a configuration', () => {
     expect(await refusalOf(loadYaml('shutdown: { patience: 1 }'))).toContain('known here: graceMs');
   });
 
+  const LONG = 'a'.repeat(49);
+  const STEPS =
+    'it has 2002 steps with its repeats, and at most 300 are matched: use smaller repeats, or * and +';
+  const ruled = (allow: string, command: string) =>
+    `tools: { policy: [ { tool: shell, allow: ${allow}, match: { command: "${command}" } } ] }`;
+
   it.each([
     ['retry: { baseMs: 100, maxMs: 10 }', 'retry.maxMs', 'at least baseMs'],
     ['retry: { attempts: 1.5 }', 'retry.attempts', 'a whole number'],
@@ -194,26 +196,18 @@ describe('problems of a configuration', () => {
       'only with command',
     ],
     ['tools: { mcpServers: { a__b: { command: x } } }', 'tools.mcpServers.a__b', 'a server name'],
-    [
-      `tools: { mcpServers: { ${'a'.repeat(49)}: { command: x } } }`,
-      `tools.mcpServers.${'a'.repeat(49)}`,
-      'at most 48',
-    ],
+    [`tools: { mcpServers: { ${LONG}: { command: x } } }`, `tools.mcpServers.${LONG}`, 'at most 48'],
     ['tools: { policy: [ { tool: shell } ] }', 'tools.policy[0].allow', 'true or false'],
+    [ruled('true', '('), 'tools.policy[0].match.command', 'a regular expression'],
     [
-      'tools: { policy: [ { tool: shell, allow: true, match: { command: "(" } } ] }',
-      'tools.policy[0].match.command',
-      'a regular expression',
-    ],
-    [
-      'tools: { policy: [ { tool: shell, allow: true, match: { command: "^(?!rm).*$" } } ] }',
+      ruled('true', '^(?!rm).*$'),
       'tools.policy[0].match.command',
       'without lookahead, backreferences and repeats above 1000',
     ],
     [
-      'tools: { policy: [ { tool: shell, allow: false, match: { command: "(.*){500}" } } ] }',
+      ruled('false', '(.*){500}'),
       'tools.policy[0].match.command',
-      'a regular expression that is smaller (it has 2002 steps with its repeats, and at most 300 are matched: use smaller repeats, or * and +)',
+      `a regular expression that is smaller (${STEPS})`,
     ],
     [
       'tools: { policy: [ { tool: handoff, allow: false } ] }',

@@ -15,6 +15,15 @@ const TAB = ['a tab in the indentation', 'replace the tab'] as const;
 const TWICE = ['a duplicate key', 'keep one of them; the first one is in line 2'] as const;
 const QUOTE = ['a quote that is not closed', 'close it, or leave both out'] as const;
 const UNKNOWN = 'a known key (this one is unknown)';
+const BRIEF = [UNKNOWN, 'did you mean nodes.build.brief?'] as const;
+const COLUMN = [
+  'a line that is not in the column of the keys beside it',
+  'indent this line as the others of its level',
+] as const;
+const DEEPER = [
+  'a value, and below it keys that are indented deeper',
+  'indent the next line as this one',
+] as const;
 
 it.each([
   ['a tab', 'parley.yaml', PARLEY.replace('  fast', '\tfast'), '2:1', ...TAB],
@@ -23,22 +32,8 @@ it.each([
   ['a key twice', 'parley.yaml', `${PARLEY}models: {}\n`, '4:1: models', 'a duplicate key', 'is in line 2'],
   ['a key twice', 'agents/pm.md', PM.replace('model', 'name: PM\nmodel'), '3:1: name', ...TWICE],
   ['a key twice', 'workflows/ship.yaml', `${SHIP}start: build\n`, '5:1: start', ...TWICE],
-  [
-    'a wrong indentation',
-    'parley.yaml',
-    'models:\n    fast: { provider: scripted }\n  slow: {}\n',
-    '3:1',
-    'a line that is not in the column of the keys beside it',
-    'indent this line as the others of its level',
-  ],
-  [
-    'a key below a value',
-    'workflows/ship.yaml',
-    SHIP.replace('start', ' start'),
-    '1:5',
-    'a value, and below it keys that are indented deeper',
-    'indent the next line as this one',
-  ],
+  ['a wrong indentation', 'parley.yaml', 'models:\n    fast: {}\n  slow: {}\n', '3:1', ...COLUMN],
+  ['a key below a value', 'workflows/ship.yaml', SHIP.replace('start', ' start'), '1:5', ...DEEPER],
   ['an open quote', 'parley.yaml', PARLEY.replace(': pm', ': "pm'), '3:15', ...QUOTE],
   ['an open quote', 'agents/pm.md', PM.replace(': PM', ": 'PM"), '2:7', ...QUOTE],
   ['an open quote', 'workflows/ship.yaml', SHIP.replace(': ship', ': "ship'), '1:5', ...QUOTE],
@@ -56,8 +51,7 @@ it.each([
     'workflows/ship.yaml',
     SHIP.replace('brief', 'breif'),
     '4:23: nodes.build.breif',
-    UNKNOWN,
-    'did you mean nodes.build.brief?',
+    ...BRIEF,
   ],
   ['a wrong type', 'parley.yaml', `${PARLEY}limits: { turnSeconds: soon }\n`, '4:24', '"soon"', 'a number'],
   ['a wrong type', 'agents/pm.md', PM.replace('[handoff]', 'handoff'), '4:8: tools', '"handoff"', 'a list'],
@@ -88,18 +82,14 @@ it.each([
 });
 
 it('a notice names each file of the folders that is not read, except hidden files and README.md', async () => {
-  const others = {
+  const agents = {
     'agents/qa.txt': 'x',
     'agents/dev.json': '{}',
     'agents/README.md': '# x',
     'agents/.x': '',
   };
-  const directory = await newFolder({
-    ...FILES,
-    ...others,
-    'workflows/talk.yml': SHIP,
-    'workflows/README.md': 'x',
-  });
+  const workflows = { 'workflows/talk.yml': SHIP, 'workflows/README.md': 'x' };
+  const directory = await newFolder({ ...FILES, ...agents, ...workflows });
   const { notices } = await loadConfig({ env: {}, configDirectory: directory });
   expect(notices.filter((notice) => notice.includes('is not read'))).toEqual([
     expect.stringContaining('agents/dev.json is not read: rename it to dev.md, or move it elsewhere'),

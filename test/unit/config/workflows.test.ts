@@ -21,10 +21,14 @@ nodes:
     outcomes: { passed: end, failed: build }
 `;
 
-/** Loads the valid workflow with one text replaced. */
-function loadWith(written: string, instead: string) {
-  if (!SOUND.includes(written)) throw new Error(`the workflow has no ${written}`);
-  return load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replace(written, instead) });
+/** Loads a valid workflow with one text replaced. */
+function loadWith(
+  written: string,
+  instead: string,
+  { path, text } = { path: 'workflows/ship.yaml', text: SOUND },
+) {
+  if (!text.includes(written)) throw new Error(`the workflow has no ${written}`);
+  return load({ ...AGENTS, [path]: text.replace(written, instead) });
 }
 
 describe('a workflow file', () => {
@@ -72,13 +76,14 @@ nodes:
     brief: Check {{nodes.build.value.files.0}} of {{ nodes.build.value }}.
     outcomes: { passed: end }
 `;
-  const typed = (written: string, instead: string) => {
-    if (!TYPED.includes(written)) throw new Error(`the workflow has no ${written}`);
-    return { ...AGENTS, 'workflows/score.yaml': TYPED.replace(written, instead) };
-  };
+  const VALUE = 'nodes.build.value';
+  const FILES = 'answers: { type: object, properties: { files';
+  const NO_VALUE = ['nodes.verify.next[0]', 'gives no value'] as const;
+  const typed = (written: string, instead: string) =>
+    loadWith(written, instead, { path: 'workflows/score.yaml', text: TYPED });
 
   it('the nodes of a workflow can give values, branch on them, and pass them on', async () => {
-    const { workflows } = await load(typed('', ''));
+    const { workflows } = await typed('', '');
     expect(workflows[0]).toMatchObject({
       answers: { type: 'object' },
       nodes: { build: { answers: {}, next: [{ when: { path: 'score', below: 8 }, to: 'build' }] } },
@@ -87,12 +92,7 @@ nodes:
 
   it.each([
     ['nodes.build.value.files', 'nodes.bild.value.files', 'nodes.verify.brief', '"build"'],
-    [
-      'nodes.build.value.files.0',
-      'nodes.build.value.lines',
-      'nodes.verify.brief',
-      'there is no lines, but files, score',
-    ],
+    [`${VALUE}.files.0`, `${VALUE}.lines`, 'nodes.verify.brief', 'there is no lines, but files, score'],
     ['nodes.build.value.files.0', 'nodes.build.value.score.x', 'nodes.verify.brief', 'type number has no x'],
     ['nodes.build.value.files', 'nodes.verify.value', 'nodes.verify.brief', 'a node with `answers`: build'],
     ['nodes.build.value.files.0', 'nodes.build.files', 'nodes.verify.brief', '{{nodes.NAME.value.PATH}}'],
@@ -102,8 +102,7 @@ nodes:
     [
       'outcomes: { passed',
       'next: [{ when: { path: a, equals: 1 }, to: build }]\n    outcomes: { passed',
-      'nodes.verify.next[0]',
-      'gives no value',
+      ...NO_VALUE,
     ],
     [
       'answers: { type: object, properties: { url',
@@ -111,14 +110,9 @@ nodes:
       'answers',
       'a JSON Schema',
     ],
-    [
-      'answers: { type: object, properties: { files',
-      'answers: { $ref: "http://x/y", properties: { files',
-      'nodes.build.answers',
-      'a JSON Schema',
-    ],
+    [FILES, 'answers: { $ref: "http://x/y", properties: { files', 'nodes.build.answers', 'a JSON Schema'],
   ])('a workflow with %j as %j is refused with its place', async (written, instead, key, what) => {
-    const refusal = await refusalOf(load(typed(written, instead)));
+    const refusal = await refusalOf(typed(written, instead));
     expect(refusal).toContain(`score.yaml:`);
     expect(refusal).toContain(key);
     expect(refusal).toContain(what);
@@ -178,113 +172,66 @@ nodes:
   });
 });
 
+const UNKNOWN = 'a known key (this one is unknown)';
+const NODES = 'one of build, verify';
+const FAILED = 'failed: build';
+const TOOLS = 'tools: [fs_read]';
+const VERIFY = 'nodes.verify.outcomes';
+const MISSPELT = 'a tool that is offered: there is no tool fs_raed; did you mean fs_read?';
+const NOT_OFFERED = 'a tool that is offered: no server of tools.mcpServers offers';
+const OF_DEV = 'a tool that dev has: one of shell, fs_read, recall';
+const NAME_IT = 'hint:     name it in an outcome of build, or remove it';
+const NO_WAY = 'a path from verify to end';
+
 describe('a refused workflow', () => {
-  /** The text, its replacement, and the problem with its position. */
-  const WRONG: readonly (readonly [string, string, string])[] = [
-    ['id: ship', 'id: shop', '1:5: id\n    seen:     "shop"\n    expected: ship, as the file is named'],
-    ['id: ship', 'id: 7', '1:5: id\n    seen:     7\n    expected: a text'],
+  /** The text, its replacement, and the problem: its place, what is seen, what is expected, and a hint. */
+  const WRONG: [string, string, string, string, string, string?][] = [
+    ['id: ship', 'id: shop', '1:5: id', '"shop"', 'ship, as the file is named'],
+    ['id: ship', 'id: 7', '1:5: id', '7', 'a text'],
+    ['start: build', 'start: biuld', '2:8: start', '"biuld"', `a node: ${NODES}\n`, 'did you mean "build"?'],
+    ['start: build', 'start: end', '2:8: start', '"end"', `a node: ${NODES}`],
+    ['start: build', 'steps: 2', '2:1: steps', '2', UNKNOWN],
+    ['agent: qa', 'agent: qq', '10:12: nodes.verify.agent', '"qq"', 'an agent: one of dev, qa'],
     [
-      'start: build',
-      'start: biuld',
-      '2:8: start\n    seen:     "biuld"\n    expected: a node: one of build, verify\n    hint:     did you mean "build"?',
-    ],
-    [
-      'start: build',
-      'start: end',
-      '2:8: start\n    seen:     "end"\n    expected: a node: one of build, verify',
-    ],
-    [
-      'start: build',
-      'steps: 2',
-      '2:1: steps\n    seen:     2\n    expected: a known key (this one is unknown)',
-    ],
-    [
-      'agent: qa',
-      'agent: qq',
-      '10:12: nodes.verify.agent\n    seen:     "qq"\n    expected: an agent: one of dev, qa',
-    ],
-    [
-      'failed: build',
+      FAILED,
       'failed: buidl',
-      '13:38: nodes.verify.outcomes.failed\n    seen:     "buidl"\n    expected: a node: one of build, verify, end\n    hint:     did you mean "build"?',
+      `13:38: ${VERIFY}.failed`,
+      '"buidl"',
+      `a node: ${NODES}, end`,
+      'did you mean "build"?',
     ],
-    [
-      'failed: build',
-      'failed: [build]',
-      '13:38: nodes.verify.outcomes.failed\n    seen:     a list\n    expected: a list of at least 2',
-    ],
-    [
-      'failed: build',
-      '"it failed": build',
-      '13:43: nodes.verify.outcomes["it failed"]\n    seen:     "build"\n    expected: a name: letters',
-    ],
-    [
-      '{ passed: end, failed: build }',
-      '{}',
-      '13:15: nodes.verify.outcomes\n    seen:     no outcomes\n    expected: at least one outcome',
-    ],
-    [
-      'brief: Build it.',
-      'brief: "  "',
-      '6:12: nodes.build.brief\n    seen:     "  "\n    expected: a text that is not empty',
-    ],
-    ['brief: Build it.', 'brief:', '6:11: nodes.build.brief\n    seen:     null\n    expected: a text'],
-    [
-      'tools: [fs_read]',
-      'tools: fs_read',
-      '7:12: nodes.build.tools\n    seen:     "fs_read"\n    expected: a list',
-    ],
-    [
-      'tools: [fs_read]',
-      'tools: [recall, fs_raed]',
-      '7:21: nodes.build.tools[1]\n    seen:     "fs_raed"\n    expected: a tool that is offered: there is no tool fs_raed; did you mean fs_read?',
-    ],
-    [
-      'tools: [fs_read]',
-      'tools: [mcp__web__get]',
-      '7:13: nodes.build.tools[0]\n    seen:     "mcp__web__get"\n    expected: a tool that is offered: no server of tools.mcpServers offers',
-    ],
-    [
-      'tools: [fs_read]',
-      'tools: [ask]',
-      '7:13: nodes.build.tools[0]\n    seen:     "ask"\n    expected: a tool that dev has: one of shell, fs_read, recall\n    hint:     add it to the tools of ',
-    ],
-    [
-      'tools: [fs_read]',
-      'tool: [fs_read]',
-      '7:5: nodes.build.tool\n    seen:     a list\n    expected: a known key (this one is unknown)\n    hint:     did you mean nodes.build.tools?',
-    ],
-    [
-      'brief: Build it.',
-      'agent: qa',
-      '6:5: nodes.build.agent\n    seen:     a duplicate key\n    expected: each key once',
-    ],
-    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a duplicate key'],
-    ['  verify:', '  end:', '10:5: nodes.end\n    seen:     a node named "end"\n    expected: another name'],
+    [FAILED, 'failed: [build]', `13:38: ${VERIFY}.failed`, 'a list', 'a list of at least 2'],
+    [FAILED, '"it failed": build', `13:43: ${VERIFY}["it failed"]`, '"build"', 'a name: letters'],
+    [`{ passed: end, ${FAILED} }`, '{}', `13:15: ${VERIFY}`, 'no outcomes', 'at least one outcome'],
+    ['brief: Build it.', 'brief: "  "', '6:12: nodes.build.brief', '"  "', 'a text that is not empty'],
+    ['brief: Build it.', 'brief:', '6:11: nodes.build.brief', 'null', 'a text'],
+    [TOOLS, 'tools: fs_read', '7:12: nodes.build.tools', '"fs_read"', 'a list'],
+    [TOOLS, 'tools: [recall, fs_raed]', '7:21: nodes.build.tools[1]', '"fs_raed"', MISSPELT],
+    [TOOLS, 'tools: [mcp__web__get]', '7:13: nodes.build.tools[0]', '"mcp__web__get"', NOT_OFFERED],
+    [TOOLS, 'tools: [ask]', '7:13: nodes.build.tools[0]', '"ask"', OF_DEV, 'add it to the tools of '],
+    [TOOLS, 'tool: [fs_read]', '7:5: nodes.build.tool', 'a list', UNKNOWN, 'did you mean nodes.build.tools?'],
+    ['brief: Build it.', 'agent: qa', '6:5: nodes.build.agent', 'a duplicate key', 'each key once'],
+    ['  verify:', '  build:', '9:3: nodes.build', 'a duplicate key', ''],
+    ['  verify:', '  end:', '10:5: nodes.end', 'a node named "end"', 'another name'],
     [
       'built: verify',
       'built: end',
-      '10:5: nodes.verify\n    seen:     an unreachable node\n    expected: a path from build to it\n    hint:     name it in an outcome of build, or remove it',
+      '10:5: nodes.verify',
+      'an unreachable node',
+      'a path from build to it',
+      NAME_IT,
     ],
-    [
-      'passed: end, failed: build',
-      'passed: verify',
-      '13:15: nodes.verify.outcomes\n    seen:     outcomes that lead to verify\n    expected: a path from verify to end',
-    ],
+    [`passed: end, ${FAILED}`, 'passed: verify', `13:15: ${VERIFY}`, 'outcomes that lead to verify', NO_WAY],
   ];
 
-  it.each(WRONG)(
-    'a workflow with %j replaced by %j is refused with the position of the mistake',
-    async (written, instead, problem) => {
+  it.each<(typeof WRONG)[number]>(WRONG)(
+    'a workflow with %j replaced by %j is refused at %s',
+    async (written, instead, place, seen, expected, hint = '') => {
       const text = await refusalOf(loadWith(written, instead));
-      expect(text).toContain(`- workflows/ship.yaml:${problem}`);
-    },
-  );
-
-  it.each(WRONG.filter(([, instead]) => !/^(steps|tool| {2}end| {2}build)/.test(instead)))(
-    'a workflow with %j replaced by %j has one problem only',
-    async (written, instead) => {
-      expect(await refusalOf(loadWith(written, instead))).toContain('has 1 problem\n');
+      const lines = [`- workflows/ship.yaml:${place}`, `seen:     ${seen}`, `expected: ${expected}`];
+      expect(text).toContain(lines.join('\n    '));
+      expect(text).toContain(hint);
+      if (!/^(steps|tool| {2}end| {2}build)/.test(instead)) expect(text).toContain('has 1 problem\n');
     },
   );
 
@@ -300,18 +247,18 @@ describe('a refused workflow', () => {
     expect([...text.matchAll(/^- workflows\/w\.yaml\S*: (\S+)$/gm)].map((match) => match[1])).toEqual(keys);
   });
 
-  const SIDE = `id: side
+  const SIDE = {
+    path: 'workflows/side.yaml',
+    text: `id: side
 start: plan
 nodes:
   plan: { agent: qa, brief: x, outcomes: { planned: [build, test] } }
   build: { agent: dev, brief: x, answers: { type: object }, outcomes: { built: meet, dropped: end } }
   test: { agent: qa, brief: x, outcomes: { tested: meet } }
   meet: { agent: dev, brief: x, after: [build, test], outcomes: { met: end, again: plan } }
-`;
-  const loadSide = (written: string, instead: string) => {
-    if (!SIDE.includes(written)) throw new Error(`the workflow has no ${written}`);
-    return load({ ...AGENTS, 'workflows/side.yaml': SIDE.replace(written, instead) });
+`,
   };
+  const loadSide = (written: string, instead: string) => loadWith(written, instead, SIDE);
 
   it('nodes that run side by side and meet are read', async () => {
     const [side] = (await loadSide('id', 'id')).workflows;
@@ -323,26 +270,16 @@ nodes:
     [', after: [build, test]', '', 'plan.outcomes.planned', 'at which they meet'],
     ['after: [build, test]', 'after: [build, plan]', 'plan.outcomes.planned', '`after: [build, test]`'],
     ['[build, test] }', 'build, or: test }', 'meet.after', 'an outcome that leads to [build, test]'],
-    [
-      'agent: qa, brief: x, outcomes: { tested',
-      'agent: dev, brief: x, outcomes: { tested',
-      'test.agent',
-      'an agent of its own',
-    ],
+    ['test: { agent: qa', 'test: { agent: dev', 'test.agent', 'an agent of its own'],
     ['tested: meet', 'tested: build', 'build', 'a node of one branch only'],
     ['tested: meet', 'tested: meet, no: plan', 'test.outcomes.no', 'where it meets the others'],
     ['built: meet, ', '', 'build.outcomes', 'an outcome that leads to meet'],
     ['again: plan', 'again: build', 'meet.outcomes.again', 'belongs to the branch build'],
     ['id: side\nstart: plan', 'id: side\nstart: build', '', 'a node before the one that leads to several'],
+    ['[build, test] }', '[build, test], no: meet }', 'plan.outcomes.no', 'entered by its branches alone'],
     [
-      'outcomes: { planned: [build, test] }',
-      'outcomes: { planned: [build, test], no: meet }',
-      'plan.outcomes.no',
-      'entered by its branches alone',
-    ],
-    [
-      'qa, brief: x, outcomes: { tested',
-      "qa, brief: '{{nodes.build.value}}', outcomes: { tested",
+      'x, outcomes: { tested',
+      "'{{nodes.build.value}}', outcomes: { tested",
       'test.brief',
       'runs side by side',
     ],

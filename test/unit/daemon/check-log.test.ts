@@ -35,76 +35,56 @@ describe('the check of a log file', () => {
     expect(checkLog(text(sound()))).toEqual([]);
   });
 
-  it.each<[string, (entries: Record<string, unknown>[]) => void, RegExp]>([
+  const set = (at: number, fields: object) => (entries: Entries) =>
+    void Object.assign(entries[at] ?? {}, fields);
+  const again = (at: number) => (entries: Entries) =>
+    void entries.push({ ...entries[at], index: 8, id: 'x' });
+  const tried =
+    (...pairs: readonly [string, string][]) =>
+    (entries: Entries) =>
+      withAttempts(entries, ...pairs.map(([model, next]) => attempt(entries, model, next)));
+  const stray = (entries: Entries) => void entries.push({ ...attempt(entries, 'a', 'b'), index: 8 });
+  const disordered = (entries: Entries) => {
+    set(0, { ingressSequence: 9 })(entries);
+    set(4, { ingressSequence: 3 })(entries);
+  };
+  /** A session of the first message, which has the right to set it or not. */
+  const session = (entries: Entries) => ({
+    ...entries[1],
+    type: 'session-set',
+    sessionId: 's1',
+    from: 0,
+    id: 'x',
+  });
+  const unauthorised = (entries: Entries) => {
+    set(0, { sessionId: 's1' })(entries);
+    entries.splice(1, 0, session(entries));
+    for (const [index, entry] of entries.entries()) entry.index = index;
+  };
+  const ofNoTurn = (entries: Entries) => {
+    set(0, { sessionId: 's1', setsSession: true })(entries);
+    entries.push({ ...session(entries), index: 8 }, { ...entries[0], index: 9, id: 'y' });
+  };
+
+  it.each<[string, (entries: Entries) => void, RegExp]>([
     ['a gap', (entries) => void entries.splice(2, 1), /line 2 has index 3/],
-    ['an id twice', (entries) => void Object.assign(entries[4] ?? {}, { id: 'id-0' }), /is used twice/],
-    [
-      'posts out of order',
-      (entries) => {
-        Object.assign(entries[0] ?? {}, { ingressSequence: 9 });
-        Object.assign(entries[4] ?? {}, { ingressSequence: 3 });
-      },
-      /out of order/,
-    ],
-    [
-      'a failed attempt of no running turn',
-      (entries) => void entries.push({ ...attempt(entries, 'a', 'b'), index: 8 }),
-      /entry 8: a failed attempt of no running turn/,
-    ],
+    ['an id twice', set(4, { id: 'id-0' }), /is used twice/],
+    ['posts out of order', disordered, /out of order/],
+    ['a failed attempt of no running turn', stray, /entry 8: a failed attempt of no running turn/],
     [
       'an attempt of a candidate that was not asked',
-      (entries) => withAttempts(entries, attempt(entries, 'a', 'b'), attempt(entries, 'c', 'd')),
+      tried(['a', 'b'], ['c', 'd']),
       /an attempt of \["c",null\], but \["b",null\] is asked/,
     ],
-    [
-      'a candidate that is asked again',
-      (entries) => withAttempts(entries, attempt(entries, 'a', 'b'), attempt(entries, 'b', 'a')),
-      /\["a",null\] is asked again/,
-    ],
-    ['a second end', (entries) => void entries.push({ ...entries[7], index: 8, id: 'x' }), /a second end/],
-    [
-      'a second answer',
-      (entries) => void entries.push({ ...entries[6], index: 8, id: 'x' }),
-      /a second answer/,
-    ],
-    [
-      'a cursor that moves back',
-      (entries) => void Object.assign(entries[7] ?? {}, { lastProcessedMessageIndex: 1 }),
-      /moved back/,
-    ],
-    [
-      'a cursor beyond',
-      (entries) => void Object.assign(entries[7] ?? {}, { lastProcessedMessageIndex: 99 }),
-      /beyond/,
-    ],
-    [
-      'a trigger answered twice',
-      (entries) => void Object.assign(entries[5] ?? {}, { trigger: [0] }),
-      /triggered pm twice/,
-    ],
-    [
-      'a session that its message has no right to set',
-      (entries) => {
-        Object.assign(entries[0] ?? {}, { sessionId: 's1' });
-        entries.splice(1, 0, { ...entries[1], type: 'session-set', sessionId: 's1', from: 0, id: 'x' });
-        for (const [index, entry] of entries.entries()) entry.index = index;
-      },
-      /a session of pm that entry 0 does not set/,
-    ],
-    [
-      'a session of no turn',
-      (entries) => {
-        Object.assign(entries[0] ?? {}, { sessionId: 's1', setsSession: true });
-        entries.push({ ...entries[1], type: 'session-set', sessionId: 's1', from: 0, index: 8, id: 'x' });
-        entries.push({ ...entries[0], index: 9, id: 'y' });
-      },
-      /8: a session that belongs to no turn/,
-    ],
-    [
-      'a trigger to come',
-      (entries) => void Object.assign(entries[5] ?? {}, { trigger: [7] }),
-      /a later trigger/,
-    ],
+    ['a candidate that is asked again', tried(['a', 'b'], ['b', 'a']), /\["a",null\] is asked again/],
+    ['a second end', again(7), /a second end/],
+    ['a second answer', again(6), /a second answer/],
+    ['a cursor that moves back', set(7, { lastProcessedMessageIndex: 1 }), /moved back/],
+    ['a cursor beyond', set(7, { lastProcessedMessageIndex: 99 }), /beyond/],
+    ['a trigger answered twice', set(5, { trigger: [0] }), /triggered pm twice/],
+    ['a session that its message may not set', unauthorised, /a session of pm that entry 0 does not set/],
+    ['a session of no turn', ofNoTurn, /8: a session that belongs to no turn/],
+    ['a trigger to come', set(5, { trigger: [7] }), /a later trigger/],
   ])('finds %s', (_, spoil, fault) => {
     const entries = sound();
     spoil(entries);
@@ -162,6 +142,9 @@ describe('the check of a team at work', () => {
   });
 
   const numbered = (entries: readonly object[]) => entries.map((entry, index) => ({ ...entry, index }));
+  const delivery = { type: 'message-delivered', entries: [] };
+  const starts = (position: number) => ({ type: 'tool-started', ...call(position) });
+  const late = { ...says, tool_calls: [called('ask')], ...dev };
 
   it.each<[string, number, object, RegExp]>([
     ['a resumed turn without its mark', 12, { resumed: undefined }, /entry 12: a turn started twice/],
@@ -179,39 +162,19 @@ describe('the check of a team at work', () => {
     ['two results', 11, { ...call(0) }, /11: a result of no open call \(c2_0\)/],
     ['words before a result', 11, { type: 'note' }, /13: a message before the result of c2_1/],
     ['a result under another id', 9, { tool_call_id: 'c2_1' }, /9: the result of c2_0 names c2_1/],
-    [
-      'a delivery before a result',
-      10,
-      { type: 'message-delivered', entries: [], ...lead },
-      /10: a delivery before/,
-    ],
+    ['a delivery before a result', 10, { ...delivery, ...lead }, /10: a delivery before/],
     ['an answer of another agent', 8, { from: 'qa' }, /8: an answer without a request/],
     ['an answer that was not late', 8, { late: true }, /8: an answer that was not late/],
     ['an answer twice', 11, { ...sound()[8], id: 'x' }, /11: c2_0 is answered twice/],
     ['a delegation twice', 4, { ...sound()[3], id: 'x' }, /4: c2_0 is delegated twice/],
     ['an answer that names the trigger', 9, { answers: [0] }, /entry 0 answered lead twice/],
-    [
-      'a tool that starts without an open call',
-      13,
-      { type: 'tool-started', ...call(0) },
-      /13: a start of no open call \(c2_0\)/,
-    ],
-    [
-      'a tool that starts in another turn',
-      6,
-      { type: 'tool-started', ...call(1) },
-      /6: a start of no open call \(c2_1\)/,
-    ],
-    [
-      'an answer with calls after the end of its turn',
-      10,
-      { ...says, tool_calls: [called('ask')], ...dev },
-      /10: an answer with calls after the end of turn u/,
-    ],
+    ['a tool that starts without an open call', 13, starts(0), /13: a start of no open call \(c2_0\)/],
+    ['a tool that starts in another turn', 6, starts(1), /6: a start of no open call \(c2_1\)/],
+    ['calls after the end of a turn', 10, late, /10: an answer with calls after the end of turn u/],
     [
       'a delivery after the end of its turn',
       10,
-      { type: 'message-delivered', entries: [], ...dev },
+      { ...delivery, ...dev },
       /10: a delivery after the end of turn u/,
     ],
   ])('finds %s', (_, at, change, fault) => {

@@ -30,84 +30,48 @@ describe('tool calls in a stream', () => {
     ]);
   });
 
+  /** The call `a` or `b`, whole or with a piece of its arguments, and a later piece of one. */
+  const a = (given: object, piece = '{"x":1}') => call(given, 'a', piece);
+  const b = (given: object) => call(given, 'b', '{"y":2}');
+  const more = (given: object, piece: string) => call(given, undefined, piece);
+  const [first, second] = [{ index: 0 }, { index: 1 }];
+  const WHOLE = calls(a({ ...first, id: 'i' }), b({ ...second, id: 'j' }));
+  const MESSAGE = event({ choices: [{ message: { tool_calls: [a({ id: 'i' }), b({ id: 'j' })] } }] });
+  const OBJECTS = calls(
+    { index: 0, function: { name: 'a', arguments: { x: 1 } } },
+    { index: 1, function: { name: 'b', arguments: { y: 2 } } },
+  );
+  const EACH_PIECE = ['{"x"', ':1}', ''].map((piece) => calls(a({ ...first, id: 'i' }, piece)));
+
   it.each([
-    [
-      'without indexes',
-      [
-        calls(call({ id: 'i' }, 'a', '{"x":')),
-        calls(call({}, undefined, '1}')),
-        calls(call({ id: 'j' }, 'b', '{"y":2}')),
-      ],
-    ],
-    [
-      'with the index 0 for all',
-      [
-        calls(call({ index: 0, id: 'i' }, 'a', '{"x":1}')),
-        calls(call({ index: 0, id: 'j' }, 'b', '{"y":2}')),
-      ],
-    ],
+    ['without indexes', [calls(a({ id: 'i' }, '{"x":')), calls(more({}, '1}')), calls(b({ id: 'j' }))]],
+    ['with the index 0 for all', [calls(a({ ...first, id: 'i' })), calls(b({ ...first, id: 'j' }))]],
     [
       'with the index 0 and the id call_0 for all',
-      [
-        calls(call({ index: 0, id: 'call_0' }, 'a', '{"x":1}')),
-        calls(call({ index: 0, id: 'call_0' }, 'b', '{"y":2}')),
-      ],
+      [calls(a({ ...first, id: 'call_0' })), calls(b({ ...first, id: 'call_0' }))],
     ],
-    [
-      'with one id for two indexes',
-      [
-        calls(
-          call({ index: 0, id: 'call_0' }, 'a', '{"x":1}'),
-          call({ index: 1, id: 'call_0' }, 'b', '{"y":2}'),
-        ),
-      ],
-    ],
-    ['with no ids at all', [calls(call({ index: 0 }, 'a', '{"x":1}'), call({ index: 1 }, 'b', '{"y":2}'))]],
-    [
-      'with id and name in every piece',
-      ['{"x"', ':1}', '']
-        .map((piece) => calls(call({ index: 0, id: 'i' }, 'a', piece)))
-        .concat(calls(call({ index: 1, id: 'j' }, 'b', '{"y":2}'))),
-    ],
+    ['with one id for two indexes', [calls(a({ ...first, id: 'call_0' }), b({ ...second, id: 'call_0' }))]],
+    ['with no ids at all', [calls(a(first), b(second))]],
+    ['with id and name in every piece', [...EACH_PIECE, calls(b({ ...second, id: 'j' }))]],
     [
       'with another id in every piece',
       [
-        calls(call({ index: 0, id: 'r1' }, 'a', '{"x":')),
-        calls(call({ index: 0, id: 'r2' }, undefined, '1}')),
-        calls(call({ index: 1, id: 'r3' }, 'b', '{"y":2}')),
+        calls(a({ ...first, id: 'r1' }, '{"x":')),
+        calls(more({ ...first, id: 'r2' }, '1}')),
+        calls(b({ ...second, id: 'r3' })),
       ],
     ],
     [
       'repeated whole by their index',
       [
-        calls(call({ index: 0, id: 'i' }, 'a', '{"x"')),
-        calls(call({ index: 0 }, undefined, ':1}')),
-        calls(call({ index: 1, id: 'j' }, 'b', '{"y":2}')),
-        calls(call({ index: 0, id: 'i' }, 'a', '{"x":1}'), call({ index: 1, id: 'j' }, 'b', '{"y":2}')),
+        calls(a({ ...first, id: 'i' }, '{"x"')),
+        calls(more(first, ':1}')),
+        calls(b({ ...second, id: 'j' })),
+        WHOLE,
       ],
     ],
-    [
-      'repeated whole in a message',
-      [
-        calls(call({ index: 0, id: 'i' }, 'a', '{"x":1}'), call({ index: 1, id: 'j' }, 'b', '{"y":2}')),
-        event({
-          choices: [
-            {
-              message: { tool_calls: [call({ id: 'i' }, 'a', '{"x":1}'), call({ id: 'j' }, 'b', '{"y":2}')] },
-            },
-          ],
-        }),
-      ],
-    ],
-    [
-      'with their arguments as objects',
-      [
-        calls(
-          { index: 0, function: { name: 'a', arguments: { x: 1 } } },
-          { index: 1, function: { name: 'b', arguments: { y: 2 } } },
-        ),
-      ],
-    ],
+    ['repeated whole in a message', [WHOLE, MESSAGE]],
+    ['with their arguments as objects', [OBJECTS]],
   ])('two tool calls are separate when they come %s', (_, pieces) => {
     const { toolCalls } = answerOf(...pieces, finish);
     expect(toolCalls).toMatchObject([A, B]);
@@ -115,30 +79,25 @@ describe('tool calls in a stream', () => {
   });
 
   it('two equal tool calls in one chunk are separate', () => {
-    const same = call({ index: 0, id: 'call_0' }, 'a', '{"x":1}');
+    const same = a({ index: 0, id: 'call_0' });
     expect(answerOf(calls(same, same), finish).toolCalls.length).toBe(2);
   });
 
   it('a tool call that is repeated under another index with the same id, name and arguments is one', () => {
-    const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
-    const again = call({ index: 1, id: 'i' }, 'a', '{"x":1}');
-    const inPieces = [
-      calls(one),
-      calls(call({ index: 1, id: 'i' }, 'a', '{"x"')),
-      calls(call({ index: 1 }, undefined, ':1}')),
-    ];
+    const one = a({ index: 0, id: 'i' });
+    const again = a({ index: 1, id: 'i' });
+    const inPieces = [calls(one), calls(a({ index: 1, id: 'i' }, '{"x"')), calls(more({ index: 1 }, ':1}'))];
     for (const events of [[calls(one, again)], [calls(one), calls(again)], inPieces]) {
       expect(answerOf(...events, finish).toolCalls).toEqual([{ id: 'i', name: 'a', arguments: '{"x":1}' }]);
     }
   });
 
   it.each([
-    ['arguments', call({ index: 1, id: 'i' }, 'a', '{"x":2}')],
+    ['arguments', a({ index: 1, id: 'i' }, '{"x":2}')],
     ['name', call({ index: 1, id: 'i' }, 'b', '{"x":1}')],
-    ['id', call({ index: 1, id: 'j' }, 'a', '{"x":1}')],
+    ['id', a({ index: 1, id: 'j' })],
   ])('two tool calls that differ in their %s are separate (L10)', (_, other) => {
-    const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
-    expect(answerOf(calls(one, other), finish).toolCalls).toHaveLength(2);
+    expect(answerOf(calls(a({ index: 0, id: 'i' }), other), finish).toolCalls).toHaveLength(2);
   });
 
   it('two equal tool calls without an id are separate, as nothing says that they are one', () => {
