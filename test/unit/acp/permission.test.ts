@@ -9,71 +9,42 @@ const asked = (call: Partial<Call>) =>
   );
 const diff = (path: string) => ({ type: 'diff' as const, path, newText: 'x' });
 
+const edit = (call: Partial<Call>): Partial<Call> => ({ kind: 'edit', ...call });
+const execute = (command: unknown): Partial<Call> => ({ kind: 'execute', rawInput: { command } });
+
 describe('a permission as a call of a tool', () => {
   it.each<[string, Partial<Call>, string, object]>([
-    [
-      'an edit',
-      { kind: 'edit', locations: [{ path: '/srv/shop/a.ts' }] },
-      'permit_edit',
-      { path: '/srv/shop/a.ts' },
-    ],
-    [
-      'a relative path',
-      { kind: 'edit', rawInput: { filePath: 'a.ts' } },
-      'permit_edit',
-      { path: '/srv/shop/a.ts' },
-    ],
-    [
-      'a path that leaves',
-      { kind: 'edit', rawInput: { path: 'x/../../b' } },
-      'permit_edit',
-      { path: '/srv/b' },
-    ],
+    ['an edit', edit({ locations: [{ path: '/srv/shop/a.ts' }] }), 'permit_edit', { path: '/srv/shop/a.ts' }],
+    ['a relative path', edit({ rawInput: { filePath: 'a.ts' } }), 'permit_edit', { path: '/srv/shop/a.ts' }],
+    ['a path that leaves', edit({ rawInput: { path: 'x/../../b' } }), 'permit_edit', { path: '/srv/b' }],
     [
       'the same path twice',
-      { kind: 'edit', locations: [{ path: 'a' }], content: [diff('/srv/shop/a')] },
+      edit({ locations: [{ path: 'a' }], content: [diff('/srv/shop/a')] }),
       'permit_edit',
       { path: '/srv/shop/a' },
     ],
-    [
-      'a command',
-      { kind: 'execute', rawInput: { command: 'npm test' } },
-      'permit_execute',
-      { command: 'npm test' },
-    ],
-    [
-      'a list as a command',
-      { kind: 'execute', rawInput: { command: ['npm', 'test'] } },
-      'permit_execute',
-      { command: 'npm test' },
-    ],
+    ['a command', execute('npm test'), 'permit_execute', { command: 'npm test' }],
+    ['a list as a command', execute(['npm', 'test']), 'permit_execute', { command: 'npm test' }],
     ['a fetch', { kind: 'fetch', rawInput: { url: 'http://x' } }, 'permit_other', { kind: 'fetch' }],
     ['nothing known', {}, 'permit_other', { kind: 'other' }],
-  ])('%s', (_, call, name, given) => {
+  ])('%s is a call of the right tool', (_, call, name, given) => {
     expect(asked(call)).toMatchObject({ name, arguments: given });
   });
 
+  const PLACE = { kind: 'edit', locations: [{ path: 'a' }] } as const;
+  const PASSWD = '/etc/passwd';
   it.each<[string, Partial<Call>]>([
-    ['several places', { kind: 'edit', locations: [{ path: 'a' }, { path: '/etc/passwd' }] }],
-    [
-      'a place and a difference of another file',
-      { kind: 'edit', locations: [{ path: 'a' }], content: [diff('/etc/passwd')] },
-    ],
-    [
-      'a place and other arguments',
-      { kind: 'edit', locations: [{ path: 'a' }], rawInput: { filePath: '/etc/passwd' } },
-    ],
+    ['several places', { ...PLACE, locations: [...PLACE.locations, { path: PASSWD }] }],
+    ['a place and a difference of another file', { ...PLACE, content: [diff(PASSWD)] }],
+    ['a place and other arguments', { ...PLACE, rawInput: { filePath: PASSWD } }],
     ['a command with arguments beside it', { kind: 'execute', rawInput: { command: 'git', args: ['push'] } }],
   ])('ACP-PERMISSION-1: no rule for one path or command decides about %s', (_, call) => {
     expect(asked(call).name).toBe('permit_other');
   });
 
   it('ACP-PERMISSION-2, ACP-PERMISSION-3: only this call is ever allowed', () => {
-    const options = (['allow_always', 'allow_once', 'reject_once'] as const).map((kind) => ({
-      optionId: kind,
-      name: kind,
-      kind,
-    }));
+    const kinds = ['allow_always', 'allow_once', 'reject_once'] as const;
+    const options = kinds.map((kind) => ({ optionId: kind, name: kind, kind }));
     expect(permission(options, true).outcome).toMatchObject({ optionId: 'allow_once' });
     expect(permission(options, false).outcome).toMatchObject({ optionId: 'reject_once' });
     expect(permission(options.slice(0, 1), true).outcome).toEqual({ outcome: 'cancelled' });

@@ -172,47 +172,24 @@ describe('the check of views', () => {
   const look = (view: SeenView, spoil?: Spoil) => lines(checkViews({ ...worldOf(spoil), views: [view] }));
   const messages = viewOf(11).messages;
 
+  const without = (at: number) => viewOf(11, { messages: messages.toSpliced(at, 1) });
+  const withMessages = (...seen: SeenView['messages']) => viewOf(11, { messages: seen });
+  const refusing = viewOf(null, { fault: { code: 'NO', message: 'why' } });
+  const twice = viewOf(11, { parts: [{ kind: 'history', entries: [0, 0] }] });
+  const PASSED = /oak 12: the cursor of pm passed entry 9, which it was never shown/;
   it.each<[string, SeenView, RegExp]>([
     [
       'a request that cannot be built again (W1)',
       viewOf(11, { requestHash: 'x' }),
       /oak 11: the request for this answer/,
     ],
-    [
-      'a request that the guard refuses (W2)',
-      viewOf(null, { fault: { code: 'NO', message: 'why' } }),
-      /NO: why/,
-    ],
-    [
-      'a result at a wrong position (W2)',
-      viewOf(11, { messages: messages.toSpliced(2, 1) }),
-      /message 2 is a result at/,
-    ],
-    [
-      'a word before a result (W2)',
-      viewOf(11, { messages: messages.toSpliced(3, 1) }),
-      /before the result of c2_1/,
-    ],
-    [
-      'a call without a result (W2)',
-      viewOf(11, { messages: messages.slice(0, 2) }),
-      /c2_0, c2_1 has no result/,
-    ],
-    [
-      'nothing to answer (W2)',
-      viewOf(11, { messages: [{ role: 'assistant', content: '' }] }),
-      /the agent’s own/,
-    ],
-    [
-      'an entry twice (W3)',
-      viewOf(11, { parts: [{ kind: 'history', entries: [0, 0] }] }),
-      /oak 11: entry 0 is twice in a request of pm/,
-    ],
-    [
-      'a cursor that passed what was not shown (W4)',
-      viewOf(11, { included: [0] }),
-      /oak 12: the cursor of pm passed entry 9, which it was never shown/,
-    ],
+    ['a request that the guard refuses (W2)', refusing, /NO: why/],
+    ['a result at a wrong position (W2)', without(2), /message 2 is a result at/],
+    ['a word before a result (W2)', without(3), /before the result of c2_1/],
+    ['a call without a result (W2)', withMessages(...messages.slice(0, 2)), /c2_0, c2_1 has no result/],
+    ['nothing to answer (W2)', withMessages({ role: 'assistant', content: '' }), /the agent’s own/],
+    ['an entry twice (W3)', twice, /oak 11: entry 0 is twice in a request of pm/],
+    ['a cursor that passed what was not shown (W4)', viewOf(11, { included: [0] }), PASSED],
   ])('the check of views reports %s', (_, view, fault) => {
     expect(look(view)).toMatch(fault);
   });

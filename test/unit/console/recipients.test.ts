@@ -33,51 +33,29 @@ describe('the recipients of a message that is being written', () => {
   });
 
   it('words after an @ that name no agent are reported, addresses of mail are not', () => {
-    expect(to('@nobody, @dev-ops, @Nobody, ann@example.org')).toMatchObject({
-      slugs: ['lead'],
-      unknown: ['nobody', 'dev-ops'],
-    });
+    const missed = { slugs: ['lead'], unknown: ['nobody', 'dev-ops'] };
+    expect(to('@nobody, @dev-ops, @Nobody, ann@example.org')).toMatchObject(missed);
   });
 
+  const active = entry('handoff', { from: 'lead', to: 'slow' });
+  const phase = entry('phase-entered', { from: 'chat', to: 'execute', by: 'ann' });
+  const mode = entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' });
+  const run = [mode, entry('run-started', { runId: 'r', workflowId: 'w' })];
+  const node = (fields: object) => entry('node-entered', { runId: 'r', node: 'n', ...fields });
+  const hired = [
+    entry('agent-hired', { agent: 'temp', name: 'Temp', by: 'lead' }),
+    entry('handoff', { from: 'lead', to: 'temp' }),
+  ];
+  const dismissed = entry('agent-dismissed', { agent: 'temp', by: 'lead' });
+
   it.each([
-    ['the active agent in mode agent', [entry('handoff', { from: 'lead', to: 'slow' })], 'slow'],
-    ['the agent of the phase', [entry('phase-entered', { from: 'chat', to: 'execute', by: 'ann' })], 'dev'],
-    [
-      'the agent of the current node in mode run',
-      [
-        entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' }),
-        entry('run-started', { runId: 'r', workflowId: 'w' }),
-        entry('node-entered', { runId: 'r', node: 'n', agent: 'dev' }),
-      ],
-      'dev',
-    ],
-    [
-      'the agent of a node that starts at once',
-      [
-        entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' }),
-        entry('run-started', { runId: 'r', workflowId: 'w' }),
-        entry('node-entered', { runId: 'r', node: 'n', to: ['dev'] }),
-      ],
-      'dev',
-    ],
-    ['the agent of the mode', [entry('mode-entered', { from: 'agent', to: 'run', by: 'ann' })], 'slow'],
-    [
-      'an agent that was hired here and is active',
-      [
-        entry('agent-hired', { agent: 'temp', name: 'Temp', by: 'lead' }),
-        entry('handoff', { from: 'lead', to: 'temp' }),
-      ],
-      'temp',
-    ],
-    [
-      'the default agent after the active one was dismissed',
-      [
-        entry('agent-hired', { agent: 'temp', name: 'Temp', by: 'lead' }),
-        entry('handoff', { from: 'lead', to: 'temp' }),
-        entry('agent-dismissed', { agent: 'temp', by: 'lead' }),
-      ],
-      'lead',
-    ],
+    ['the active agent in mode agent', [active], 'slow'],
+    ['the agent of the phase', [phase], 'dev'],
+    ['the agent of the current node in mode run', [...run, node({ agent: 'dev' })], 'dev'],
+    ['the agent of a node that starts at once', [...run, node({ to: ['dev'] })], 'dev'],
+    ['the agent of the mode', [mode], 'slow'],
+    ['an agent that was hired here and is active', hired, 'temp'],
+    ['the default agent after the active one was dismissed', [...hired, dismissed], 'lead'],
   ])('without a name, it is %s', (_, entries, expected) => {
     expect(to('hello', threadOf(...entries)).slugs).toEqual([expected]);
   });

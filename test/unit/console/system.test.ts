@@ -27,37 +27,28 @@ describe('the health of a system', () => {
     expect(awayProblem(null, 0).detail).toBe('this page is filled when it does');
   });
 
+  const old = { posts: 3, oldestAt: '2026-01-10T11:58:00.000Z' };
+  const absent = { agent: 'critic', connected: false, absent: 'wait' } as const;
+  const web = { server: 'web', state: 'failed', error: 'ENOENT' } as const;
+  const key = { model: 'big', key: 2, code: 'UNAUTHORIZED', failures: 3, until: '2026-01-10T12:05:00' };
   it.each<[string, Partial<Checked>, string]>([
     ['a silent daemon', { daemons: [{ daemon: 'b', error: 'late' }] }, 'Daemon b does not answer: late'],
     ['a silent server', { queue: null }, 'The nats-server did not answer'],
-    [
-      'an old post',
-      { queue: { posts: 3, oldestAt: '2026-01-10T11:58:00.000Z' } },
-      '3 posts wait for a daemon: the oldest for 2 min',
-    ],
+    ['an old post', { queue: old }, '3 posts wait for a daemon: the oldest for 2 min'],
     ['refused posts', { deadLetters: 2 }, '2 posts were refused'],
     [
       'an absent agent',
-      { agents: [{ agent: 'critic', connected: false, absent: 'wait' }] },
+      { agents: [absent] },
       'Agent critic is not connected: its turns wait for its program; start the program that connects as this agent (docs/guides/remote-agents.md)',
     ],
     [
       'an MCP server',
-      { daemons: [{ daemon: null, servers: [{ server: 'web', state: 'failed', error: 'ENOENT' }] }] },
+      { daemons: [{ daemon: null, servers: [web] }] },
       'MCP server web is not connected: ENOENT',
     ],
     [
       'a key that is left out',
-      {
-        daemons: [
-          {
-            daemon: null,
-            backOff: [
-              { model: 'big', key: 2, code: 'UNAUTHORIZED', failures: 3, until: '2026-01-10T12:05:00' },
-            ],
-          },
-        ],
-      },
+      { daemons: [{ daemon: null, backOff: [key] }] },
       'Key 2 of model big is left out until 12:05:00: UNAUTHORIZED, 3 times in a row; another model or key answers where one is configured',
     ],
   ])('names %s', (_, change, text) => {
@@ -66,14 +57,10 @@ describe('the health of a system', () => {
 
   it('names a model whose newest call failed, and not one that has answered since', () => {
     const failure = { at: '2026-01-10T11:00:00.000Z', code: 'TIMEOUT' };
-    const model = (answeredAt?: string): Partial<Checked> => ({
-      daemons: [
-        {
-          daemon: null,
-          models: [{ model: 'big', calls: 2, failed: 1, failure, ...(answeredAt && { answeredAt }) }],
-        },
-      ],
-    });
+    const model = (answeredAt?: string): Partial<Checked> => {
+      const big = { model: 'big', calls: 2, failed: 1, failure, ...(answeredAt && { answeredAt }) };
+      return { daemons: [{ daemon: null, models: [big] }] };
+    };
     expect(textsOf(model())).toEqual(['The newest call of model big failed: TIMEOUT']);
     expect(textsOf(model('2026-01-10T10:00:00.000Z'))).toHaveLength(1);
     expect(textsOf(model('2026-01-10T11:30:00.000Z'))).toEqual([]);

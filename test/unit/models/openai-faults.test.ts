@@ -18,30 +18,17 @@ describe('a request that exceeds the window of its model', () => {
   );
 
   it.each([
-    {
-      error: { message: 'max_tokens is too large: 5000. This model supports at most 4096 completion tokens' },
-    },
-    {
-      error: {
-        message:
-          '`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model',
-      },
-    },
-    {
-      error: {
-        message: "Unsupported value: 'temperature' does not support 0.2 with this model.",
-        param: 'temperature',
-      },
-    },
-  ])('a limit of the answer, or of another field, is not a request that is too large: %j', (body) => {
-    expect(respond(400, body).code).toBe('BAD_REQUEST');
+    'max_tokens is too large: 5000. This model supports at most 4096 completion tokens',
+    '`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model',
+    "Unsupported value: 'temperature' does not support 0.2 with this model.",
+  ])('a limit of the answer, or of another field, is not a request that is too large: %s', (message) => {
+    const param = message.includes('temperature') ? { param: 'temperature' } : {};
+    expect(respond(400, { error: { message, ...param } }).code).toBe('BAD_REQUEST');
   });
 
   it('a request that is too large and a rate limit are told apart', () => {
-    const body = {
-      error: { message: 'Request too large: tokens per min (TPM): Limit 30000, Requested 40000' },
-    };
-    expect(respond(429, body).code).toBe('RATE_LIMITED');
+    const message = 'Request too large: tokens per min (TPM): Limit 30000, Requested 40000';
+    expect(respond(429, { error: { message } }).code).toBe('RATE_LIMITED');
     expect(respond(400, { error: { message: 'max_tokens is too large' } }).code).toBe('BAD_REQUEST');
   });
 });
@@ -77,30 +64,21 @@ describe('the retry delay of a provider', () => {
     expect(respond(503, '', headers).afterMs).toBe(afterMs);
   });
 
-  it.each([
+  const CLAUDE = 'anthropic-ratelimit-tokens';
+  const spent = (of: string, reset: string) => ({
+    [`x-ratelimit-reset-${of}`]: reset,
+    [`x-ratelimit-remaining-${of}`]: '0',
+  });
+  it.each<[Record<string, string>, number | undefined]>([
     [{ 'x-ratelimit-reset': '12' }, 12_000],
-    [{ 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '0' }, 1000],
+    [spent('requests', '1s'), 1000],
     [{ 'x-ratelimit-reset-tokens': '6m0s', 'x-ratelimit-remaining-tokens': '17' }, undefined],
-    [
-      {
-        'x-ratelimit-reset-requests': '20ms',
-        'x-ratelimit-remaining-requests': '0',
-        'x-ratelimit-reset-tokens': '1m30s',
-        'x-ratelimit-remaining-tokens': '0',
-      },
-      90_000,
-    ],
+    [{ ...spent('requests', '20ms'), ...spent('tokens', '1m30s') }, 90_000],
     [{ 'x-ratelimit-reset-tokens-minute': '7.5' }, 7500],
     [{ 'x-ratelimit-reset': `${NOW / 1000 + 40}` }, 40_000],
     [{ 'x-ratelimit-reset': `${NOW + 40_000}` }, 40_000],
     [{ 'x-ratelimit-reset': `${NOW / 1000 + 40}`, date: 'Sat, 21 Nov 2026 20:00:10 GMT' }, 30_000],
-    [
-      {
-        'anthropic-ratelimit-tokens-reset': '2026-11-21T20:00:20Z',
-        'anthropic-ratelimit-tokens-remaining': '0',
-      },
-      20_000,
-    ],
+    [{ [`${CLAUDE}-reset`]: '2026-11-21T20:00:20Z', [`${CLAUDE}-remaining`]: '0' }, 20_000],
     [{ 'ratelimit-reset': '9' }, 9000],
     [{ 'ratelimitbysize-reset': '32' }, 32_000],
     [{ 'x-ratelimit-reset': '12', 'retry-after': '3' }, 3000],
@@ -114,6 +92,7 @@ describe('the retry delay of a provider', () => {
     '@type': 'type.googleapis.com/google.rpc.RetryInfo',
     retryDelay,
   });
+  const limited = { 'X-RateLimit-Reset': `${NOW + 5000}`, 'X-RateLimit-Remaining': '0' };
   it.each([
     [told('Rate limit reached for gpt-5 on tokens per min (TPM). Please try again in 0.3s. Visit x.'), 300],
     [told('Rate limit reached. Please try again in 450ms.'), 450],
@@ -125,12 +104,7 @@ describe('the retry delay of a provider', () => {
     [told('Please retry in 41.216428409s.'), 41_216],
     [told('x', { details: [{ other: true }, retryInfo('12s')] }), 12_000],
     [[told('x', { details: [retryInfo('0.5s')] })], 500],
-    [
-      told('Provider returned error', {
-        metadata: { headers: { 'X-RateLimit-Reset': `${NOW + 5000}`, 'X-RateLimit-Remaining': '0' } },
-      }),
-      5000,
-    ],
+    [told('x', { metadata: { headers: limited } }), 5000],
     [told('Provider returned error', { metadata: { raw: 'x is limited. Please retry in 2s' } }), 2000],
     [told('Try again later, in some 5 bananas'), undefined],
     [told('Please try again in 12 bananas'), undefined],
@@ -151,18 +125,13 @@ describe('the retry delay of a provider', () => {
       });
     const minute = 'GenerateRequestsPerMinutePerProjectPerModel-FreeTier';
     const day = 'GenerateRequestsPerDayPerProjectPerModel-FreeTier';
-    expect(respond(429, [quota(minute, 'Please retry in 12.5s.')])).toMatchObject({
-      code: 'RATE_LIMITED',
-      retryable: true,
-      afterMs: 12_000,
-    });
+    const waits = { code: 'RATE_LIMITED', retryable: true, afterMs: 12_000 };
+    expect(respond(429, [quota(minute, 'Please retry in 12.5s.')])).toMatchObject(waits);
     expect(faultOfBody(quota(minute, ''))).toMatchObject({ code: 'RATE_LIMITED', afterMs: 12_000 });
-    expect(respond(429, quota(day, ''))).toMatchObject({ code: 'QUOTA_EXHAUSTED', retryable: false });
+    const final = { code: 'QUOTA_EXHAUSTED', retryable: false };
+    expect(respond(429, quota(day, ''))).toMatchObject(final);
     const empty = told('You exceeded your current quota.', { code: 'insufficient_quota' });
-    expect(respond(429, empty, { 'retry-after': '2' })).toMatchObject({
-      code: 'QUOTA_EXHAUSTED',
-      retryable: false,
-    });
+    expect(respond(429, empty, { 'retry-after': '2' })).toMatchObject(final);
   });
 
   it('there is no retry delay if a retry does not help', () => {
@@ -171,31 +140,18 @@ describe('the retry delay of a provider', () => {
 });
 
 describe('the text of an error', () => {
+  const relayed = (raw: unknown, more: object = {}) => ({
+    error: { message: 'y', metadata: { raw, ...more } },
+  });
+
   it.each([
-    [
-      400,
-      '<400> InternalError.Algo.InvalidParameter: no such field',
-      /400: <400> InternalError.Algo.InvalidParameter: no such/,
-    ],
+    [400, '<400> Algo.InvalidParameter: no such field', /400: <400> Algo.InvalidParameter: no such/],
     [502, '<html><head><title>Bad Gateway</title></head></html>', /an HTML page, “Bad Gateway”/],
     [502, '  <!DOCTYPE html><p>x', /an HTML page/],
-    [
-      400,
-      {
-        error: {
-          message: 'Provider returned error',
-          metadata: { raw: '{"error":{"message":"no tool x"}}', provider_name: 'Z' },
-        },
-      },
-      /Provider returned error \(Z: no tool x\)/,
-    ],
-    [
-      400,
-      { error: { message: 'Provider returned error', metadata: { raw: 'plain words' } } },
-      /\(provider: plain words\)/,
-    ],
-    [400, { error: { message: 'y', metadata: { raw: { detail: 'inner' } } } }, /y \(provider: inner\)/],
-    [400, { error: { message: 'y', metadata: { raw: '' } } }, /: y\. The request/],
+    [400, relayed('{"error":{"message":"no tool x"}}', { provider_name: 'Z' }), /y \(Z: no tool x\)/],
+    [400, relayed('plain words'), /y \(provider: plain words\)/],
+    [400, relayed({ detail: 'inner' }), /y \(provider: inner\)/],
+    [400, relayed(''), /: y\. The request/],
   ])('the text of status %i and %j is shown', (status, body, message) => {
     expect(respond(status, body).message).toMatch(message);
   });
@@ -205,6 +161,9 @@ describe('a network error', () => {
   const because = (fields: object, message = 'x') =>
     new TypeError('fetch failed', { cause: Object.assign(new Error(message), fields) });
 
+  const refused = new AggregateError([Object.assign(new Error('a'), { code: 'ECONNREFUSED' })], '');
+  const together = new TypeError('fetch failed', { cause: refused });
+
   it.each([
     [because({ code: 'ECONNREFUSED' }), 'NETWORK_ERROR', true, /Nothing listens at http:\/\/h/],
     [because({ code: 'ENOTFOUND' }), 'NETWORK_ERROR', true, /host of http:\/\/h is unknown/],
@@ -212,14 +171,7 @@ describe('a network error', () => {
     [because({ code: 'ETIMEDOUT' }), 'TIMEOUT', true, /cannot be reached in time/],
     [because({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, 'self-signed'), 'NETWORK_ERROR', false, /certificate/],
     [because({ code: 'EPIPE' }, 'write EPIPE'), 'NETWORK_ERROR', true, /write EPIPE/],
-    [
-      new TypeError('fetch failed', {
-        cause: new AggregateError([Object.assign(new Error('a'), { code: 'ECONNREFUSED' })], ''),
-      }),
-      'NETWORK_ERROR',
-      true,
-      /Nothing listens/,
-    ],
+    [together, 'NETWORK_ERROR', true, /Nothing listens/],
   ])('network error %# is classified by its causes', (error, code, retryable, message) => {
     const fault = faultOfNetwork(error, 'http://h');
     expect(fault).toMatchObject({ code, retryable });

@@ -94,14 +94,20 @@ const result: WireMessage = { role: 'tool', tool_call_id: 'c1_0', content: 'seen
 const final: RemoteMessage = { type: 'final', content: 'Yes.' };
 
 describe('a turn that is offered to a remote agent', () => {
-  it('REMOTE-MODEL-6: a turn of an agent that may be absent is offered until its program connects', async () => {
-    model = createRemoteModel({
+  const NOBODY: RemoteOutcome = { kind: 'no-responder' };
+  /** A model whose agent may be absent for so long. */
+  const absentFor = (ms: number, now?: () => number) =>
+    createRemoteModel({
       openChannel,
       silenceMs: SILENCE_MS,
       heartbeatMs: 100,
-      absentMs: () => 60_000,
+      absentMs: () => ms,
+      ...(now && { now }),
     });
-    outcomes = Array.from({ length: 5 }, () => ({ kind: 'no-responder' as const }));
+
+  it('REMOTE-MODEL-6: a turn of an agent that may be absent is offered until its program connects', async () => {
+    model = absentFor(60_000);
+    outcomes = Array(5).fill(NOBODY);
     const calling = call();
     await vi.advanceTimersByTimeAsync(3_500);
     expect([lines.length, model.isAbsent('t')]).toEqual([4, true]);
@@ -116,13 +122,8 @@ describe('a turn that is offered to a remote agent', () => {
   });
 
   it('REMOTE-MODEL-6: a turn whose program does not connect in time fails and is not retried', async () => {
-    model = createRemoteModel({
-      openChannel,
-      silenceMs: SILENCE_MS,
-      heartbeatMs: 100,
-      absentMs: () => 2_500,
-    });
-    outcomes = Array.from({ length: 9 }, () => ({ kind: 'no-responder' as const }));
+    model = absentFor(2_500);
+    outcomes = Array(9).fill(NOBODY);
     const calling = call();
     await vi.advanceTimersByTimeAsync(2_600);
     expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: false });
@@ -135,9 +136,8 @@ describe('a turn that is offered to a remote agent', () => {
     ['the whole time after the clock was set back', -3_600_000, 60_000],
   ])('REMOTE-MODEL-6: after a restart the wait takes %s', async (_, agoMs, leftMs) => {
     const now = () => 10_000_000;
-    const absentMs = () => 60_000;
-    model = createRemoteModel({ openChannel, silenceMs: SILENCE_MS, heartbeatMs: 100, absentMs, now });
-    outcomes = Array.from({ length: 99 }, () => ({ kind: 'no-responder' as const }));
+    model = absentFor(60_000, now);
+    outcomes = Array(99).fill(NOBODY);
     const calling = call({ ...requestOf(), askedAt: now() - agoMs });
     await vi.advanceTimersByTimeAsync(leftMs - 100);
     expect(model.isAbsent('t')).toBe(true);
@@ -147,13 +147,8 @@ describe('a turn that is offered to a remote agent', () => {
   });
 
   it('REMOTE-MODEL-6: a stop ends the wait for a program', async () => {
-    model = createRemoteModel({
-      openChannel,
-      silenceMs: SILENCE_MS,
-      heartbeatMs: 100,
-      absentMs: () => 60_000,
-    });
-    outcomes = [{ kind: 'no-responder' }];
+    model = absentFor(60_000);
+    outcomes = [NOBODY];
     const abort = new AbortController();
     const calling = call(requestOf(), abort.signal);
     await vi.advanceTimersByTimeAsync(10);

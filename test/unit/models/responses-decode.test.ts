@@ -106,40 +106,25 @@ describe('an answer of the Responses API', () => {
       model: 'gpt-5',
       usage: { inputTokens: 100, cachedInputTokens: 60, outputTokens: 20, reasoningTokens: 12 },
     });
+    const pieces = (...given: [string, number][]) => ({ pieces: given });
+    const summary = pieces(['summary_text', 4], ['', 2], ['summary_text', 4]);
+    const done = { status: 'completed' };
+    const last = {
+      id: 'msg_0_4__rs_0_3',
+      ...done,
+      phase: 'final_answer',
+      ...pieces(['', 2], ['output_text', 6]),
+    };
     expect(answer.blocks).toEqual([
       {
         type: 'reasoning',
         length: 10,
-        opaque: {
-          id: 'rs_0_0',
-          encrypted_content: 'enc:gpt-5:rs_0_0',
-          pieces: [
-            ['summary_text', 4],
-            ['', 2],
-            ['summary_text', 4],
-          ],
-        },
+        opaque: { id: 'rs_0_0', encrypted_content: 'enc:gpt-5:rs_0_0', ...summary },
       },
-      {
-        type: 'text',
-        length: 5,
-        opaque: { id: 'msg_0_1__rs_0_0', status: 'completed', phase: 'commentary' },
-      },
-      { type: 'call', opaque: { id: 'fc_0_2__rs_0_0', status: 'completed' } },
+      { type: 'text', length: 5, opaque: { id: 'msg_0_1__rs_0_0', ...done, phase: 'commentary' } },
+      { type: 'call', opaque: { id: 'fc_0_2__rs_0_0', ...done } },
       { type: 'reasoning', length: 0, opaque: { id: 'rs_0_3', encrypted_content: 'enc:gpt-5:rs_0_3' } },
-      {
-        type: 'text',
-        length: 8,
-        opaque: {
-          id: 'msg_0_4__rs_0_3',
-          status: 'completed',
-          phase: 'final_answer',
-          pieces: [
-            ['', 2],
-            ['output_text', 6],
-          ],
-        },
-      },
+      { type: 'text', length: 8, opaque: last },
     ]);
   });
 

@@ -31,36 +31,30 @@ const ANSWER: ViewMessage = {
   reasoning: 'One.\n\nTwo.',
   tool_calls: [{ id: 'c1_0', type: 'function', function: { name: 'look', arguments: '{"a": 1.0}' } }],
 };
+const pieces = (...given: [string, number][]) => ({ pieces: given });
 const LIST: Blocks['list'] = [
   {
-    type: 'reasoning',
-    length: 10,
+    ...{ type: 'reasoning', length: 10 },
     opaque: {
-      ...{ id: 'rs_1', encrypted_content: ENCRYPTED },
-      pieces: [
-        ['summary_text', 4],
-        ['', 2],
-        ['summary_text', 4],
-      ],
+      id: 'rs_1',
+      encrypted_content: ENCRYPTED,
+      ...pieces(['summary_text', 4], ['', 2], ['summary_text', 4]),
     },
   },
   { type: 'text', length: 5, opaque: { id: 'msg_1__rs_1', status: 'completed', phase: 'commentary' } },
   {
-    type: 'text',
-    length: 5,
-    opaque: {
-      ...{ id: 'msg_2__rs_1', status: 'completed' },
-      pieces: [
-        ['', 2],
-        ['refusal', 3],
-      ],
-    },
+    ...{ type: 'text', length: 5 },
+    opaque: { id: 'msg_2__rs_1', status: 'completed', ...pieces(['', 2], ['refusal', 3]) },
   },
   { type: 'opaque', opaque: { type: 'compaction', id: 'cmp_1', encrypted_content: 'gAAA' } },
   { type: 'call', opaque: { id: 'fc_1__rs_1', status: 'completed' } },
 ];
 const by = (boundTo: string): ViewMessage => ({ ...ANSWER, blocks: { boundTo, list: LIST } });
 
+const SAID = { type: 'message', role: 'assistant', status: 'completed' } as const;
+const LOOK = { ...SAID, id: 'msg_1__rs_1', phase: 'commentary' } as const;
+const NO = { ...SAID, id: 'msg_2__rs_1' };
+const SUMMARY = ['One.', 'Two.'].map((text) => ({ type: 'summary_text', text }) as const);
 const CALL = { type: 'function_call', call_id: 'c1_0', name: 'look', arguments: '{"a": 1.0}' };
 const OUTPUT = { type: 'function_call_output', call_id: 'c1_0', output: 'seen' };
 const said = (text: string) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
@@ -117,15 +111,10 @@ describe('a request of the Responses API', () => {
 
   it('an answer returns to the model that wrote it item by item, as it was', () => {
     const { body } = encode([USER, by(BOUND), RESULT]);
-    const message = { type: 'message', role: 'assistant', status: 'completed' };
-    const summary = ['One.', 'Two.'].map((text) => ({ type: 'summary_text', text }));
     expect(body.input.slice(1)).toEqual([
-      { type: 'reasoning', id: 'rs_1', encrypted_content: ENCRYPTED, summary },
-      {
-        ...{ ...message, id: 'msg_1__rs_1', phase: 'commentary' },
-        content: [{ type: 'output_text', text: 'Look:', annotations: [] }],
-      },
-      { ...message, id: 'msg_2__rs_1', content: [{ type: 'refusal', refusal: 'No.' }] },
+      { type: 'reasoning', id: 'rs_1', encrypted_content: ENCRYPTED, summary: SUMMARY },
+      { ...LOOK, content: [{ type: 'output_text', text: 'Look:', annotations: [] }] },
+      { ...NO, content: [{ type: 'refusal', refusal: 'No.' }] },
       { type: 'compaction', id: 'cmp_1', encrypted_content: 'gAAA' },
       { ...CALL, id: 'fc_1__rs_1', status: 'completed' },
       OUTPUT,
@@ -195,12 +184,8 @@ describe('a request of the Responses API', () => {
     const more = [{ ...own, role: 'developer' }, { ...own, encrypted_content: '\ud83d' }, own];
     const list: Blocks['list'] = [...items, ...more].map((opaque) => ({ type: 'opaque', opaque }));
     const { body } = encode([{ ...ANSWER, blocks: { boundTo: BOUND, list } }, RESULT]);
-    expect(body.input).toEqual([
-      { type: 'message', role: 'assistant', content: ANSWER.content },
-      own,
-      CALL,
-      OUTPUT,
-    ]);
+    const said = { type: 'message', role: 'assistant', content: ANSWER.content };
+    expect(body.input).toEqual([said, own, CALL, OUTPUT]);
     expect(refusalOf(body)).toBeNull();
   });
 
@@ -211,12 +196,8 @@ describe('a request of the Responses API', () => {
       { type: 'text', length: ANSWER.content?.length ?? 0 },
     ];
     const { body } = encode([{ ...ANSWER, reasoning: '', blocks: { boundTo: BOUND, list } }, RESULT]);
-    expect(body.input[0]).toEqual({
-      type: 'reasoning',
-      id: 'rs_1',
-      encrypted_content: ENCRYPTED,
-      summary: [],
-    });
+    const own = { type: 'reasoning', id: 'rs_1', encrypted_content: ENCRYPTED, summary: [] };
+    expect(body.input[0]).toEqual(own);
   });
 
   it('notices of the daemon are of the developer, and an empty answer is left out', () => {
@@ -249,35 +230,14 @@ describe('a request of the Responses API', () => {
       max_output_tokens: 4_000,
       tools: [{ type, ...look, strict: false }],
       input: [
-        { type: 'message', role: 'user', content: [{ type: 'input_text', text: '[Alice]: hello' }] },
-        {
-          ...{ type: 'reasoning', id: 'rs_1', encrypted_content: ENCRYPTED },
-          summary: [
-            { type: 'summary_text', text: 'One.' },
-            { type: 'summary_text', text: 'Two.' },
-          ],
-        },
-        {
-          ...{
-            type: 'message',
-            role: 'assistant',
-            id: 'msg_1__rs_1',
-            status: 'completed',
-            phase: 'commentary',
-          },
-          content: [{ type: 'output_text', text: 'Look:', annotations: [] }],
-        },
-        {
-          ...{ type: 'message', role: 'assistant', id: 'msg_2__rs_1', status: 'completed' },
-          content: [{ type: 'refusal', refusal: 'No.' }],
-        },
+        said('[Alice]: hello'),
+        { ...{ type: 'reasoning', id: 'rs_1', encrypted_content: ENCRYPTED }, summary: SUMMARY },
+        { ...LOOK, content: [{ type: 'output_text', text: 'Look:', annotations: [] }] },
+        { ...NO, content: [{ type: 'refusal', refusal: 'No.' }] },
         { type: 'compaction', id: 'cmp_1', encrypted_content: 'gAAA' },
-        {
-          ...{ type: 'function_call', id: 'fc_1__rs_1', status: 'completed' },
-          ...{ call_id: 'c1_0', name: 'look', arguments: '{"a": 1.0}' },
-        },
-        { type: 'function_call_output', call_id: 'c1_0', output: 'seen' },
-        { type: 'message', role: 'user', content: [{ type: 'input_text', text: '[Alice]: hello' }] },
+        { ...CALL, id: 'fc_1__rs_1', status: 'completed' },
+        OUTPUT,
+        said('[Alice]: hello'),
       ],
     });
     expect(sent).toEqual(['https://api.openai.com/v1/responses', body]);

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
+import type { Risk, Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
 import { createToolbox } from '../../../src/tools/index.ts';
+import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 import { toolRun } from './support.ts';
 
 type Runner = (call: ToolRun, signal: AbortSignal) => Promise<ToolOutcome>;
@@ -11,15 +12,14 @@ function part(
   run: Runner,
   close: () => Promise<void> = async () => {},
 ): Toolbox {
-  const definitions = () =>
-    new Map(
-      Object.entries(names).map(([name, risk]): [string, ToolDefinition] => [
-        name,
-        { name, description: '', parameters: {}, risk },
-      ]),
-    );
-  return { definitions, check: (name, given) => (given === 'right' ? null : `${name}: wrong`), run, close };
+  return toolboxOf({
+    definitions: () =>
+      new Map(Object.entries(names).map(([name, risk]) => [name, toolNamed(name, { risk })])),
+    check: (name, given) => (given === 'right' ? null : `${name}: wrong`),
+    ...{ run, close },
+  });
 }
+const failed = (code: string, message: string) => ({ kind: 'failed', code, message });
 
 const says =
   (content: string): Runner =>
@@ -36,11 +36,8 @@ describe('several toolboxes combined into one', () => {
       part({ b: 'risky', c: 'risky' }, says('second')),
     ];
     const tools = createToolbox(parts, { ...LIMITS, log });
-    expect([...tools.definitions()].map(([name, { risk }]) => `${name} ${risk}`)).toEqual([
-      'a safe',
-      'b safe',
-      'c risky',
-    ]);
+    const offered = [...tools.definitions()].map(([name, { risk }]) => `${name} ${risk}`);
+    expect(offered).toEqual(['a safe', 'b safe', 'c risky']);
     expect(await tools.run(toolRun('b'), NEVER)).toEqual({ kind: 'completed', content: 'first' });
     expect(await tools.run(toolRun('c'), NEVER)).toEqual({ kind: 'completed', content: 'second' });
     expect(warned).toEqual(['two toolboxes offer a tool b; the first one counts']);
@@ -48,29 +45,18 @@ describe('several toolboxes combined into one', () => {
 
   it('the combined toolbox applies the configured risk by name', () => {
     const risk = { a: 'risky', c: 'safe', gone: 'safe' } as const;
-    const tools = createToolbox(
-      [part({ a: 'safe', b: 'risky', c: 'risky', constructor: 'risky' as const }, says(''))],
-      {
-        ...LIMITS,
-        risk,
-      },
-    );
-    expect([...tools.definitions().values()].map((tool) => tool.risk)).toEqual([
-      'risky',
-      'risky',
-      'safe',
-      'risky',
-    ]);
+    const names = { a: 'safe', b: 'risky', c: 'risky', constructor: 'risky' } as const;
+    const tools = createToolbox([part(names, says(''))], { ...LIMITS, risk });
+    const risks = [...tools.definitions().values()].map((tool) => tool.risk);
+    expect(risks).toEqual(['risky', 'risky', 'safe', 'risky']);
   });
 
   it('the combined toolbox follows tools that are added and removed', async () => {
     const names: Record<string, Risk> = {};
     const tools = createToolbox([part(names, says('here'))], LIMITS);
-    const missing = { kind: 'failed', code: 'TOOL_NOT_AVAILABLE', message: 'there is no tool a' };
-    expect([tools.check('a', 'right'), await tools.run(toolRun('a'), NEVER)]).toEqual([
-      missing.message,
-      missing,
-    ]);
+    const missing = failed('TOOL_NOT_AVAILABLE', 'there is no tool a');
+    expect(tools.check('a', 'right')).toBe('there is no tool a');
+    expect(await tools.run(toolRun('a'), NEVER)).toEqual(missing);
     names.a = 'safe';
     expect([tools.check('a', 'right'), tools.check('a', 'left')]).toEqual([null, 'a: wrong']);
     expect(await tools.run(toolRun('a'), NEVER)).toEqual({ kind: 'completed', content: 'here' });
@@ -98,40 +84,23 @@ describe('a tool that misbehaves', () => {
   const runOf = (run: unknown, signal = NEVER) =>
     createToolbox([part({ a: 'safe' }, run as Runner)], LIMITS).run(toolRun('a'), signal);
 
+  const throws = () => {
+    throw new Error('broken');
+  };
+  const rejects = async () => {
+    throw 'words';
+  };
+  const NONE = ['NO_RESULT', 'a ended without a result'] as const;
   it.each<[string, unknown, string, string]>([
-    [
-      'throws at once',
-      () => {
-        throw new Error('broken');
-      },
-      'TOOL_FAILED',
-      'a: broken',
-    ],
-    [
-      'rejects',
-      async () => {
-        throw 'words';
-      },
-      'TOOL_FAILED',
-      'a: words',
-    ],
-    ['returns nothing', async () => undefined, 'NO_RESULT', 'a ended without a result'],
-    ['returns null', async () => null, 'NO_RESULT', 'a ended without a result'],
-    ['returns a text', async () => 'text', 'NO_RESULT', 'a ended without a result'],
-    [
-      'completes without content',
-      async () => ({ kind: 'completed' }),
-      'NO_RESULT',
-      'a ended without a result',
-    ],
-    [
-      'fails without words',
-      async () => ({ kind: 'failed', code: 'X' }),
-      'NO_RESULT',
-      'a ended without a result',
-    ],
+    ['throws at once', throws, 'TOOL_FAILED', 'a: broken'],
+    ['rejects', rejects, 'TOOL_FAILED', 'a: words'],
+    ['returns nothing', async () => undefined, ...NONE],
+    ['returns null', async () => null, ...NONE],
+    ['returns a text', async () => 'text', ...NONE],
+    ['completes without content', async () => ({ kind: 'completed' }), ...NONE],
+    ['fails without words', async () => ({ kind: 'failed', code: 'X' }), ...NONE],
   ])('a tool that %s ends in a result', async (_, run, code, message) => {
-    expect(await runOf(run)).toEqual({ kind: 'failed', code, message });
+    expect(await runOf(run)).toEqual(failed(code, message));
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -146,11 +115,7 @@ describe('a tool that misbehaves', () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(told?.aborted).toBe(true);
     await vi.advanceTimersByTimeAsync(100);
-    expect(await outcome).toEqual({
-      kind: 'failed',
-      code: 'TIMEOUT',
-      message: 'a did not end within 1 seconds',
-    });
+    expect(await outcome).toEqual(failed('TIMEOUT', 'a did not end within 1 seconds'));
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -167,7 +132,7 @@ describe('a tool that misbehaves', () => {
       controller.abort();
       return [await late, await aborted, getEventListeners(controller.signal, 'abort').length];
     };
-    const timeout = { kind: 'failed', code: 'TIMEOUT', message: 'a did not end within 1 seconds' };
+    const timeout = failed('TIMEOUT', 'a did not end within 1 seconds');
     const completed = { kind: 'completed', content: 'just done' };
     expect(await outcomes(completed)).toEqual([completed, completed, 0]);
     expect(await outcomes({ kind: 'aborted' })).toEqual([timeout, { kind: 'aborted' }, 0]);

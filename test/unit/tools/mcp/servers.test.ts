@@ -111,33 +111,23 @@ describe('the tools of MCP servers', () => {
     expect(tools.servers()).toMatchObject([{ tools: ['mcp__files__a'], leftOut: named }]);
   });
 
+  const ENDLESS = JSON.parse(`${'{"not":'.repeat(100)}{}${'}'.repeat(100)}`);
+  const nested = (properties: unknown) => schema({ a: { type: 'object', properties } });
   it.each<[string, object, RegExp]>([
     [
       'a type that does not exist',
       schema({ a: { type: 'int' } }),
       /its schema is invalid: .*a\/type must be/,
     ],
-    [
-      'a nested type that does not exist',
-      schema({ a: { type: 'object', properties: { b: { type: 'any' } } } }),
-      /b\/type/,
-    ],
-    [
-      'properties that are a list',
-      schema({ a: { type: 'object', properties: [] } }),
-      /properties must be object/,
-    ],
+    ['a nested type that does not exist', nested({ b: { type: 'any' } }), /b\/type/],
+    ['properties that are a list', nested([]), /properties must be object/],
     ['required as a word', schema({ a: { type: 'string', required: true } }), /required must be array/],
     ['a reference to nothing', schema({ a: { $ref: '#/$defs/none' } }), /refers to "#\/\$defs\/none"/],
     ['a reference to another document', schema({ a: { $ref: 'https://a.test/b' } }), /refers to "https/],
     ['half a character in a text', { description: 'a\ud83d' }, /half a character/],
     ['half a character in a schema', schema({ a: { enum: ['\udc4d'] } }), /half a character/],
     ['half a character in a key', schema({ 'a\ud83d': {} }), /half a character/],
-    [
-      'a schema without end',
-      schema({ a: JSON.parse(`${'{"not":'.repeat(100)}{}${'}'.repeat(100)}`) }),
-      /deeper than/,
-    ],
+    ['a schema without end', schema({ a: ENDLESS }), /deeper than/],
   ])(
     'a tool with %s is left out and named: providers would refuse every request that offers it',
     async (_, more, why) => {
