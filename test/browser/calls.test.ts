@@ -146,11 +146,12 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByRole('button', { name: 'Approve' }).click();
     const card = page.getByRole('group', { name: 'program asks' });
     expect(await textOf(card)).toContain(
-      'the server program, a program outside of Parley, asks “Which day?”',
+      'The server program, a program outside of Parley, asks “Which day?”',
     );
     expect(await textOf(card)).toContain('give it no passwords or keys');
     await page.getByText('waits for a person: 1 of 2: asking').waitFor();
     const day = card.getByLabel('Day In this week');
+    expect(await textOf(card)).toMatch(/note \(optional\)/);
     await day.focus();
     await page.keyboard.press('Enter'); // it is required
     expect(await page.evaluate('document.activeElement.validity.valueMissing')).toBe(true);
@@ -168,7 +169,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, /Noted/).waitFor();
     expect(await card.count()).toBe(0);
     expect(await textOf(message(page, 'Noted'))).toContain(
-      '{"day":"monday","seats":3,"row":"back","window":true}',
+      '{"window":true,"day":"monday","seats":3,"row":"back"}',
+    );
+    expect(await textOf(page.locator('.call'))).toContain(
+      'program asked “Which day?” and got {"window":true,"day":"monday"',
     );
   });
 

@@ -26,6 +26,19 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.getByLabel('Tool').fill('');
     await page.getByLabel('Conversation', { exact: true }).fill('one');
     await expect.poll(() => rows.count()).toBe(1);
+    await page.getByLabel('Conversation', { exact: true }).fill('hand it');
+    await page.getByText('No turn fits.').waitFor();
+    await page.getByLabel('Conversation', { exact: true }).fill('hand it over'); // as the column shows it
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(2);
+    await rows.first().getByRole('link').click();
+    await page.locator('.answer-panel .account').waitFor();
+    expect(await page.locator('.block.pointed').count()).toBe(1);
+    await page.goBack();
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByLabel('Conversation', { exact: true }).fill('one');
+    await expect.poll(() => rows.count()).toBe(1);
     await page.setViewportSize({ width: 320, height: 640 });
     const outcome = await page.getByRole('cell', { name: 'completed' }).boundingBox();
     expect(outcome && outcome.x + outcome.width).toBeLessThan(320); // without scrolling

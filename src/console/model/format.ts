@@ -29,6 +29,12 @@ export function money(usd: number, unpricedCalls = 0): string {
   return usd === 0 ? '-' : known;
 }
 
+/** The same where nothing beside it says that it is a cost. */
+export function costText(usd: number, unpricedCalls = 0): string {
+  const cost = money(usd, unpricedCalls);
+  return cost === 'unknown' ? 'cost unknown' : cost === '-' ? 'no cost' : cost;
+}
+
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
 
 /** Empty without a valid time. */

@@ -30,7 +30,7 @@ export interface Panel {
 const PANELS: readonly string[] = ['why', 'what-if', 'fork'] satisfies Panel['kind'][];
 
 function routeOf(hash: string): Route {
-  const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?/, '').split('/');
+  const [first = '', id = '', view = '', at = ''] = hash.replace(/^#\/?|\?.*/g, '').split('/');
   if (first === 'new' || first === 'inbox' || first === 'system' || first === 'turns') return { page: first };
   if (first === '' || !hash.startsWith('#/')) return { page: 'list' }; // `#code=…` is not a page
   if (first !== 'c' || id === '') return { page: 'unknown' };

@@ -9,7 +9,7 @@ import {
   signOut,
   Unreachable,
 } from '../api/requests.ts';
-import { keptSet, markSession, onOtherSession, store } from '../api/session.ts';
+import { keptSet, markSession, onOtherSession, sessionMark, store } from '../api/session.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -71,8 +71,9 @@ onOtherSession(() => location.reload());
 
 /** A browser that is signed in stays so: no link changes the user. */
 export async function enterByCode(code: string): Promise<void> {
-  await enter();
-  if (access.value === 'token-needed') await enterWith(`Code ${code}`);
+  if (sessionMark() !== '') await enter();
+  if (access.value !== 'granted') await enterWith(`Code ${code}`);
+  if (access.value === 'asking') await enter(); // the code was refused
 }
 
 /** Signs this browser in: `Bearer` and a token, or `Code` and the code of an address. */

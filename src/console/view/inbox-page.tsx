@@ -1,4 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { keepOfTab, readOfTab } from '../api/session.ts';
 import {
   contentOf,
   groupsOf,
@@ -98,9 +99,16 @@ export function InboxPage() {
   );
 }
 
+/** Kept for a reload. */
+const CHOSEN = 'parley.inbox';
+
 /** The key of the item that is shown in full. When it is answered, it is the one at its place; on a phone none is until one is touched. */
 function useChosen(items: readonly InboxItem[]) {
-  const [wanted, choose] = useState<string | null>(null);
+  const [wanted, setWanted] = useState<unknown>(() => [readOfTab(CHOSEN)].flat()[0] ?? null);
+  const choose = (key: string) => {
+    setWanted(key);
+    keepOfTab(CHOSEN, [key]);
+  };
   const place = useRef(0);
   const at = items.findIndex(({ key }) => key === wanted);
   const isNone = wanted === null && matchMedia('(max-width: 46rem)').matches;
@@ -108,7 +116,7 @@ function useChosen(items: readonly InboxItem[]) {
   const chosen = items[shown]?.key ?? null;
   useLayoutEffect(() => {
     place.current = Math.max(0, shown);
-    if (chosen !== null) choose(chosen); // items before it that come later change nothing
+    if (chosen !== null && chosen !== wanted) choose(chosen); // items before it that come later change nothing
   });
   return [chosen, choose] as const;
 }
@@ -142,6 +150,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
   const { answer: content } = useRequest(async () => contentOf(item, await readEntries(item)), [item.key]);
   const article = useRef<HTMLElement>(null);
+  const isAsked = content?.kind === 'approval' && content.approval.asks !== undefined;
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   useLayoutEffect(
@@ -161,6 +170,10 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
     leave();
     leaveOut(item);
   };
+  const onDismiss = () => {
+    leave();
+    dismiss([item]);
+  };
   const open = (event: Event) => {
     if (entry === null) return;
     event.preventDefault();
@@ -179,7 +192,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
         <Avatar id={agent} size="small" />
         <span>
           <span class="by">
-            <span class="kind">{KIND_LABELS[kind]}</span>
+            <span class="kind">{isAsked ? KIND_LABELS.question : KIND_LABELS[kind]}</span>
             <When at={since} />
           </span>
           <span class="summary">{content && summaryOf(content)}</span>
@@ -189,7 +202,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
         <div class="detail">
           <p class="by">
             <Name id={agent} />
-            {content?.kind === 'approval' && content.asker && (
+            {content && 'asker' in content && content.asker && (
               <span class="muted">
                 For <bdi>{content.asker}</bdi>
               </span>
@@ -200,23 +213,11 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
           </p>
           <InConversation.Provider value={conversation}>
             <fieldset disabled={!mayAnswer(item)}>
-              {content && <Content {...{ item, content, onDone }} />}
+              {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>
           </InConversation.Provider>
           {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
             <p class="muted">Your token may not answer this.</p>
-          )}
-          {!isDecision(item) && (
-            <QuietButton
-              aria-keyshortcuts="x"
-              data-key="x"
-              onClick={() => {
-                leave();
-                dismiss([item]);
-              }}
-            >
-              Dismiss
-            </QuietButton>
           )}
         </div>
       )}
@@ -228,9 +229,10 @@ interface ContentProps {
   readonly item: InboxItem;
   readonly content: InboxContent;
   readonly onDone: () => void;
+  readonly onDismiss: () => void;
 }
 
-function Content({ item: { kind, conversation, agent }, content, onDone }: ContentProps) {
+function Content({ item: { kind, conversation, agent }, content, onDone, onDismiss }: ContentProps) {
   switch (content.kind) {
     case 'approval':
       return (
@@ -240,7 +242,12 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
         </>
       );
     case 'question':
-      return <QuestionCard question={content.question} onDone={onDone} />;
+      return (
+        <>
+          {content.said && <Markdown text={content.said} />}
+          <QuestionCard question={content.question} onDone={onDone} />
+        </>
+      );
     case 'elsewhere':
     case 'ended':
       if (kind !== 'failed' && kind !== 'limited')
@@ -253,14 +260,19 @@ function Content({ item: { kind, conversation, agent }, content, onDone }: Conte
               <FailureAdvice {...{ agent, code: content.code }} />
             </>
           )}
-          <ContinueButton
-            conversation={conversation}
-            agent={agent}
-            outcome={kind}
-            code={content.kind === 'ended' ? content.code : null}
-            shortcut="r"
-            onDone={onDone}
-          />
+          <div class="buttons">
+            <ContinueButton
+              conversation={conversation}
+              agent={agent}
+              outcome={kind}
+              code={content.kind === 'ended' ? content.code : null}
+              shortcut="r"
+              onDone={onDone}
+            />
+            <Button aria-keyshortcuts="x" data-key="x" onClick={onDismiss}>
+              Dismiss
+            </Button>
+          </div>
         </>
       );
   }

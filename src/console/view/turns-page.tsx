@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
 import { requests } from '../api/requests.ts';
-import type { FoundTurn } from '../model/answers.ts';
+import type { ConversationRow, FoundTurn } from '../model/answers.ts';
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
+import { rows } from '../state/conversations.ts';
 import { saveAs } from '../state/files.ts';
 import { linkTo } from '../state/route.ts';
 import { agents, attempt } from '../state/session.ts';
@@ -31,13 +32,14 @@ const MOST_SAVED = 10_000;
 
 export function TurnsPage() {
   useHeading('Turns');
-  const [filters, setFilters] = useState(NONE);
+  const [filters, setFilters] = useState(filtersInAddress);
   const [page, setPage] = useState<Awaited<ReturnType<typeof requests.turns>> | null>(null);
-  const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value.trim() });
+  const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value });
   const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
   useEffect(() => {
     let isOver = false;
     setPage(null);
+    keepInAddress(filters);
     const wait = setTimeout(
       () =>
         attempt(async () => {
@@ -79,9 +81,15 @@ export function TurnsPage() {
             aria-label={TEXTS[name]}
             placeholder={TEXTS[name]}
             value={filters[name]}
+            list={name === 'conversation' ? 'conversations' : undefined}
             onInput={onText(set(name))}
           />
         ))}
+        <datalist id="conversations">
+          {rows.value.map(({ id, title }) => (
+            <option key={id} value={title ?? id} />
+          ))}
+        </datalist>
       </div>
       {page && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
@@ -149,11 +157,38 @@ function joined(before: Page | null, page: Page): Page {
   return { ...page, turns: [...(before?.turns ?? []), ...page.turns] };
 }
 
-function find({ since, ...filters }: Filters, after: string | null | undefined, limit: number) {
+/** So that a link and the way back lead to the same rows. */
+function filtersInAddress(): Filters {
+  const given = new URLSearchParams(location.hash.split('?')[1]);
+  return { ...NONE, ...Object.fromEntries([...given].filter(([name]) => name in NONE)) };
+}
+
+function keepInAddress(filters: Filters): void {
+  const given = Object.entries(filters).filter(([, value]) => value !== '');
+  const query = new URLSearchParams(given).toString();
+  history.replaceState(null, '', query === '' ? linkTo.turns : `${linkTo.turns}?${query}`);
+}
+
+const NOTHING: Page = { turns: [], next: null };
+
+async function find(filters: Filters, after: string | null | undefined, limit: number): Promise<Page> {
+  const { since, conversation, ...others } = trimmed(filters);
+  const isNamed = ({ id, title }: ConversationRow) => id === conversation || title === conversation;
+  const id = conversation === '' ? '' : rows.value.find(isNamed)?.id;
+  if (id === undefined) return NOTHING;
   const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
-  const given = Object.entries({ ...filters, since: from, after: after ?? '', limit: String(limit) });
+  const given = Object.entries({
+    ...others,
+    conversation: id,
+    since: from,
+    after: after ?? '',
+    limit: String(limit),
+  });
   return requests.turns(Object.fromEntries(given.filter(([, value]) => value !== '')));
 }
+
+const trimmed = (filters: Filters) =>
+  Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, value.trim()])) as Filters;
 
 const save = (filters: Filters, format: 'csv' | 'jsonl') =>
   attempt(async () => {

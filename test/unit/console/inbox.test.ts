@@ -145,6 +145,15 @@ describe('a message that an agent reads later', () => {
     expect(unreadIn([...waiting(tool, ...asked), say('two', toPm)])).toEqual([{ agent: 'pm', until }]);
   });
 
+  it('waits for nothing that it was shown as the answer to its question', () => {
+    const answered = [...waiting('ask'), say('two', { ...toPm, replyTo: 'c2_0' })];
+    const thread = new Thread();
+    const again = [result(2, 'two', { answers: [4] }), begin('pm'), calling('pm', 'shell')];
+    const entries = logOf(...answered, ...again, asksFor({ mayHaveRun: false }), end('pm', 'waiting', 3));
+    for (const entry of entries) thread.add(entry);
+    expect(unreadBy(thread, entries[4] as MessageEntry, () => false)).toEqual([]);
+  });
+
   it('waits for the program of an agent that is not connected', () => {
     const log = [say('one', toPm), begin('pm'), say('two', toPm)];
     expect(unreadIn(log, true)).toEqual([{ agent: 'pm', until: 'program' }]);

@@ -209,7 +209,7 @@ describe('the thread of the console', () => {
     [
       'a fork',
       [other('forked', { from: 'demo', at: 2 })],
-      'This turn ended with the fork: it is in the other conversation',
+      'This turn ended with the fork: it continues in the other conversation',
     ],
     ['others alone', [stopped('dev'), interrupt('dev'), say('Hi', { to: ['pm'] })], 'This turn was stopped'],
   ])('a turn that was aborted says by what: %s', (_, between, title) => {
@@ -290,8 +290,9 @@ describe('the new messages of the thread', () => {
         end('pm', 'failed', 0),
       ),
     );
-    expect(messagesFrom(blocks, 1)).toBe(3);
-    expect(messagesFrom(blocks, blocks.length)).toBe(0);
+    expect(messagesFrom(blocks, 1, '')).toBe(3);
+    expect(messagesFrom(blocks, blocks.length, '')).toBe(0);
+    expect(messagesFrom(blocks, 1, 'alice')).toBe(2); // not her own
   });
 });
 

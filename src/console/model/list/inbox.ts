@@ -61,20 +61,23 @@ function kindOf({ status, for: waitsFor }: Activity): Kind | null {
 
 /** What an item shows, from its entry. */
 export type InboxContent =
-  | {
+  | ({
       readonly kind: 'approval';
       readonly approval: Approval;
       readonly call: Call;
-      /** The text of the agent beside the call; empty: none. */
-      readonly said: string;
-      /** Who asked for it, a person or an agent; null: it is too far above. */
-      readonly asker: string | null;
-    }
-  | { readonly kind: 'question'; readonly question: Question }
+    } & Asked)
+  | ({ readonly kind: 'question'; readonly question: Question } & Asked)
   /** `code`: of the failure, or the name of the limit. */
   | { readonly kind: 'ended'; readonly text: string; readonly code: string }
   /** The conversation shows it. */
   | { readonly kind: 'elsewhere' };
+
+interface Asked {
+  /** The text of the agent beside the call; empty: none. */
+  readonly said: string;
+  /** Who asked for it, a person or an agent; null: it is too far above. */
+  readonly asker: string | null;
+}
 
 /** The row of an item: what would run, what is asked, or what failed. */
 export function summaryOf(content: InboxContent): string {
@@ -106,7 +109,8 @@ export function contentOf(
   if (failure) return { kind: 'ended', text: failure.message, code: failure.code };
   const call = callsOf(entry)[position];
   const question = call && questionOf(call, agent);
-  return question ? { kind: 'question', question } : { kind: 'elsewhere' };
+  if (!question) return { kind: 'elsewhere' };
+  return { kind: 'question', question, said: entry.content ?? '', asker: askerOf(entry.turnId, before) };
 }
 
 /** Entries of old logs name neither tool nor arguments. */

@@ -292,7 +292,7 @@ function causeIn(entry: Entry, { agent }: EntryOf<'turn-ended'>): string | null 
         : null;
     case 'forked':
       return entry.file === undefined
-        ? 'This turn ended with the fork: it is in the other conversation'
+        ? 'This turn ended with the fork: it continues in the other conversation'
         : 'This turn ended with the import: nothing of a file continues';
     default:
       return null;

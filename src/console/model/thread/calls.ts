@@ -64,6 +64,8 @@ export interface Approval {
   readonly grant?: number;
   /** The server of the running call asks; with the proposed answer, as JSON. */
   readonly asks?: ServerAsks & { readonly proposed: string };
+  /** What the server got as its answer, as JSON. */
+  readonly given?: string;
 }
 
 export function approvalIn(entry: EntryOf<'approval-requested'>): Approval {

@@ -269,6 +269,7 @@ export class Thread {
       approval: call.approval && {
         ...call.approval,
         ...{ answer, by: author.name, reason, isChanged: changed !== undefined && !call.approval.asks },
+        ...(call.approval.asks && changed !== undefined && { given: changed }),
         ...(always && { always }),
         ...(grant !== undefined && { grant }),
       },
@@ -322,10 +323,11 @@ export class Thread {
   }
 }
 
-/** Messages in the blocks from this position on; steps without a text are none. */
-export function messagesFrom(blocks: readonly Block[], place: number): number {
+/** Messages of others in the blocks from this position on; steps without a text are none. `me`: the id of the person. */
+export function messagesFrom(blocks: readonly Block[], place: number, me: string): number {
   return blocks.slice(place).filter((block) => {
     if (block.kind !== 'message') return block.kind === 'passage';
+    if (block.entry.author.id === me) return false;
     if (filesOf(block.entry).length > 0) return true;
     return (block.entry.content ?? '').trim() !== '' || block.calls.some(({ tool }) => tool === 'ask');
   }).length;
@@ -357,6 +359,8 @@ export function unreadBy(
   lacksProgram: (agent: string) => boolean,
 ): readonly Unread[] {
   if (author.kind !== 'person') return [];
+  const isAnswer = thread.entries.some((one) => one.type === 'message' && one.answers?.includes(index));
+  if (isAnswer) return []; // its agent was shown it as a result
   return to.flatMap((agent) => {
     const { status, cursor, isStopped } = thread.stateOf(agent);
     if (isStopped || index < cursor) return [];

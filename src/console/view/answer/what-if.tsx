@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
-import { argumentsBlock, count, duration, money, when } from '../../model/format.ts';
+import { argumentsBlock, costText, count, duration, when } from '../../model/format.ts';
 import { attempt, isOperator, models, sender } from '../../state/session.ts';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
 import { useRequest } from '../parts/hooks.ts';
@@ -210,7 +210,8 @@ function Side({ title, runs }: { readonly title: string; readonly runs: readonly
             </pre>
           ))}
           <p class="meta">
-            {count(used.inputTokens)} in, {count(used.outputTokens)} out · {costOf(used)}
+            {count(used.inputTokens)} in, {count(used.outputTokens)} out ·{' '}
+            {costText(used.usd, used.unpricedCalls)}
             {took !== undefined && ` · ${duration(took)}`}
           </p>
         </div>
@@ -226,8 +227,3 @@ const VERDICTS: Readonly<Record<WhatIfRun['verdict'], string>> = {
   failed: 'failed',
   interrupted: 'interrupted',
 };
-
-function costOf({ usd, unpricedCalls }: WhatIfRun['used']): string {
-  const cost = money(usd, unpricedCalls);
-  return cost === 'unknown' ? 'cost unknown' : cost === '-' ? 'no cost' : cost;
-}

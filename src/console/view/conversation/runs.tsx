@@ -39,12 +39,19 @@ function nodesOf(run: Run): readonly PathNode[] {
 }
 
 function Path({ run }: { readonly run: Run }) {
+  const thread = useThread()?.thread;
   const outcome = run.steps.at(-1)?.result?.outcome;
+  const open = run.isOver ? [] : run.steps.flatMap(({ agent, result }) => (agent && !result ? agent : []));
+  const works = thread ? open.map((agent) => [agent, workOf(agent, thread)] as const) : [];
+  const waits = works.some(([, work]) => work === WORKS)
+    ? ''
+    : works.map(([agent, work]) => `${nameOf(agent)} ${work}`).join(', ');
   return (
     <span class="run-line">
       <span class="run-name">
         Run {run.workflowId}
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
+        {waits && <span class="waits"> {waits}</span>}
       </span>
       <ol class="run-path">
         {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {
@@ -85,12 +92,14 @@ const WAITS: Readonly<Record<Until, string>> = {
   program: 'waits for its program',
 };
 
+const WORKS = 'works on it';
+
 /** What the agent of a node that is not done does. */
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
   if (status === 'idle') return 'waits for a message';
-  return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
+  return status === 'running' ? WORKS : WAITS[waitOf(thread, agent)];
 }
 
 /** What happened, in order, and where each node can lead. */

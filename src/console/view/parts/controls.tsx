@@ -69,12 +69,14 @@ interface SelectProps {
   readonly onChoose: (value: string) => void;
   /** Shows `value` until that changes. */
   readonly isControlled?: boolean;
+  readonly isRequired?: boolean;
 }
 
-export function Select({ label, value, options, onChoose, isControlled }: SelectProps) {
+export function Select({ label, value, options, onChoose, isControlled, isRequired }: SelectProps) {
   return (
     <select
       aria-label={label}
+      required={isRequired}
       value={value}
       onChange={({ currentTarget }) => {
         const chosen = currentTarget.value;

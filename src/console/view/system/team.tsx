@@ -2,7 +2,7 @@ import type { ComponentProps } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { requests } from '../../api/requests.ts';
 import type { AgentCard, ProgramStatus } from '../../model/answers.ts';
-import { count, money, when } from '../../model/format.ts';
+import { costText, count, money, when } from '../../model/format.ts';
 import { type Chart, chartOf, type Day, type Sum, sumsOf, type Unit } from '../../model/system.ts';
 import { attempt } from '../../state/session.ts';
 import { DAYS, type System } from '../../state/system.ts';
@@ -21,7 +21,7 @@ export function Team({ agents, status }: System) {
           const called = status.daemons.flatMap(({ programs = [] }) =>
             programs.filter((one) => one.agent === agent.slug),
           );
-          return <Member key={agent.slug} {...{ agent, called }} cost={money(usd, unpricedCalls)} />;
+          return <Member key={agent.slug} {...{ agent, called }} cost={costText(usd, unpricedCalls)} />;
         })}
       </ul>
     </section>

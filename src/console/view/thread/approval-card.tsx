@@ -40,7 +40,7 @@ export function ApprovalCard(props: ApprovalProps) {
   if (asks)
     return (
       <fieldset class="ask-card" aria-label={`${escapeHidden(asks.server)} asks`}>
-        <p>{askedText({ ...asks, schema: {} })}</p>
+        <p>{sentence(askedText({ ...asks, schema: {} }))}</p>
         {asks.url !== undefined && (
           <a href={asks.url} target="_blank" rel="noopener noreferrer">
             {escapeHidden(asks.url)}
@@ -77,6 +77,8 @@ export function ApprovalCard(props: ApprovalProps) {
   );
 }
 
+const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
 /** Whether the end of what would run was in sight. */
 function useIsSeen(end: Element | null): boolean {
   const [isSeen, see] = useState(false);
@@ -96,15 +98,22 @@ interface AskedProps extends ApprovalProps {
 /** The form of a server's question. Enter in a field sends it. */
 function AskedFields({ asks, ...props }: AskedProps) {
   const { isBusy, edited, setEdited, say } = useAnswers(props);
-  const given = parsed(edited === '' ? asks.proposed : edited) as Record<string, unknown>;
+  const fields = fieldsAsked(asks.schema);
+  const known = fields.flatMap(([name, field]) =>
+    field.default === undefined && field.type !== 'boolean' ? [] : [[name, field.default ?? false]],
+  );
+  const given = edited === '' ? Object.fromEntries(known) : (parsed(edited) as Record<string, unknown>);
   const required = [asks.schema.required].flat();
   const change = (name: string) => (value: unknown) =>
     setEdited(JSON.stringify({ ...given, [name]: value === '' ? undefined : value }));
   return (
     <form class="edit-arguments" onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}>
-      {fieldsAsked(asks.schema).map(([name, field]) => (
+      {fields.map(([name, field]) => (
         <label key={name}>
-          {escapeHidden(String(field.title ?? name))}{' '}
+          <span>
+            {escapeHidden(String(field.title ?? name))}
+            {!required.includes(name) && field.type !== 'boolean' && <span class="muted"> (optional)</span>}
+          </span>{' '}
           {field.description !== undefined && (
             <span class="muted">{escapeHidden(String(field.description))}</span>
           )}
@@ -142,7 +151,7 @@ const FORMATS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', 
 
 /** What is neither a choice, a number nor a text is written as JSON. */
 function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps) {
-  const { type, minimum, maximum, maxLength, format } = field;
+  const { type, minimum, maximum, format } = field;
   const options = optionsAsked(field).map(([one, words]) => [String(one), words] as const);
   if (type === 'boolean')
     return (
@@ -155,6 +164,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
   if (options.length > 0)
     return (
       <Select
+        isRequired={isRequired}
         value={String(value)}
         options={value === '' || !isRequired ? [['', ''], ...options] : options}
         onChoose={onChange}
@@ -166,7 +176,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
   const rules: object = {
     type: isNumber ? 'number' : (FORMATS[String(format)] ?? 'text'),
     ...(isNumber && { min: minimum, max: maximum, step: type === 'number' ? 'any' : 1 }),
-    ...(isText && { maxLength }),
+    ...(isText && { minLength: field.minLength, maxLength: field.maxLength, pattern: field.pattern }),
   };
   return (
     <input

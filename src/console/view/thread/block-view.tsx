@@ -29,7 +29,7 @@ export interface BlockProps {
   /** Agents that have read up to here. */
   readonly readers: readonly string[];
   readonly isSelected: boolean;
-  /** A jump led to it. */
+  /** A jump led to it, or the panel is about it. */
   readonly isPointed: boolean;
 }
 

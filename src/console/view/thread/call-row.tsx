@@ -4,7 +4,7 @@ import { answeredBy } from '../../../conversation/log/approval-answer.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';
-import { argumentsBlock, argumentsLine, duration, oneLine, pretty, withoutAnsi } from '../../model/format.ts';
+import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
 import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
@@ -13,6 +13,7 @@ import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { mayPost } from '../../state/session.ts';
+import { Markdown } from '../markdown/markdown.tsx';
 import { Button, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
@@ -74,6 +75,12 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
         <p class="muted answered">
           {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval))}
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
+        </p>
+      )}
+      {call.approval?.asks && call.approval.given && (
+        <p class="muted answered">
+          {escapeHidden(call.approval.asks.server)} asked “{escapeHidden(call.approval.asks.message)}” and got{' '}
+          <code>{argumentsLine(call.approval.given)}</code>
         </p>
       )}
     </div>
@@ -174,10 +181,10 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   };
   return (
     <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
-      <p>
+      <div class="asked">
         <Icon name="question" />
-        <bdi>{withoutAnsi(question)}</bdi>
-      </p>
+        <Markdown text={question} />
+      </div>
       {failure ? (
         <FailureText failure={failure} />
       ) : call.result ? (

@@ -21,6 +21,7 @@ import {
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
 import { loading } from '../../state/long-log.ts';
 import { jumpTo, pointed, route } from '../../state/route.ts';
+import { me } from '../../state/session.ts';
 import { Button } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
 import { BlockView, type Shown } from './block-view.tsx';
@@ -71,9 +72,11 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     estimate: (place) => estimate(shownAt(place)),
     kept: selected.value,
   });
+  const at = route.value;
+  const explained = at.page === 'conversation' && at.panel ? thread.placeOf(at.panel.index) : null;
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
   const { isBehind, seen, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
-  const unseen = isBehind.value ? messagesFrom(blocks, seen.current) : 0;
+  const unseen = isBehind.value ? messagesFrom(blocks, seen.current, me.value) : 0;
   const news = unseen === 0 ? '' : `${unseen} new message${unseen === 1 ? '' : 's'}`;
   const newest = posts[0] ? keyOfPost(posts[0].post) : null;
   useLayoutEffect(() => {
@@ -109,7 +112,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
                   day={firstOfDay(timeAt(index - 1), timeAt(index))}
                   readers={markers.get(index) ?? NOBODY}
                   isSelected={selected.value === index}
-                  isPointed={pointed.value === index}
+                  isPointed={pointed.value === index || explained === index}
                 />
               </div>
             );
