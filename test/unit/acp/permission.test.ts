@@ -31,10 +31,10 @@ describe('a permission as a call of a tool', () => {
     expect(asked(call)).toMatchObject({ name, arguments: given });
   });
 
-  const PLACE = { kind: 'edit', locations: [{ path: 'a' }] } as const;
+  const PLACE = edit({ locations: [{ path: 'a' }] });
   const PASSWD = '/etc/passwd';
   it.each<[string, Partial<Call>]>([
-    ['several places', { ...PLACE, locations: [...PLACE.locations, { path: PASSWD }] }],
+    ['several places', edit({ locations: [{ path: 'a' }, { path: PASSWD }] })],
     ['a place and a difference of another file', { ...PLACE, content: [diff(PASSWD)] }],
     ['a place and other arguments', { ...PLACE, rawInput: { filePath: PASSWD } }],
     ['a command with arguments beside it', { kind: 'execute', rawInput: { command: 'git', args: ['push'] } }],

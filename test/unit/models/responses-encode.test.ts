@@ -55,9 +55,12 @@ const SAID = { type: 'message', role: 'assistant', status: 'completed' } as cons
 const LOOK = { ...SAID, id: 'msg_1__rs_1', phase: 'commentary' } as const;
 const NO = { ...SAID, id: 'msg_2__rs_1' };
 const SUMMARY = ['One.', 'Two.'].map((text) => ({ type: 'summary_text', text }) as const);
-const CALL = { type: 'function_call', call_id: 'c1_0', name: 'look', arguments: '{"a": 1.0}' };
-const OUTPUT = { type: 'function_call_output', call_id: 'c1_0', output: 'seen' };
-const said = (text: string) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
+const CALL = { type: 'function_call', call_id: 'c1_0', name: 'look', arguments: '{"a": 1.0}' } as const;
+const OUTPUT = { type: 'function_call_output', call_id: 'c1_0', output: 'seen' } as const;
+const said = (text: string) => {
+  const content = [{ type: 'input_text' as const, text }];
+  return { type: 'message' as const, role: 'user' as const, content };
+};
 
 function encode(
   messages: readonly ViewMessage[],
