@@ -355,3 +355,37 @@ describe('the Responses API', () => {
     }
   });
 });
+
+describe('a response that a caller with another token continues', () => {
+  // biome-ignore-start lint/suspicious/noTemplateCurlyInString: names of variables
+  const people = [
+    { role: 'post', token: '${SITE}', publisher: 'site' },
+    { role: 'post', token: '${DESK}', publisher: 'desk' },
+  ];
+  // biome-ignore-end lint/suspicious/noTemplateCurlyInString: names of variables
+  const project = sharedProject({
+    settings: { http: { people } },
+    env: { SITE: 'the-token-of-site', DESK: 'the-token-of-desk' },
+    agents: { dev: '---\nname: Dev\n---\nYou build.' },
+    script: [{ reply: { text: 'Done by dev.' } }],
+    http: true,
+  });
+
+  it('is continued in place while its own caller has not posted since, else in a copy up to that answer', async () => {
+    const by = (apiKey: string) => {
+      const { responses } = new OpenAI({ baseURL: `${project.http}/v1`, apiKey, maxRetries: 0 });
+      return async (input: string, previous_response_id?: string) => {
+        const response = await responses.create({ model: 'dev', input, previous_response_id });
+        return { id: response.id, conversation: response.conversation?.id ?? '' };
+      };
+    };
+    const [site, desk] = [by('the-token-of-site'), by('the-token-of-desk')];
+    const first = await site('one');
+    expect((await desk('two', first.id)).conversation).toBe(first.conversation);
+    expect((await site('three', first.id)).conversation).toBe(first.conversation);
+    const copied = await desk('four', first.id);
+    expect(copied.conversation).not.toBe(first.conversation);
+    const posts = ofType(await entriesOf(await project.connect(), copied.conversation), 'message');
+    expect(posts.flatMap(({ role, content }) => (role === 'user' ? [content] : []))).toEqual(['one', 'four']);
+  });
+});

@@ -1,4 +1,4 @@
-import { type Entry, filesOf, type MessageEntry } from '../../../conversation/index.ts';
+import { type Entry, filesOf, isOfAPerson, type MessageEntry } from '../../../conversation/index.ts';
 import { ParleyError } from '../../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../../context.ts';
 import { conversationOf, digest } from '../../conversation-id.ts';
@@ -25,8 +25,8 @@ import {
  *
  * RESPONSE-STORED-1 A response is a post and its reply: its id has the place of the post in its conversation. It is read from the log, so it
  *    outlives the daemon, and a client that is gone can retrieve it.
- * RESPONSE-STORED-2 `previous_response_id` continues the conversation at that answer. If its caller has posted there since, a copy of the
- *    conversation up to that answer is continued; messages of others are read in place.
+ * RESPONSE-STORED-2 `previous_response_id` continues the conversation at that answer. If its caller, or the one of that response, has
+ *    posted there since, a copy of the conversation up to that answer is continued; messages of others are read in place.
  * RESPONSE-STORED-3 A response in the background is answered at once; its turns run like all others.
  */
 
@@ -161,9 +161,8 @@ async function placeOf(
   if (!outcome.end)
     throw refusedField('previous_response_id', 'this response is not complete: retrieve it until it is');
   const { conversation } = facts;
-  const hasGoneOn = later.some(
-    (entry) => entry.type === 'message' && entry.role === 'user' && entry.author.id === chat.author,
-  );
+  const callers = [chat.author, post.author.id];
+  const hasGoneOn = later.some((entry) => isOfAPerson(entry) && callers.includes(entry.author.id));
   if (!hasGoneOn) return conversation;
   const as = `resp-${digest([conversation, post.index, chat.key ?? routes.newId()])}`;
   const act = actingFor(routes.daemon(context), context.var.identity, ANONYMOUS);
