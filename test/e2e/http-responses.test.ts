@@ -301,6 +301,21 @@ describe('the Responses API', () => {
     })) as Response;
     const [post] = ofType(await log(conversationOf(response)), 'message');
     expect(post?.parts).toMatchObject([{ type: 'text' }, { type: 'file', mediaType: 'image/png', width: 1 }]);
+    const { data } = await openai.responses.inputItems.list(response.id);
+    const again = await openai.responses.create({ model: 'parley', input: data as never });
+    const [repeated] = ofType(await log(conversationOf(again)), 'message');
+    expect(repeated?.parts?.[1]).toMatchObject({ type: 'file', mediaType: 'image/png', width: 1 });
+  });
+
+  it('an item of a conversation is read alone, and a stored response is not streamed', async () => {
+    const response = await create('one item', { conversation: 'by-item' });
+    const [item] = (await openai.conversations.items.list('by-item')).data;
+    const of = { conversation_id: 'by-item' };
+    expect(await openai.conversations.items.retrieve(String(item?.id), of)).toEqual(item);
+    for (const id of ['msg_1_by-item', 'msg_0_by-responses', 'x'])
+      await expect(openai.conversations.items.retrieve(id, of)).rejects.toMatchObject({ status: 404 });
+    const streamed = openai.responses.retrieve(response.id, { stream: true });
+    await expect(streamed).rejects.toMatchObject({ status: 400, param: 'stream' });
   });
 
   it.each([

@@ -406,6 +406,13 @@ export const OTHER_ROUTES: readonly OtherRoute[] = [
     summary: 'The messages of a conversation, newest first, in pages',
   },
   {
+    ...READ,
+    path: '/v1/conversations/{id}/items/{item}',
+    operationId: 'get_openai_item',
+    docs: OPENAI,
+    summary: 'A message of a conversation',
+  },
+  {
     ...STAYS,
     path: '/ag-ui/{agent}',
     operationId: 'run_agent',

@@ -3,6 +3,7 @@ import { ParleyError } from '../../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../../context.ts';
 import { conversationOf, digest } from '../../conversation-id.ts';
 import { refusedField } from '../../fields.ts';
+import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';
 import { actingFor, ask, orElse, readLog } from '../../progress/ask.ts';
 import { failureOf } from '../completions.ts';
@@ -58,12 +59,14 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
     return context.json(responseOf(facts, NOTHING_YET));
   });
   app.get('/v1/responses/:id', async (context) => {
+    if (context.req.query('stream') === 'true')
+      throw refusedField('stream', 'a stored response is read whole: read it again until it is complete');
     const { facts, outcome } = await stored(context, routes);
     return context.json(responseOf(facts, outcome));
   });
   app.get('/v1/responses/:id/input_items', async (context) => {
     const { post, facts } = await stored(context, routes);
-    return context.json(listOf([itemOf(post, facts.conversation)], false));
+    return context.json(listOf([itemOf(post, placed(context, routes, facts.conversation))], false));
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
     const { post, reply, facts, outcome } = await stored(context, routes);
@@ -81,6 +84,17 @@ export function addResponsesRoutes(app: Application, routes: RouteContext, start
   app.get('/v1/conversations/:id/items', async (context) => {
     const { conversation } = await conversationIn(context, routes);
     return context.json(await itemsOf(context, routes, conversation));
+  });
+  app.get('/v1/conversations/:id/items/:item', async (context) => {
+    const { conversation } = await conversationIn(context, routes);
+    const id = context.req.param('item');
+    const place = placeIn(id);
+    const from = place?.conversation === conversation ? place.index : null;
+    const [entry] = from === null ? [] : await readLog(routes.daemon(context), conversation, from, from + 1);
+    if (entry && isShown(entry)) return context.json(itemOf(entry, placed(context, routes, conversation)));
+    throw new ParleyError('NOT_FOUND', `there is no item ${JSON.stringify(id.slice(0, 200))}`, {
+      hint: 'the items of a conversation are its messages: list them',
+    });
   });
 }
 
@@ -199,7 +213,8 @@ async function itemsOf(context: Request, routes: RouteContext, conversation: str
   const rest = place
     ? all.filter(({ index }) => (order === 'asc' ? index > place.index : index < place.index))
     : all;
-  const page = rest.slice(0, count).map((entry) => itemOf(entry, conversation));
+  const at = placed(context, routes, conversation);
+  const page = rest.slice(0, count).map((entry) => itemOf(entry, at));
   return listOf(page, rest.length > count);
 }
 
@@ -212,12 +227,24 @@ interface Item {
   readonly id: string;
 }
 
-function itemOf(entry: MessageEntry, conversation: string): Item {
+interface Placed {
+  readonly conversation: string;
+  readonly address: AddressOf;
+}
+
+function placed(context: Request, routes: RouteContext, conversation: string): Placed {
+  return { conversation, address: addressOf(baseOf(context, routes), conversation) };
+}
+
+/** A client may send it back as it is (GATEWAY-FILES-3). */
+function itemOf(entry: MessageEntry, { conversation, address }: Placed): Item {
   const type = entry.role === 'user' ? 'input_text' : 'output_text';
   const text = { type, text: entry.content ?? '', ...(type === 'output_text' && { annotations: [] }) };
-  const files = filesOf(entry).map(({ name = null, sha256 }) => ({
-    ...{ type: 'input_file', filename: name, file_id: `@blob/${sha256}` },
-  }));
+  const files = filesOf(entry).map((file) =>
+    file.mediaType.startsWith('image/')
+      ? { type: 'input_image', image_url: address(file), detail: 'auto' }
+      : { type: 'input_file', filename: file.name ?? null, file_url: address(file) },
+  );
   return {
     ...{ id: `msg_${entry.index.toString(36)}_${conversation}`, type: 'message', status: 'completed' },
     ...{ role: entry.role, content: [text, ...files] },
