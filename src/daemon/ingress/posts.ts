@@ -28,7 +28,6 @@ import type { Workers } from '../conversations/workers.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Team } from '../team/team.ts';
 import { Flood } from './flood.ts';
-import { PostLanes } from './post-lanes.ts';
 import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /**
@@ -52,6 +51,8 @@ import { type PostSize, PublisherLimits } from './publisher-limits.ts';
 const RETRY_MS = 1_000;
 /** POSTS-7 */
 const MOST_DECISIONS = 5;
+/** Of whom a budget for schemas is kept: the newest. */
+const MOST_PUBLISHERS = 1_000;
 /** The share of an append, if that is a message, that one post may use. */
 const APPEND_SHARE = 0.9;
 
@@ -99,9 +100,7 @@ export class Posts {
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
-  readonly #store: ConversationStore;
-  readonly #log: Log;
-  readonly #reach: ReachCrashPoint;
+  readonly #runtime: PostsContext;
   readonly #limits: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
@@ -109,8 +108,6 @@ export class Posts {
   /** Decides on the rate of posts when they are read. */
   readonly flood: Flood;
   readonly #shutdown: AbortSignal;
-  readonly #believesNames: boolean;
-  readonly #now: Clock;
 
   constructor(
     bus: Bus,
@@ -119,14 +116,9 @@ export class Posts {
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {
-    const { store, log, reach, believesNames } = runtime;
     this.#bus = bus;
     this.#workers = workers;
-    this.#store = store;
-    this.#log = log;
-    this.#reach = reach;
-    this.#believesNames = believesNames;
-    this.#now = runtime.now;
+    this.#runtime = runtime;
     const publishers = () => runtime.team.publishers;
     this.#others = others;
     const isAtWork = (conversation: string) =>
@@ -136,7 +128,7 @@ export class Posts {
     this.flood = new Flood({
       limits: this.#limits,
       bus,
-      log,
+      log: runtime.log,
       mayRefuse: async () => others?.mayRefuse(),
     });
     this.#shutdown = shutdown;
@@ -146,7 +138,7 @@ export class Posts {
 
   /** A post waits until its log can be written (POSTS-2). */
   get isBlocked(): boolean {
-    return this.#unstored > 0 || this.#store.fault() !== null;
+    return this.#unstored > 0 || this.#runtime.store.fault() !== null;
   }
 
   /** Deliveries that are not settled yet. */
@@ -165,8 +157,8 @@ export class Posts {
   }
 
   async #settle(delivery: Delivery): Promise<void> {
-    this.#reach('post-received');
-    const decoded = decodePost({ isNameBound: this.#believesNames, ...delivery });
+    this.#runtime.reach('post-received');
+    const decoded = decodePost({ isNameBound: this.#runtime.believesNames, ...delivery });
     if (!decoded.ok) {
       await this.#refuse(delivery, decoded.refusal, '');
       return;
@@ -175,7 +167,12 @@ export class Posts {
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
     const isKnown = async (name: PostName) => (await this.#workers.fateOf({ ...name, position })) !== 'new';
-    const refused = await this.#admit(decoded.post, this.#believesNames, { ...size, waitMs }, isKnown);
+    const refused = await this.#admit(
+      decoded.post,
+      this.#runtime.believesNames,
+      { ...size, waitMs },
+      isKnown,
+    );
     if (refused) return this.#refuse(delivery, refused, id);
     try {
       await this.#take(delivery, decoded.post);
@@ -260,7 +257,7 @@ export class Posts {
         damagedLog(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
-      this.#log.error(fields, 'a post could not be made durable; trying again');
+      this.#runtime.log.error(fields, 'a post could not be made durable; trying again');
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
       if (this.#shutdown.aborted) throw error; // POSTS-1
       try {
@@ -275,14 +272,14 @@ export class Posts {
   /** The refusal of a post that follows a request; null: none that is known now. */
   refusalOf(post: AddressedPost, bytes: number): Refusal | null {
     const { publisher, conversation } = post;
-    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#now() });
+    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#runtime.now() });
     return beyond ?? this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
   }
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
   async #isRepeated(name: PostName): Promise<boolean> {
     if (this.#workers.fateInMemory(name) !== 'new') return true;
-    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#now() };
+    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#runtime.now() };
     return this.#lookUps.count(lookUp) === 0 && (await this.#workers.fateOf(name)) !== 'new';
   }
 
@@ -293,7 +290,7 @@ export class Posts {
     { isByOperator = false, setsSession = isByOperator }: PostRights,
   ): Promise<AnswerOf<'post'>> {
     const { publisher, conversation } = post;
-    const size = { publisher, conversation, bytes, takenAt: this.#now() };
+    const size = { publisher, conversation, bytes, takenAt: this.#runtime.now() };
     const isKnown = (name: PostName) => this.#isRepeated(name);
     const refused = this.#tooLarge(post) ?? (await this.#admit(post, isByOperator, size, isKnown));
     if (refused) throw asError(refused);
@@ -313,12 +310,12 @@ export class Posts {
   /** For one entry. */
   get #room(): number {
     // Where an append is a message, it also carries the beginnings of the turns that answer the post.
-    return Math.floor(this.#bus.maxPayload * (this.#store.isFeed ? APPEND_SHARE : 1));
+    return Math.floor(this.#bus.maxPayload * (this.#runtime.store.isFeed ? APPEND_SHARE : 1));
   }
 
   async #refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
     const { publisher, conversation } = delivery;
-    this.#log.warn(
+    this.#runtime.log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
@@ -328,10 +325,6 @@ export class Posts {
 }
 
 /** Checks the schemas of posts before they are stored. Each publisher has a budget of processor time (JSON-SCHEMA-1). */
-
-/** Of whom a budget is kept: the newest. */
-const MOST_PUBLISHERS = 1_000;
-
 class PostedSchemas {
   readonly #budgets = new Map<string, CheckBudget>();
 
@@ -356,4 +349,86 @@ class PostedSchemas {
     if (this.#budgets.size > MOST_PUBLISHERS && oldest !== undefined) this.#budgets.delete(oldest);
     return budget;
   }
+}
+
+/**
+ * Keeps the posts of each conversation in their order.
+ *
+ * A post is tried at once, concurrently with earlier ones, unless one of these waits for another attempt. Then it waits for
+ * them, and they continue one at a time. A post that must be tried alone always waits for all earlier ones.
+ *
+ * At a stop, a waiting post and all later posts of its conversation are left to the next start: no post overtakes another.
+ */
+
+interface Passage {
+  readonly isAlone: boolean;
+  readonly attempt: () => Promise<void>;
+  /** Handles a failed post, after all earlier ones. `isBehind`: an earlier one waited when it failed. */
+  readonly retry: (failure: unknown, isBehind: boolean) => Promise<void>;
+}
+
+interface Lane {
+  /** Resolves when all posts so far are settled or left to the next start. */
+  last: Promise<void>;
+  inside: number;
+  waiting: number;
+  /** Why one of them is left to the next start. */
+  givenUp: { readonly error: unknown } | null;
+}
+
+class PostLanes {
+  readonly #lanes = new Map<string, Lane>();
+  readonly #shutdown: AbortSignal;
+
+  constructor(shutdown: AbortSignal) {
+    this.#shutdown = shutdown;
+  }
+
+  /** Resolves when the post is settled. Rejects as `retry` does, or if an earlier post is left to the next start. */
+  pass(conversation: string, passage: Passage): Promise<void> {
+    const lane = this.#lanes.get(conversation) ?? newLane();
+    this.#lanes.set(conversation, lane);
+    const before = lane.last;
+    lane.inside += 1;
+    const mine = this.#through(lane, before, passage).finally(() => {
+      lane.inside -= 1;
+      if (lane.inside === 0 && !lane.givenUp) this.#lanes.delete(conversation);
+    });
+    lane.last = Promise.allSettled([before, mine]).then(() => undefined);
+    return mine;
+  }
+
+  async #through(lane: Lane, before: Promise<void>, { isAlone, attempt, retry }: Passage): Promise<void> {
+    let isWaiting = false;
+    const wait = async () => {
+      isWaiting = true;
+      lane.waiting += 1;
+      await before;
+      if (lane.givenUp) throw lane.givenUp.error;
+    };
+    try {
+      const waitsFirst = isAlone || isOccupied(lane);
+      if (waitsFirst) await wait();
+      try {
+        await attempt();
+      } catch (failure) {
+        const isBehind = !waitsFirst && isOccupied(lane);
+        if (!waitsFirst) await wait();
+        await retry(failure, isBehind);
+      }
+    } catch (error) {
+      if (this.#shutdown.aborted) lane.givenUp ??= { error };
+      throw error;
+    } finally {
+      if (isWaiting) lane.waiting -= 1;
+    }
+  }
+}
+
+function newLane(): Lane {
+  return { last: Promise.resolve(), inside: 0, waiting: 0, givenUp: null };
+}
+
+function isOccupied({ waiting, givenUp }: Lane): boolean {
+  return waiting > 0 || givenUp !== null;
 }

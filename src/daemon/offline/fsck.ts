@@ -8,19 +8,23 @@ import {
   closeStrayCalls,
   createRoster,
   type Entry,
+  type FilePart,
+  filesIn,
   hasOutstandingWork,
 } from '../../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
+  InspectedBlobs,
   Inspection,
   Leftover,
+  NamedFiles,
   StoreInspector,
 } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
-import { FileChecks } from './file-checks.ts';
+
 /**
  * Verifies the laws on the files of a data directory, and repairs what can be repaired.
  *
@@ -151,7 +155,7 @@ async function orphansIn(inspector: StoreInspector, files: FileChecks): Promise<
   await sleep(SETTLE_MS);
   for (const id of await inspector.conversations()) files.note(id, wholeOf(await inspector.inspect(id)));
   const again = new Set((await files.orphans(before)).map(({ text }) => text));
-  return first.filter(({ text }) => again.has(text)).map(({ text, repair }) => finding('file', text, repair));
+  return first.filter(({ text }) => again.has(text));
 }
 
 /** A daemon may be deleting a conversation: only what is found twice is a leftover (FSCK-1). */
@@ -186,12 +190,8 @@ async function inspectConversation(
     const entries = entriesOf(inspection);
     files.note(conversation, wholeOf(inspection));
     if (entries === null) return found;
-    const faults = await files.faults(conversation, entries);
-    return [
-      ...found,
-      ...(await definitions.findings(conversation, entries)),
-      ...faults.map(({ text, repair }) => finding('file', text, repair)),
-    ];
+    const ofFiles = await files.faults(conversation, entries);
+    return [...found, ...(await definitions.findings(conversation, entries)), ...ofFiles];
   };
   let found = await inspectOnce();
   for (let looks = 1; looks < INSPECTIONS && found.length > 0; looks++) {
@@ -469,4 +469,82 @@ function mismatch(
   return JSON.stringify(found) === JSON.stringify(due)
     ? null
     : `does not follow from the first ${length} entries of the log`;
+}
+
+/** Compares the stored files and their records with what the logs name. */
+class FileChecks {
+  readonly #blobs: InspectedBlobs;
+  /** Hashes of content that was read to its end. What is damaged may be whole when it is read again. */
+  readonly #whole = new Set<string>();
+  readonly #named = new Map<string, NamedFiles>();
+  /** Conversations whose logs cannot be read as a whole. */
+  readonly #unknown = new Set<string>();
+
+  constructor(blobs: InspectedBlobs) {
+    this.#blobs = blobs;
+  }
+
+  /** By conversation, what was read of its log last. */
+  get named(): ReadonlyMap<string, NamedFiles> {
+    return this.#named;
+  }
+
+  /** Null: what its log names is not known. */
+  note(conversation: string, entries: readonly Entry[] | null): void {
+    if (entries === null) {
+      this.#named.delete(conversation);
+      this.#unknown.add(conversation);
+      return;
+    }
+    const files = [...filesIn(entries).values()].map(([, file]) => file);
+    this.#named.set(conversation, { first: entries[0] ?? null, files });
+    this.#unknown.delete(conversation);
+  }
+
+  async faults(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {
+    const found: Finding[] = [];
+    const [first] = entries;
+    for (const [index, file] of first ? filesIn(entries).values() : []) {
+      const [what, repair = null] = (await this.#faultOf(file, conversation, first as Entry)) ?? [];
+      if (what) found.push(finding('file', `entry ${index}: its file ${file.sha256} ${what}`, repair));
+    }
+    return found;
+  }
+
+  async #faultOf(
+    { sha256, size }: FilePart,
+    conversation: string,
+    first: Entry,
+  ): Promise<readonly [what: string, repair?: string] | null> {
+    try {
+      const facts = await this.#blobs.facts(sha256);
+      if (!(await this.#blobs.hasContent(sha256))) return ['is missing'];
+      if (facts === null) return ['has no record: the next sweep would erase it', 'writes its record again'];
+      const content = this.#whole.has(sha256) ? [] : await this.#blobs.read(sha256);
+      for await (const _ of content ?? []); // to its end: only then its hash is verified
+      this.#whole.add(sha256);
+      if (facts.size !== size) return [`has ${facts.size} bytes, and the entry says ${size}`];
+      if (await this.#blobs.isClaimed(sha256, conversation, first)) return null;
+      return [
+        'is not recorded as one of this conversation: a deletion elsewhere would erase it',
+        'records it',
+      ];
+    } catch (error) {
+      return [`cannot be read: ${messageOf(error)}`];
+    }
+  }
+
+  /** Files that no log names, stored before this time (ISO 8601). None while a log cannot be read. */
+  async orphans(before: string): Promise<Finding[]> {
+    if (this.#unknown.size > 0) return [];
+    const named = new Set(
+      [...this.#named.values()].flatMap(({ files }) => files.map(({ sha256 }) => sha256)),
+    );
+    const stored = [...(await this.#blobs.stored())].filter(
+      ([sha256, at]) => at < before && !named.has(sha256),
+    );
+    return stored.map(([sha256, at]) =>
+      finding('file', `no log names the file ${sha256}, which was stored at ${at}`, 'erases it'),
+    );
+  }
 }

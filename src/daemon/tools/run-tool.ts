@@ -1,10 +1,26 @@
-import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/index.ts';
-import { type Effect, type FilePart, toolError, wireCallId } from '../../conversation/index.ts';
-import { type Clock, type Log, messageOf, readArguments } from '../../kernel/index.ts';
+import type { FileKeeper, Toolbox, ToolFile, ToolOutcome, ToolRun } from '../../agents/index.ts';
+import { MOST_OF_A_NAME } from '../../bus/index.ts';
+import {
+  type Effect,
+  type FilePart,
+  plainName,
+  showBytes,
+  toolError,
+  wireCallId,
+} from '../../conversation/index.ts';
+import {
+  type Clock,
+  cut,
+  type Log,
+  messageOf,
+  ParleyError,
+  readArguments,
+  wellFormed,
+} from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
+import { type RoomContext, requireRoom } from './file-room.ts';
 import { keptResult, type OutputContext } from './large.ts';
-import { keptFiles, type ResultFilesContext } from './result-files.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.
@@ -44,7 +60,7 @@ export interface ToolProgress {
   readonly text: string;
 }
 
-export interface ToolResult {
+interface ToolResult {
   readonly result: string;
   readonly files?: readonly FilePart[];
   readonly id?: string;
@@ -52,7 +68,7 @@ export interface ToolResult {
 }
 
 /** Unpublished requests in the audit log, by wire call id. */
-export type Requests = ReadonlyMap<string, AuditRecord>;
+type Requests = ReadonlyMap<string, AuditRecord>;
 
 /**
  * Records requests before their start is appended (RUN-TOOL-1). `known`: records of a batch that could not be appended;
@@ -224,4 +240,50 @@ async function inline(conversation: string, content: string, daemon: ToolCallCon
   }
   const { text, ...file } = kept;
   return { result: text, ...file };
+}
+
+/**
+ * Keeps the files of a tool's result, before the audit log names them (RUN-TOOL-4).
+ *
+ * RESULT-FILES-1 A file that cannot be kept is named in the result with the reason. The call does not fail for it: the tool ran.
+ * RESULT-FILES-2 At most `MOST_FILES` are kept; a line names the number of the others.
+ */
+const MOST_FILES = 16;
+
+interface ResultFilesContext extends RoomContext {
+  readonly files: FileKeeper;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+interface KeptFiles {
+  readonly files: readonly FilePart[];
+  /** RESULT-FILES-1 */
+  readonly notes: readonly string[];
+}
+
+export async function keptFiles(
+  conversation: string,
+  given: readonly ToolFile[],
+  daemon: ResultFilesContext,
+): Promise<KeptFiles> {
+  const files: FilePart[] = [];
+  const notes: string[] = [];
+  for (const [at, { bytes, name, mediaType }] of given.slice(0, MOST_FILES).entries()) {
+    const short = name === undefined ? undefined : cut(wellFormed(name), MOST_OF_A_NAME);
+    try {
+      const file = await daemon.files.keep(bytes, { name: short, mediaType });
+      await requireRoom(conversation, [...files, file], daemon);
+      files.push(file);
+    } catch (error) {
+      const isRefused = error instanceof ParleyError && error.code.startsWith('BLOB_');
+      if (!isRefused)
+        daemon.log.warn({ conversation, error: messageOf(error) }, 'a file of a result is not kept');
+      const why = isRefused ? `${error.code}: ${error.message}` : 'it could not be stored';
+      const named = name === undefined ? '' : ` ${plainName(name)}`;
+      notes.push(`[file ${at + 1}${named}, ${showBytes(bytes.length)}: not kept: ${why}]`);
+    }
+  }
+  if (given.length > MOST_FILES)
+    notes.push(`[${given.length - MOST_FILES} more files: not kept: a result has at most ${MOST_FILES}]`);
+  return { files, notes };
 }

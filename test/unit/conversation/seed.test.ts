@@ -6,7 +6,7 @@ import {
   filesOf,
   type SeededMessage,
 } from '../../../src/conversation/index.ts';
-import { seedsOf } from '../../../src/daemon/api/seeds.ts';
+import { seedsOf } from '../../../src/daemon/api/fork.ts';
 import { messagesOf, World } from './world.ts';
 
 const by = { kind: 'person' as const, id: 'alice', name: 'Alice' };

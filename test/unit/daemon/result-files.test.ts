@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FilePart } from '../../../src/conversation/index.ts';
-import { keptFiles } from '../../../src/daemon/tools/result-files.ts';
+import { keptFiles } from '../../../src/daemon/tools/run-tool.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import type { BlobFacts, Blobs } from '../../../src/persistence/index.ts';
 

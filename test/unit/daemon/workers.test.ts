@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EMPTY_STATE } from '../../../src/conversation/index.ts';
-import { OpenWorkers } from '../../../src/daemon/conversations/open-workers.ts';
 import { rowOf } from '../../../src/daemon/conversations/projections.ts';
 import type { ConversationWorker } from '../../../src/daemon/conversations/worker/worker.ts';
+import { OpenWorkers } from '../../../src/daemon/conversations/workers.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
 import { AMONG_OTHERS, createWorld, leasedOwner, postCommand, type World } from './world.ts';

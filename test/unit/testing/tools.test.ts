@@ -7,7 +7,7 @@ import type { Toolbox } from '../../../src/agents/index.ts';
 import { loadConfig } from '../../../src/config/index.ts';
 import { probe } from '../../../src/daemon/compose/probe.ts';
 import { TeamTools } from '../../../src/daemon/compose/tools.ts';
-import { changedSettings } from '../../../src/daemon/reload/changes.ts';
+import { changedSettings } from '../../../src/daemon/reload/reloader.ts';
 import {
   createMemoryDisk,
   createMemoryStore,

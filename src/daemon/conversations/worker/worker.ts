@@ -1,27 +1,34 @@
 import { type Model, overBudget, type Reservation } from '../../../agents/index.ts';
 import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
+  awaitedCalls,
   type Command,
+  type Conversation,
   type ConversationState,
   type Decision,
   type Entry,
+  type FilePart,
+  filesOf,
   missingForRun,
+  type Part,
+  pendingApprovals,
+  publisherOf,
   type Reply,
   usedFor,
+  wireCallId,
 } from '../../../conversation/index.ts';
-import { Mailbox, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { Mailbox, messageOf, ParleyError, refusal } from '../../../kernel/index.ts';
 import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/file-room.ts';
 import { type IngressProgress, isVoidLog, openLog } from '../deletion.ts';
 import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
-import { ApprovalExpiry } from './approval-expiry.ts';
 import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
 import { Ledger, type LedgerContext } from './ledger.ts';
-import { needsFiles, withFacts } from './post-files.ts';
 import type { PreparedCall } from './prepare.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
@@ -101,11 +108,7 @@ export class ConversationWorker {
     );
     const [ledger, owner] = [this.#ledger, this.#owner];
     this.#decider = new Decider({ id, daemon, ledger, owner, reserved: () => this.#effects.reservations });
-    this.#expiry = new ApprovalExpiry(
-      () => daemon.team.approvalExpiryMs,
-      daemon,
-      (command) => this.#report(command),
-    );
+    this.#expiry = new ApprovalExpiry(daemon, (command) => this.#report(command));
   }
 
   /** Opens a log and continues its outstanding work. With shared logs, that follows the first claim (WORKER-4). */
@@ -264,7 +267,8 @@ export class ConversationWorker {
     try {
       if (this.#lifecycle === 'closed') throw moved(this.id);
       const { conversation } = this.#ledger;
-      if (sent.some((item) => needsFiles(item, conversation))) items = await this.#withFacts(sent);
+      if (sent.some((item) => needsFiles(item, conversation)))
+        items = await withFacts(sent, { id: this.id, conversation }, this.#daemon);
       taking = await this.#decider.takeOver(items, this.#lifecycle !== 'open');
     } catch (error) {
       this.#decider.undo(before);
@@ -300,11 +304,6 @@ export class ConversationWorker {
     } finally {
       this.#owner.claimEnded();
     }
-  }
-
-  #withFacts(items: readonly Item[]): Promise<Item[]> {
-    const { conversation } = this.#ledger;
-    return withFacts(items, { id: this.id, conversation }, this.#daemon);
   }
 
   /** The first answer gave the conversation its title: a model may write a better one. */
@@ -421,4 +420,144 @@ function retryReport(
     log.error({ conversation, error: messageOf(error) }, 'a report could not be appended; retrying');
     again();
   });
+}
+
+/**
+ * Expires the approvals of one conversation, if the configuration sets a limit, and the calls that their caller does not answer.
+ *
+ * APPROVAL-EXPIRY-1  The limit counts from the request, across restarts, and is never exceeded.
+ * APPROVAL-EXPIRY-2  While the daemon runs, it is measured by the monotonic clock. `expire` only asks for a decision.
+ * APPROVAL-EXPIRY-3  A call of a caller's tool has the limit of approvals, at most a day: a program that has ended must not hold
+ *                    an agent for ever.
+ */
+const DAY_MS = 86_400_000;
+
+type Expiry = Extract<Command, { type: 'expire-approval' | 'expire-call' }>;
+
+interface Waiting {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly limit: number;
+  readonly expiry: Expiry;
+}
+
+class ApprovalExpiry {
+  readonly #timers = new Map<string, { readonly limit: number; readonly cancel: () => void }>();
+  readonly #daemon: Pick<WorkerContext, 'team' | 'now' | 'timers'>;
+  readonly #expire: (expiry: Expiry) => void;
+  #stopped = false;
+
+  constructor(daemon: Pick<WorkerContext, 'team' | 'now' | 'timers'>, expire: (expiry: Expiry) => void) {
+    this.#daemon = daemon;
+    this.#expire = expire;
+  }
+
+  /** Starts a timer for each new call that waits, and stops those of the others. */
+  watch(state: ConversationState): void {
+    if (this.#stopped) return;
+    const { team, now, timers } = this.#daemon;
+    const waiting = waitingIn(state, team.approvalExpiryMs);
+    for (const [id, { limit, cancel }] of this.#timers) {
+      if (waiting.some((one) => one.id === id && one.limit === limit)) continue;
+      cancel();
+      this.#timers.delete(id);
+    }
+    for (const { id, since, limit, expiry } of waiting) {
+      if (this.#timers.has(id)) continue;
+      const left = leftOf(limit, Date.parse(since), now());
+      const cancel = timers.after(left, () => this.#expire(expiry), { unref: true });
+      this.#timers.set(id, { limit, cancel });
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const { cancel } of this.#timers.values()) cancel();
+    this.#timers.clear();
+  }
+}
+
+function waitingIn(state: ConversationState, limit: number | null): Waiting[] {
+  const approvals = limit === null ? [] : pendingApprovals(state);
+  return [
+    ...approvals.map(({ approvalId: id, requestedAt: since }): Waiting => {
+      return { id, since, limit: limit ?? DAY_MS, expiry: { type: 'expire-approval', approvalId: id } };
+    }),
+    ...awaitedCalls(state).map(({ call: { place, atCaller } }): Waiting => {
+      const expiry = { type: 'expire-call', call: place } as const;
+      return {
+        id: wireCallId(place),
+        since: atCaller ?? '',
+        limit: Math.min(limit ?? DAY_MS, DAY_MS),
+        expiry,
+      };
+    }),
+  ];
+}
+
+/** APPROVAL-EXPIRY-1: a clock that was set back, or an entry from the future, never extends the limit. */
+function leftOf(whole: number, since: number, now: number): number {
+  return Math.max(0, Math.min(whole, since + whole - now));
+}
+
+/** A post, a message of a history or a caller's result names files by hash. What they are is what is stored of them (PARTS-3). */
+function filesIn(command: Command): readonly FilePart[] {
+  if (command.type === 'post') return filesOf(command.post);
+  if (command.type === 'seed') return command.messages.flatMap(filesOf);
+  return command.type === 'answer-calls' ? command.results.flatMap(({ files = [] }) => files) : [];
+}
+
+/** A post that the log has already needs no file. */
+function needsFiles({ command }: Item, conversation: Conversation): boolean {
+  if (filesIn(command).length === 0) return false;
+  if (command.type !== 'post') return true;
+  return !conversation.hasPost(publisherOf(command.post.author.id), command.post.id);
+}
+
+const REFUSED = new Set(['MISSING_BLOB', 'BLOB_QUOTA']);
+
+/** The items with what is stored of their files. One whose files are not all stored, or too large together, is refused. */
+async function withFacts(
+  items: readonly Item[],
+  { id, conversation }: { readonly id: string; readonly conversation: Conversation },
+  daemon: RoomContext,
+): Promise<Item[]> {
+  const complete: Item[] = [];
+  const accepted: FilePart[] = [];
+  for (const item of items) {
+    if (!needsFiles(item, conversation)) complete.push(item);
+    else {
+      try {
+        const command = await withStored(item.command, daemon);
+        const files = filesIn(command);
+        await requireRoom(id, [...accepted, ...files], daemon);
+        accepted.push(...files);
+        complete.push({ ...item, command });
+      } catch (error) {
+        if (!(error instanceof ParleyError && REFUSED.has(error.code))) throw error;
+        item.resolve({ kind: 'refused', refusal: refusal(error.code, error.message, error.hint) });
+      }
+    }
+  }
+  return complete;
+}
+
+async function withStored(command: Command, daemon: RoomContext): Promise<Command> {
+  const stored = (file: FilePart) => storedFile(file, daemon);
+  const complete = async <T extends { readonly parts?: readonly Part[] | undefined }>(
+    message: T,
+  ): Promise<T> => {
+    const parts = message.parts?.map((part) => (part.type === 'file' ? stored(part) : part));
+    return parts ? { ...message, parts: await Promise.all(parts) } : message;
+  };
+  if (command.type === 'post') return { ...command, post: await complete(command.post) };
+  if (command.type === 'seed')
+    return { ...command, messages: await Promise.all(command.messages.map(complete)) };
+  if (command.type !== 'answer-calls') return command;
+  const results = command.results.map(async ({ files, ...result }) => ({
+    ...result,
+    ...(files && { files: await Promise.all(files.map(stored)) }),
+  }));
+  return { ...command, results: await Promise.all(results) };
 }
