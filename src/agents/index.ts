@@ -16,12 +16,9 @@
  */
 
 export { DIALECTS } from '../models/dialects.ts';
-export type { Retry, RetryPolicy } from './calls/call.ts';
 export * from './calls/call.ts';
-export * from './calls/candidates.ts';
 export * from './calls/live-text.ts';
 export * from './calls/summarise.ts';
-export * from './calls/title.ts';
 export * from './definition/definition.ts';
 export * from './dialect-port.ts';
 export * from './explain/explain.ts';

@@ -2,7 +2,7 @@
  * Loads and checks the configuration: flags, then environment, then `parley.yaml`, then defaults.
  *
  *   schema/      what may be written and what results: schema, model-file, parameters (of requests), http-file, tools-file
- *                (shapes with defaults), config (the loaded result), setting-sources, settings and nats-server (one machine),
+ *                (shapes with defaults), config (the loaded result), setting-sources, settings (one machine),
  *                profiles (differences between providers), schema-keys, secret
  *   files/       reads files: read-file (front matter too), yaml-file (positions, `${NAME}`), config-file (`parley.yaml`),
  *                dotenv (`.env`), check (schema to problems)
@@ -33,14 +33,15 @@ export {
   workFolder,
 } from './schema/config.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
-export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
 export { type ConfigFlags, type Environment, flagOf, SETTINGS, variable } from './schema/setting-sources.ts';
 export {
   FAULT_VARIABLES,
   type HttpToken,
+  type NatsServer,
   namesServer,
   resolveDaemonAddress,
+  revealed,
   SETTING_VARIABLES,
   SHIPPED_CONFIG,
   withoutCredentials,

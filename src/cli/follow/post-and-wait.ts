@@ -21,11 +21,10 @@ import {
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
-import { describeEvent, questions } from '../render/entry.ts';
+import { approvalLines, describeEvent, questions, requestedApproval } from '../render/entry.ts';
 import { nodesOf } from '../render/state.ts';
 import { voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
-import { createWaitingApprovals } from './waiting-approvals.ts';
 
 /** Posts a message for `say` and `run`; with `--wait` prints what agents answer. Returns the exit code. */
 
@@ -369,4 +368,35 @@ async function* since(
   } finally {
     await following.return?.();
   }
+}
+
+/** Prints the pending approvals of one conversation, each once, with the commands that answer it. */
+export function createWaitingApprovals(
+  { command }: Context,
+  client: ParleyClient,
+  conversation: string,
+  note: (text: string) => void,
+) {
+  const noted = new Set<string>();
+  const noteWaiting = (lines: readonly string[]) => note(['waiting for a person:', ...lines].join('\n'));
+  return {
+    /** Whether this approval was printed. */
+    isShown: (approvalId: string): boolean => noted.has(approvalId),
+    /** Prints the approval that this entry requests, unless it was answered meanwhile. */
+    async requested(entry: EntryOf<'approval-requested'>): Promise<void> {
+      if (noted.has(entry.approvalId)) return;
+      noted.add(entry.approvalId);
+      const { approvals, more = 0 } = await client.request('approvals', { conversation });
+      const listed = approvals.find(({ approvalId }) => approvalId === entry.approvalId);
+      if (!listed && more === 0) return;
+      noteWaiting(approvalLines(listed ?? requestedApproval(entry, conversation), command));
+    },
+    /** Prints all other pending approvals. */
+    async others(): Promise<void> {
+      const { approvals } = await client.request('approvals', { conversation });
+      const others = approvals.filter(({ approvalId }) => !noted.has(approvalId));
+      for (const { approvalId } of others) noted.add(approvalId);
+      if (others.length > 0) noteWaiting(others.flatMap((pending) => approvalLines(pending, command)));
+    },
+  };
 }

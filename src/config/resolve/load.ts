@@ -8,7 +8,6 @@ import { listFiles, readIfThere } from '../files/read-file.ts';
 import { type KeyPath, Problems, show } from '../problems.ts';
 import type { AgentConfig, Config, PromptTexts, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
-import { secretNatsFiles } from '../schema/nats-server.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import { Secret } from '../schema/secret.ts';
@@ -24,6 +23,7 @@ import {
   resolveTraces,
   SETTING_VARIABLES,
   SHIPPED_CONFIG,
+  secretNatsFiles,
 } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import { checkAgentParameters, digestScripts, fallbacksOf, resolveModels } from './models.ts';

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { looksLikeAnAnswer, parseChatLine } from '../../../src/cli/chat/commands.ts';
+import { looksLikeAnAnswer, parseChatLine } from '../../../src/cli/chat/session.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { toolCall } from '../../support/log.ts';
 import {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Context } from '../../../src/cli/context.ts';
 import { dataCheck, nodeCheck } from '../../../src/cli/doctor/check.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
-import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
+import { natsServerCheck } from '../../../src/cli/doctor/servers.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';

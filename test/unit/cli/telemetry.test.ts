@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
 import type { Io } from '../../../src/cli/io.ts';
-import { createConsoleTelemetry } from '../../../src/cli/output/telemetry.ts';
+import { createConsoleTelemetry } from '../../../src/cli/output/log.ts';
 import type { TelemetryEvent } from '../../../src/daemon/index.ts';
 import { start } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createLog } from '../../../src/cli/output/logging.ts';
+import { createLog } from '../../../src/cli/output/log.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { Secret } from '../../../src/config/index.ts';
 import { faultsFrom } from '../../../src/daemon/compose/faults.ts';

@@ -10,11 +10,15 @@ import {
 import { escapeHidden, hideValues } from '../../../kernel/index.ts';
 import { type Act, type Context, loadConfig, withDocuments } from '../../context.ts';
 import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
-import { agentChecks, modelChecks } from '../../doctor/models.ts';
-import { natsServerCheck, natsServersChecks } from '../../doctor/nats-server.ts';
+import { agentChecks, deepChecks, modelChecks, probeChecks } from '../../doctor/models.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
-import { deepChecks, probeChecks } from '../../doctor/probe.ts';
-import { codingChecks, enclosureChecks, toolServerChecks } from '../../doctor/tool-servers.ts';
+import {
+  codingChecks,
+  enclosureChecks,
+  natsServerCheck,
+  natsServersChecks,
+  toolServerChecks,
+} from '../../doctor/servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
 import { noEffect } from '../../options/taken-options.ts';

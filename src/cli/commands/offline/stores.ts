@@ -6,7 +6,7 @@ import type { BackupOptions, BackupReport, MigrateOptions, MigrationReport } fro
 import { type Act, type Context, loadConfig } from '../../context.ts';
 import { addressOf, daemonAddress, dataDirectoryOf, isOnServer } from '../../find-daemon.ts';
 import { noEffect } from '../../options/taken-options.ts';
-import { createLog } from '../../output/logging.ts';
+import { createLog } from '../../output/log.ts';
 
 /** Copies all conversations: into a new data directory (`backup`), or into the other store (`migrate`). */
 

@@ -1,10 +1,14 @@
+import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import type { ToolServerSummary } from '../../client/index.ts';
 import { type Config, type McpServerConfig, workFolder } from '../../config/index.ts';
+import { isAtLeast, splitUrls } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
-import { plural } from '../render/text.ts';
+import type { Servers } from '../find-daemon.ts';
+import { failureOf, plural } from '../render/text.ts';
 import { type Check, named } from './check.ts';
 
 /**
@@ -150,4 +154,66 @@ export async function enclosureChecks({ dependencies }: Context, config: Config)
       `allow user namespaces, or accept that they read it (unhidden: true): ${guide}`,
     ),
   ];
+}
+
+const PLACES = ['/usr/sbin', '/usr/local/bin', '/usr/local/sbin', '/opt/homebrew/bin'];
+const OLDEST = [2, 9, 10] as const;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Checks only; `up` installs a missing server. Not needed if the daemon uses an external server. */
+export async function natsServerCheck(env: Environment, joins: 'managed' | 'url'): Promise<Check> {
+  const { ok, warn, fail } = named('nats-server');
+  if (joins === 'url') return ok('not needed: the daemon uses a server by URL');
+  const version = await findVersion(env);
+  if (version === null)
+    return fail(
+      'not found',
+      'sudo apt-get install nats-server, or brew install nats-server, or the official release at https://github.com/nats-io/nats-server/releases; or set NATS_BIN to its path',
+    );
+  if (!isAtLeast(version, OLDEST))
+    return fail(
+      `${version} is too old: Parley needs ${OLDEST.join('.')} or newer`,
+      'install a newer nats-server, or set NATS_BIN to its path',
+    );
+  if (isAtLeast(version, [2, 10])) return ok(version);
+  return warn(
+    `${version} syncs to disk about once a second`,
+    'install 2.10 or newer, which syncs each accepted message at once',
+  );
+}
+
+async function findVersion(env: Environment): Promise<string | null> {
+  const candidates = env.NATS_BIN
+    ? [env.NATS_BIN]
+    : ['nats-server', ...PLACES.map((place) => `${place}/nats-server`)];
+  for (const candidate of candidates) {
+    const options = { env: { PATH: env.PATH ?? '' }, timeout: 5_000 };
+    const printed = await promisify(execFile)(candidate, ['--version'], options).catch(() => null);
+    const [, version] = /v?(\d+\.\d+\.\d+)/.exec(printed?.stdout ?? '') ?? [];
+    if (version) return version;
+  }
+  return null;
+}
+
+/** Checks each external server. An unusable one is a failure only if no other is usable. */
+export async function natsServersChecks(context: Context, { shown, options }: Servers): Promise<Check[]> {
+  const urls = splitUrls(options.url);
+  const { checkJetStream } = await context.dependencies.daemon();
+  const checks = await Promise.all(
+    splitUrls(shown).map(async (url, place): Promise<Check> => {
+      const { ok, fail } = named(`server ${url}`);
+      try {
+        const untold = await checkJetStream({ ...options, url: urls[place] ?? url, name: 'parley-doctor' });
+        return ok(untold === null ? 'reachable' : `reachable; this user may not check JetStream: ${untold}`);
+      } catch (error) {
+        const { message, hint } = failureOf(error);
+        return fail(message, hint);
+      }
+    }),
+  );
+  const isReachable = checks.some(({ status }) => status === 'ok');
+  return checks.map((check) =>
+    check.status === 'fail' && isReachable ? { ...check, status: 'warn' } : check,
+  );
 }
