@@ -23,15 +23,14 @@ export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
 export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
-export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
-export * from './decide/restored.ts';
+export * from './decide/repair.ts';
 export { route } from './decide/routing.ts';
-export { missingForRun } from './decide/runs.ts';
+export { conditionText, filledBrief, missingForRun, pathFault, REFERENCE } from './decide/runs.ts';
 export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';
 export * from './exchange/openai-parts.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
-export { type AnswerBlock, blocksOf } from './log/blocks.ts';
+export { type AnswerBlock, blocksOf, keptReports, reportedText } from './log/answer.ts';
 export { conversationOfApproval } from './log/call-id.ts';
 export * from './log/client-tools.ts';
 export * from './log/entry.ts';
@@ -43,10 +42,9 @@ export * from './log/model-failure.ts';
 export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
-export { keptReports, reportedText } from './log/reported.ts';
 export { askedText } from './log/server-asks.ts';
-export * from './log/team-change.ts';
 export * from './log/typed.ts';
+export * from './log/words.ts';
 export * from './progress/live-text.ts';
 export { askedIn, type CallersCall, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
 export * from './progress/progress.ts';
@@ -54,15 +52,13 @@ export * from './progress/turn-watch.ts';
 export * from './recall/recall.ts';
 export * from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
-export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
-export { transcript } from './reduction/transcript.ts';
+export { type SummaryInput, summaryText, transcript } from './reduction/summary-text.ts';
 export { sizeOf } from './reduction/view-groups.ts';
 export { agentNamed, agentOfNode, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';
 export { Knowledge } from './state/knowledge.ts';
-export { conditionText, filledBrief, pathFault, REFERENCE } from './state/node-values.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
 export * from './state/state.ts';
@@ -80,7 +76,6 @@ export {
 export { nextTrigger } from './state/waiting.ts';
 export { type DiffLine, differenceText, diffLines, type Hunk } from './text/line-diff.ts';
 export { isPersonName, looksLike, plainName } from './text/look-alikes.ts';
-export { plainLine, shortLine } from './text/plain-line.ts';
 export {
   AWAY_MARKER,
   attribution,
@@ -91,21 +86,13 @@ export {
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
   PREVIEW_LENGTH,
+  plainLine,
   quotedLines,
+  shortLine,
 } from './text/text.ts';
-export {
-  ATTACH,
-  argumentsSchema,
-  availableTools,
-  CONVERSATION_TOOLS,
-  isConversationTool,
-  parseArguments,
-  toolError,
-} from './tools/conversation-tools.ts';
-export { PERMIT, PERMITS, PERMITTED } from './tools/permit.ts';
+export * from './tools/conversation-tools.ts';
 export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
-export * from './tools/zod-schema.ts';
 export * from './view/view.ts';
 export * from './view/view-diff.ts';
 export * from './view/view-parts.ts';

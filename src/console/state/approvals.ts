@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
-import { answeredFirst } from '../../conversation/log/approval-answer.ts';
 import { wireCallId } from '../../conversation/log/call-id.ts';
+import { answeredFirst } from '../../conversation/log/words.ts';
 import { escapeHidden } from '../../kernel/hidden.ts';
 import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
 import { keepDraft, readDraft } from '../api/session.ts';

@@ -2,7 +2,7 @@ import { canonicalArguments, hasVisible, type Refusal, refusal } from '../../ker
 import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
-import { PERMITS } from '../tools/permit.ts';
+import { PERMITS } from '../tools/tool-rules.ts';
 import { forbiddenTo } from './approvers.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';

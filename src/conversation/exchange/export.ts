@@ -1,9 +1,9 @@
 import { escapeHidden } from '../../kernel/index.ts';
-import { answeredBy } from '../log/approval-answer.ts';
 import { type CallPlace, type Entry, type EntryOf, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { feedbackIn } from '../log/feedback.ts';
 import { splitMessage } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, withFileLines } from '../log/parts.ts';
+import { answeredBy } from '../log/words.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { type ContentPart, contentPart } from './openai-parts.ts';
 

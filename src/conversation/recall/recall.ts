@@ -1,8 +1,7 @@
-import { type Refusal, refusal } from '../../kernel/index.ts';
+import { foldCase, type Refusal, refusal } from '../../kernel/index.ts';
 import type { Entry } from '../log/entry.ts';
 import { escapeMarkers, escapeRecalled } from '../text/text.ts';
 import type { ViewPolicy } from '../view/view-parts.ts';
-import { searchLog } from './recall-search.ts';
 import { headingOf, type IndexRange, type RecalledEntry, RecalledLog, STEP } from './recalled-log.ts';
 
 /**
@@ -151,4 +150,210 @@ class IndexRanges {
   toString(): string {
     return this.#ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
   }
+}
+
+/**
+ * Finds the entries of a range that contain certain words: the best first (BM25), the newer first among equals.
+ *
+ * RECALL-SEARCH-1 Case is ignored. A match inside a longer word counts half, since some languages form compounds.
+ * RECALL-SEARCH-2 A quoted phrase must be in the entry, word after word, with any blanks between; of the other words one
+ *                 is enough.
+ * RECALL-SEARCH-3 Memory: nothing is kept of an entry that does not match, and only counts of one that does.
+ */
+
+const MOST_HITS = 20;
+const MOST_TERMS = 16;
+/** Characters to search before the generator yields. */
+const STEP_CHARACTERS = 64 * 1024;
+/** More occurrences in one entry do not change its rank. */
+const MOST_OCCURRENCES = 20;
+const SNIPPET = 240;
+/** The usual constants of BM25, k1 and b. */
+const SATURATION = 1.2;
+const LENGTH_WEIGHT = 0.75;
+
+interface Term {
+  /** In folded case: one word, or those of a phrase. Searched for as text, not as a pattern. */
+  readonly words: readonly string[];
+  readonly required: boolean;
+}
+
+interface Hit {
+  readonly index: number;
+  readonly length: number;
+  /** Occurrences of each term. */
+  readonly counts: readonly number[];
+}
+
+/** The result of a scan: the hits, and the totals that their rank depends on. */
+interface Scan {
+  readonly hits: Hit[];
+  /** For each term, the number of hits that contain it. */
+  readonly holders: number[];
+  entries: number;
+  characters: number;
+}
+
+export function* searchLog(
+  log: RecalledLog,
+  range: IndexRange,
+  query: string,
+): Generator<void, string | Refusal> {
+  const terms = termsOf(query);
+  if (terms.length === 0) return refusal('INVALID_ARGUMENTS', 'query: there is no word in it');
+  if (terms.length > MOST_TERMS) {
+    return refusal('INVALID_ARGUMENTS', `query: ${terms.length} words are more than ${MOST_TERMS}`);
+  }
+  const scan = yield* scanLog(log, range, terms);
+  const best = bestOf(scan);
+  const where =
+    range.from === range.to ? `in entry ${range.from}` : `in entries ${range.from} to ${range.to}`;
+  const sought = JSON.stringify(query);
+  const [first] = best;
+  if (!first) return `--- recall found ${sought} nowhere ${where} that you can be shown`;
+  const lines = best.flatMap(({ index, leading }) => {
+    const entry = log.readOnce(index);
+    return entry ? [snippetOf(entry, terms[leading])] : [];
+  });
+  const count = scan.hits.length === 1 ? '1 entry' : `${scan.hits.length} entries`;
+  const shown = scan.hits.length > best.length ? `; the best ${best.length}` : '';
+  return [
+    `--- recall found ${sought} in ${count} of those ${where}${shown}:`,
+    ...lines,
+    `--- recall reads one in full: call it with ${JSON.stringify({ from: first.index, to: first.index })}`,
+  ].join('\n');
+}
+
+/** Words and phrases, each once. */
+function termsOf(query: string): Term[] {
+  const terms = new Map<string, Term>();
+  for (const [, phrase, word] of foldCase(query).matchAll(/["“”]([^"“”]*)["“”]|([^\s"“”]+)/gu)) {
+    const words = (phrase ?? trimmed(word ?? '')).split(/\s+/u).filter((one) => one !== '');
+    if (words.length === 0) continue;
+    const required = phrase !== undefined;
+    terms.set(`${required} ${words.join(' ')}`, { words, required });
+  }
+  return [...terms.values()];
+}
+
+/** Removes punctuation around a word, unless the word is only punctuation. */
+function trimmed(word: string): string {
+  return word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '') || word;
+}
+
+function* scanLog(log: RecalledLog, range: IndexRange, terms: readonly Term[]): Generator<void, Scan> {
+  const scan: Scan = { hits: [], holders: terms.map(() => 0), entries: 0, characters: 0 };
+  let steps = 0;
+  let characters = 0;
+  for (let index = range.from; index <= range.to; index++) {
+    if (++steps >= STEP || characters >= STEP_CHARACTERS) {
+      yield;
+      steps = 0;
+      characters = 0;
+    }
+    const entry = log.readOnce(index);
+    if (entry === null) continue;
+    const text = foldCase(entry.label + entry.text);
+    characters += text.length;
+    scan.entries++;
+    scan.characters += text.length;
+    const counts = countsIn(text, terms);
+    if (counts === null) continue;
+    scan.hits.push({ index, length: text.length, counts });
+    counts.forEach((count, term) => {
+      if (count > 0) scan.holders[term] = (scan.holders[term] ?? 0) + 1;
+    });
+  }
+  return scan;
+}
+
+/** Null: no match (RECALL-SEARCH-2). */
+function countsIn(text: string, terms: readonly Term[]): number[] | null {
+  let matches = false;
+  const counts: number[] = [];
+  for (const term of terms) {
+    const count = occurrences(text, term);
+    if (count > 0) matches = true;
+    else if (term.required) return null;
+    counts.push(count);
+  }
+  return matches ? counts : null;
+}
+
+function occurrences(text: string, term: Term): number {
+  let count = 0;
+  let from = 0;
+  for (let seen = 0; seen < MOST_OCCURRENCES; seen++) {
+    const found = find(text, term, from);
+    if (!found) break;
+    const isPart = isOfAWord(text, found.start - 1) || isOfAWord(text, found.end);
+    count += isPart ? 0.5 : 1;
+    from = found.end;
+  }
+  return count;
+}
+
+/** The next occurrence of a term from a position on, in a text in folded case. */
+function find(text: string, { words }: Term, from: number): { start: number; end: number } | null {
+  const [first = '', ...others] = words;
+  for (let start = text.indexOf(first, from); start >= 0; start = text.indexOf(first, start + 1)) {
+    let end = start + first.length;
+    const follows = others.every((word) => {
+      const next = afterBlanks(text, end);
+      if (next === end || !text.startsWith(word, next)) return false;
+      end = next + word.length;
+      return true;
+    });
+    if (follows) return { start, end };
+  }
+  return null;
+}
+
+function afterBlanks(text: string, at: number): number {
+  let end = at;
+  while (end < text.length && /\s/u.test(text.charAt(end))) end++;
+  return end;
+}
+
+const WORD_CHARACTER = /[\p{L}\p{N}_]/u;
+
+/** Whether a position of a text in folded case is part of a word. */
+function isOfAWord(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at);
+  if (unit >= 0x80) return WORD_CHARACTER.test(text.charAt(at));
+  return (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x30 && unit <= 0x39) || unit === 0x5f;
+}
+
+interface RankedHit {
+  readonly index: number;
+  readonly score: number;
+  /** The term with the highest score. */
+  readonly leading: number;
+}
+
+/** Hits come in log order: among equals the newer one goes first. */
+function bestOf({ hits, entries, characters, holders }: Scan): RankedHit[] {
+  const average = characters / Math.max(1, entries);
+  const weights = holders.map((count) => Math.log(1 + (entries - count + 0.5) / (count + 0.5)));
+  const ranked = hits.map((hit) => rank(hit, weights, average));
+  return ranked.sort((one, other) => other.score - one.score || other.index - one.index).slice(0, MOST_HITS);
+}
+
+function rank({ index, length, counts }: Hit, weights: readonly number[], average: number): RankedHit {
+  const slowness = SATURATION * (1 - LENGTH_WEIGHT + (LENGTH_WEIGHT * length) / average);
+  const scores = counts.map(
+    (count, term) => ((weights[term] ?? 0) * count * (SATURATION + 1)) / (count + slowness),
+  );
+  const score = scores.reduce((sum, one) => sum + one, 0);
+  return { index, score, leading: scores.indexOf(Math.max(...scores)) };
+}
+
+/** One line around the first occurrence of the term. */
+function snippetOf(entry: RecalledEntry, term: Term | undefined): string {
+  const { text } = entry;
+  const found = term ? (find(foldCase(text), term, 0)?.start ?? 0) : 0;
+  const from = text.length <= SNIPPET ? 0 : Math.max(0, Math.min(found - SNIPPET / 3, text.length - SNIPPET));
+  const words = text.slice(from, from + SNIPPET).replace(/[\s\p{Cc}]+/gu, ' ');
+  const cut = words.replace(/^\p{Surrogate}|\p{Surrogate}$/gu, '');
+  return `${headingOf(entry)}${from > 0 ? '… ' : ''}${cut}${from + SNIPPET < text.length ? ' …' : ''}`;
 }

@@ -1,7 +1,7 @@
+import { reportedText } from '../log/answer.ts';
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
-import { reportedText } from '../log/reported.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView } from '../view/view.ts';
 import type { ViewPolicy } from '../view/view-parts.ts';

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { hasVisible, readArguments } from '../../kernel/index.ts';
+import { hasVisible, type JsonRecord, messageOf, readArguments } from '../../kernel/index.ts';
 import { hireBudgetSchema } from '../log/entry.ts';
-import type { AgentCard } from '../state/roster.ts';
-import { nodeOf, type Workflows } from '../state/roster.ts';
+import { type AgentCard, nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
 import { sharedTools } from './tool-rules.ts';
-import { jsonSchemaOf } from './zod-schema.ts';
 
 /**
  * The tools that act on the conversation itself. They have no effect outside it, so the decision carries them out, in
@@ -146,4 +144,27 @@ export function availableTools(card: AgentCard, setting: Setting, workflows: Wor
   const allowed = nodeOf(workflows, run.workflowId, run.node)?.tools;
   const within = allowed ? sharedTools(own, allowed) : own;
   return [...within, 'complete_node'];
+}
+
+/** Schemas of zod that programs give: as JSON Schema for a model, and the faults of a value. */
+
+/** `io`: whether keys with a default are required (`output`) or not (`input`). Throws for a type without a JSON Schema. */
+export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonRecord {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io });
+  return rest;
+}
+
+/** Null: the value matches the schema. Never throws: a schema may have code of a program. */
+export function faultBySchema(name: string, schema: z.ZodType, given: unknown): string | null {
+  try {
+    const parsed = schema.safeParse(given);
+    return parsed.success ? null : `${name}: ${parsed.error.issues.map(problem).join('; ')}`;
+  } catch (error) {
+    return `${name}: ${messageOf(error)}`;
+  }
+}
+
+function problem(issue: z.core.$ZodIssue): string {
+  const where = issue.path.length > 0 ? `${issue.path.join('.')}: ` : '';
+  return `${where}${issue.message}`;
 }

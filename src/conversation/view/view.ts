@@ -1,8 +1,8 @@
+import { reportedText } from '../log/answer.ts';
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, routedTo, type ShownEntry } from '../log/entry-traits.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
-import { reportedText } from '../log/reported.ts';
 import { schemaIn, schemaWords } from '../log/typed.ts';
 import { agentOfNode } from '../state/answering.ts';
 import { Knowledge } from '../state/knowledge.ts';

@@ -1,9 +1,8 @@
 import { type Bus, type OldPosts, type Owner, SKIPPED, type SkipUntil } from '../../bus/index.ts';
-import { mayHaveRunSince } from '../../conversation/index.ts';
-import { createIdSource, type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
+import { type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
 import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
-
-interface OldPostsParts {
+import { beginFromBackup } from '../conversations/restored-logs.ts';
+export interface OldPostsParts {
   readonly bus: Pick<Bus, 'ingressStart' | 'unsettledUntil' | 'publishRefusedRuns'>;
   readonly store: ConversationStore;
   readonly owner: Owner;
@@ -75,49 +74,5 @@ function oldPosts({ stream, count, time, by, last }: OldPosts, { name }: Owner, 
     {
       hint: `answer them again with \`parley up --replay\`, or leave them out with \`parley up --skip-until ${last}\``,
     },
-  );
-}
-
-/** Appends RESTORED-1 to each log with outstanding work. It can be repeated. Returns the number of calls. */
-export async function holdCalls(
-  store: ConversationStore,
-  onFailure: (conversation: string, error: unknown) => void = (_, error) => {
-    throw error;
-  },
-): Promise<number> {
-  const newId = createIdSource();
-  let calls = 0;
-  for (const id of (await store.openMarks()) ?? (await store.conversations())) {
-    try {
-      calls += await holdCallsOf(store, id, newId);
-    } catch (error) {
-      onFailure(id, error);
-    }
-  }
-  return calls;
-}
-
-async function holdCallsOf(store: ConversationStore, id: string, newId: () => string): Promise<number> {
-  const { log, entries } = await store.open(id);
-  try {
-    const starts = mayHaveRunSince(entries, { newId, createdAt: new Date().toISOString() });
-    if (starts.length > 0) await log.append(entries.length, starts);
-    return starts.length;
-  } finally {
-    await log.close();
-  }
-}
-
-/** The first start on a backup, after the decision on posts that the copy lacks. From then on these logs are like any other. */
-async function beginFromBackup(store: ConversationStore, facts: BackupFacts, log: Log): Promise<void> {
-  // A damaged log is not recovered either; the others continue.
-  const onFailure = (conversation: string, error: unknown) =>
-    log.error({ conversation, error: messageOf(error) }, 'a conversation of the backup cannot be opened');
-  const calls = store.shared === null ? await holdCalls(store, onFailure) : undefined; // else `parley migrate` did
-  const outstanding = (await store.openMarks())?.length;
-  await store.backupMark.remove();
-  log.warn(
-    { ...facts, ...(calls !== undefined && { calls }), outstanding },
-    'these logs are a backup: outstanding work continues; a person decides on risky calls that may have run since it was made',
   );
 }

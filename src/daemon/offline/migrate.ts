@@ -2,7 +2,7 @@ import { filesIn } from '../../conversation/index.ts';
 import { ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
 import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
-import { holdCalls } from '../ingress/old-posts.ts';
+import { holdCalls } from '../conversations/restored-logs.ts';
 import {
   type Content,
   concurrently,

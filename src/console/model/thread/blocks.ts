@@ -1,7 +1,7 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { placeOfCallId } from '../../../conversation/log/call-id.ts';
 import { attemptText } from '../../../conversation/log/model-failure.ts';
-import { teamChangeText } from '../../../conversation/log/team-change.ts';
+import { teamChangeText } from '../../../conversation/log/words.ts';
 import { type Call, type CallResult, type Calls, callsOf } from './calls.ts';
 
 /** The blocks of a thread on the screen. */

@@ -1,6 +1,6 @@
 import { useLayoutEffect } from 'preact/hooks';
 import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
-import { answeredBy } from '../../../conversation/log/approval-answer.ts';
+import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';

@@ -1,3 +1,5 @@
+import type { TeamChange } from './entry.ts';
+
 /** What a person did with a call that waited: below the call, and as a sentence. */
 const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
   approve: ['Approved', 'approved this call'],
@@ -23,4 +25,17 @@ export function answeredBy(
 export function answeredFirst(answer: string, by: string): string {
   const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
   return `${by} ${words?.[1] ?? 'answered this call'} first.`;
+}
+
+const MOST_PARTS = 4;
+
+/** In one line: `pm: persona, model`. */
+export function teamChangeText({
+  agent,
+  change,
+  parts,
+}: Pick<TeamChange, 'agent' | 'change'> & { readonly parts: readonly string[] }): string {
+  if (change !== 'changed') return `${agent} ${change}`;
+  const more = parts.length > MOST_PARTS ? ` and ${parts.length - MOST_PARTS} more` : '';
+  return `${agent}: ${parts.slice(0, MOST_PARTS).join(', ')}${more}`;
 }
