@@ -52,7 +52,7 @@ export async function summarise(
 }
 
 /** One short text by a model, outside the turn of an agent: within its time, and within the budget. */
-export async function proseFor(
+async function proseFor(
   assembled: Assembled,
   { model, profile, timeoutMs }: Summariser,
   context: SummariseContext,

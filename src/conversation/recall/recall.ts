@@ -194,11 +194,7 @@ interface Scan {
   characters: number;
 }
 
-export function* searchLog(
-  log: RecalledLog,
-  range: IndexRange,
-  query: string,
-): Generator<void, string | Refusal> {
+function* searchLog(log: RecalledLog, range: IndexRange, query: string): Generator<void, string | Refusal> {
   const terms = termsOf(query);
   if (terms.length === 0) return refusal('INVALID_ARGUMENTS', 'query: there is no word in it');
   if (terms.length > MOST_TERMS) {

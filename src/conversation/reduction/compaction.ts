@@ -164,7 +164,7 @@ interface FileSize {
 }
 
 /** Files of the whole view exceed what one request may contain. */
-export function hasTooManyFiles(input: ReductionInput): boolean {
+function hasTooManyFiles(input: ReductionInput): boolean {
   return isOverFiles(sizeOfAll(input, 0), input);
 }
 
@@ -184,7 +184,7 @@ const NO_FILES = () => [];
  * The entries whose files are taken, the oldest first, until each exceeded measure is at its target. `older`: the parts that were in
  * a request; files of the others follow only until no limit of files is exceeded.
  */
-export function dropFiles(input: ReductionInput, size: Size, older: readonly ViewPart[]): number[] {
+function dropFiles(input: ReductionInput, size: Size, older: readonly ViewPart[]): number[] {
   const { limits } = input;
   const { tokens } = size;
   const { files: most = NO_LIMIT, fileBytes = NO_LIMIT } = limits;
@@ -200,7 +200,7 @@ export function dropFiles(input: ReductionInput, size: Size, older: readonly Vie
 }
 
 /** Files of the trigger, and those that no request contained yet: only as many as needed to fit the window. */
-export function dropLastFiles(input: ReductionInput, { tokens }: Size, older: readonly ViewPart[]): number[] {
+function dropLastFiles(input: ReductionInput, { tokens }: Size, older: readonly ViewPart[]): number[] {
   const fits = (left: FileSize) => left.tokens <= input.limits.windowTokens;
   return drop(input, sizeOfAll(input, tokens), partsBeside(input, older), fits).entries;
 }
@@ -236,7 +236,7 @@ function withoutFiles(message: ViewMessage): ViewMessage {
 }
 
 /** Null: there are none. */
-export function ofFiles(entries: readonly number[]): ReductionPlan | null {
+function ofFiles(entries: readonly number[]): ReductionPlan | null {
   if (entries.length === 0) return null;
   return {
     ...{ covered: [], leftOut: [], shortened: [], previewLength: 0 },
