@@ -50,6 +50,19 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await torn.waitFor({ state: 'detached' });
   });
 
+  it('an inbox that was opened meanwhile shows what waits in full when the daemon answers', async () => {
+    await post('asks', 'ask me');
+    const page = await stage.look('#/c/asks');
+    await page.getByText('Which colour?').waitFor();
+    await stage.kill();
+    await page.getByText('Not connected. Trying again…').waitFor();
+    await page.evaluate("location.hash = '#/inbox'");
+    await page.getByText('Open the conversation to answer.').waitFor();
+    await stage.restart();
+    await page.getByLabel('Your answer').waitFor();
+    await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
+  });
+
   it('a conversation that is begun meanwhile says that it begins when the daemon answers', async () => {
     const page = await stage.look('#/new');
     await page.getByLabel('Message').waitFor();

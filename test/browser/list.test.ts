@@ -28,6 +28,19 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
   const titles = (page: Page) => page.locator('.row .title').allInnerTexts();
 
+  it('a row has one line of the newest text again as soon as nothing waits', async () => {
+    const page = await stage.look();
+    for (const nth of [1, 2, 3]) {
+      await post(`wait-${nth}`, 'ask me');
+      const waiting = row(page, 'ask me').filter({ hasText: `wait-${nth}` });
+      await waiting.getByText('answer needed').waitFor();
+      await post(`wait-${nth}`, 'red');
+      await waiting.getByText('So it is red.').waitFor();
+      await stage.api('DELETE', `conversations/wait-${nth}`);
+      await waiting.waitFor({ state: 'detached' });
+    }
+  });
+
   it('a failed turn is marked, and filters show what waits, failed, or belongs to an agent or a phase', async () => {
     const page = await stage.look();
     await row(page, 'fail now').getByText('failed', { exact: true }).waitFor();

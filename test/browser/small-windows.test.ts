@@ -105,6 +105,17 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(covers.length).toBeLessThan(300); // the command is above, in full
   });
 
+  it('in the inbox too, the way to the answers of a long call is in sight', async () => {
+    const page = await stage.look('#/inbox', PHONE);
+    await inboxItem(page, 'long').locator('.inbox-line').tap();
+    const on = page.getByRole('button', { name: 'Read on to answer' });
+    await on.waitFor();
+    expect(await shownOf(on, page)).toBeGreaterThan(40);
+    await on.tap();
+    await on.waitFor({ state: 'detached' });
+    await expect.poll(() => shownOf(page.getByRole('button', { name: 'Approve' }), page)).toBeGreaterThan(40);
+  });
+
   it('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {
     const page = await stage.look('#/c/over-zoomed', ZOOMED);
     await page.getByRole('button', { name: 'Edit arguments' }).click();

@@ -115,6 +115,7 @@ async function sync(changes: Parameters<typeof requests.reading>[0]): Promise<vo
 }
 
 const AFTER_MS = 500;
+const SYNC_EVERY_MS = 20_000;
 
 /** Runs until the returned function is called. */
 export function keepMarks(): () => void {
@@ -136,9 +137,11 @@ export function keepMarks(): () => void {
   addEventListener('storage', onStorage);
   const onVisible = () => document.visibilityState === 'visible' && void sync({});
   document.addEventListener('visibilitychange', onVisible);
-  void sync({});
+  onVisible();
+  const timer = setInterval(onVisible, SYNC_EVERY_MS); // what other browsers read
   return () => {
     endSeen();
+    clearInterval(timer);
     document.removeEventListener('visibilitychange', onVisible);
     removeEventListener('storage', onStorage);
   };

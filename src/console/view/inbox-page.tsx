@@ -26,6 +26,7 @@ import {
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
 import { linkTo, showEntry } from '../state/route.ts';
+import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
@@ -148,7 +149,10 @@ interface EntryProps {
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
 function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const { answer: content } = useRequest(async () => contentOf(item, await readEntries(item)), [item.key]);
+  const { answer: content } = useRequest(
+    async () => contentOf(item, await readEntries(item)),
+    [item.key, isAway.value],
+  );
   const article = useRef<HTMLElement>(null);
   const isAsked = content?.kind === 'approval' && content.approval.asks !== undefined;
   const call =

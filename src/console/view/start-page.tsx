@@ -49,7 +49,7 @@ export function StartPage() {
             <Select
               label="Workflow"
               value={chosen}
-              options={[['', 'none'], ...workflows.value.map(({ id }) => [id, id] as const)]}
+              options={[['', 'no workflow'], ...workflows.value.map(({ id }) => [id, id] as const)]}
               onChoose={(id) => {
                 workflowToStart.value = id;
               }}

@@ -57,11 +57,6 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
           {row.phase !== FIRST_FLOOR.phase && <span class="phase">{row.phase}</span>}
           {!isOpen && unsent.value.has(row.id) && <span class="draft">draft</span>}
           <State row={row} />
-          {row.newest && row.newest !== title && (
-            <span class="preview" dir="auto">
-              {withoutAnsi(row.newest)}
-            </span>
-          )}
           <span class="end">
             <Cost {...row} />
             {!isUnlisted(row) && <time dateTime={timeOf(row)}>{when(timeOf(row), Date.now())}</time>}
@@ -110,22 +105,30 @@ function Cost({ usd = 0, unpricedCalls = 0 }: ConversationRow) {
   );
 }
 
-/** The agents that are working, waiting, stopped or failed. */
+/** What a person should do has the line alone; else the agents at work, and one line of the newest text. */
 function State({ row }: { readonly row: ConversationRow }) {
   const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
   const post = isUnlisted(row) ? firstPosts.value.get(row.id) : refusedPosts.value.get(row.id);
   if (post)
     return <span class={`waits ${post.state === 'refused' ? 'failed' : ''}`}>{UNSENT[post.state]}</span>;
   if (needsPerson(row)) return <span class="waits">{waitOf(row)}</span>;
+  const preview = row.newest && row.newest !== row.title && (
+    <span class="preview" dir="auto">
+      {withoutAnsi(row.newest)}
+    </span>
+  );
   if (row.running.length > 0) {
     return (
-      <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
-        {row.running.map((slug) => (
-          <Avatar key={slug} id={slug} size="small" />
-        ))}
-        <span class="unseen">{row.running.map(name).join(', ')} at work</span>
-        <span class="pulse" aria-hidden="true" />
-      </span>
+      <>
+        <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
+          {row.running.map((slug) => (
+            <Avatar key={slug} id={slug} size="small" />
+          ))}
+          <span class="unseen">{row.running.map(name).join(', ')} at work</span>
+          <span class="pulse" aria-hidden="true" />
+        </span>
+        {preview}
+      </>
     );
   }
   const absent = row.activity?.find((one) => one.for === 'program');
@@ -134,7 +137,7 @@ function State({ row }: { readonly row: ConversationRow }) {
   if (hasFailed(row)) return <span class="waits failed">failed</span>;
   if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
-  return null;
+  return preview || null;
 }
 
 /** What can be done with a conversation of the list. */

@@ -246,7 +246,7 @@ const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
 function endOf(place: Element, count: number): number {
   const end = place.scrollHeight - place.clientHeight;
   const last = place.querySelector(`[data-index="${count - 1}"]`);
-  const call = last?.querySelector('.ask-card .whole-call')?.closest('.call');
+  const call = last?.querySelector('.ask-card :is(.whole-call, .edit-arguments)')?.closest('.call');
   if (!call) return end;
   const above = call.getBoundingClientRect().top - place.getBoundingClientRect().top;
   return Math.min(end, place.scrollTop + above);
