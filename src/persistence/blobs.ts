@@ -100,7 +100,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
     const isStored = known !== null && (await this.#isWhole(sha256, known));
     const checked = () => verified({ sha256, size: facts.size }, content(), () => wrongHash(sha256));
     const name = isStored ? known.content : await blobs.put(sha256, checked());
-    this.#reach('blob-stored');
+    this.#storage.reach?.('blob-stored');
     let isDone = true as boolean;
     let replaced = null as string | null;
     await documents.change(`blob.${sha256}`, (stored) => {
@@ -138,7 +138,7 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
         const isKnown = known.in[log] !== undefined && !isBeginning;
         return isKnown ? null : { ...known, in: { ...known.in, [log]: claimedAt } };
       });
-      this.#reach('blob-claimed', conversation);
+      this.#storage.reach?.('blob-claimed');
     }
     if (this.#storage.shared === null) return;
     // A deletion of an earlier log with the same ids, which was imported again, releases the claims of both.
@@ -235,9 +235,9 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       });
       if (content === null) return false;
       const erasing = content;
-      this.#reach('blob-erasing');
+      this.#storage.reach?.('blob-erasing');
       await blobs.remove(erasing);
-      this.#reach('blob-erased');
+      this.#storage.reach?.('blob-erased');
       await documents.removeIf(`blob.${sha256}`, (stored) => {
         const now = stored as BlobRecord;
         return now.erasing === true && now.content === erasing;
@@ -265,10 +265,6 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       if (error instanceof ParleyError && error.code === 'BLOB_DAMAGED') return false;
       throw error;
     }
-  }
-
-  #reach(point: Parameters<NonNullable<Storage['reach']>>[0], conversation?: string): void {
-    this.#storage.reach?.(point, conversation);
   }
 }
 

@@ -39,7 +39,7 @@ export const STORE_POINTS = [
   'log-removed',
 ] as const;
 export type StorePoint = (typeof STORE_POINTS)[number];
-export type ReachStorePoint = (point: StorePoint, conversation?: string) => void;
+export type ReachStorePoint = (point: StorePoint) => void;
 
 interface SharedExtent {
   /** The newest message of a log, and then the first entry with its sequence. `last` 0, `first` null: there is none. */

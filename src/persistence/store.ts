@@ -175,7 +175,7 @@ class Store implements ConversationStore {
       note = { log: Math.max(log, known.log), lives: [...new Set([...known.lives, ...lives])] };
       return note;
     });
-    this.#storage.reach?.('deletion-noted', conversation);
+    this.#storage.reach?.('deletion-noted');
     return this.#finish(conversation, note, named);
   }
 
@@ -189,7 +189,7 @@ class Store implements ConversationStore {
     const lives = this.#storage.shared && note.lives;
     const files = await this.#blobs.release(conversation, lives, named.keys());
     const removed = await this.#storage.remove(conversation, note.log);
-    this.#storage.reach?.('log-removed', conversation);
+    this.#storage.reach?.('log-removed');
     await this.#documents.removeIf(
       `deleting.${conversation}`,
       (stored) => JSON.stringify(noteIn(stored)) === JSON.stringify(note),

@@ -25,12 +25,12 @@ export interface Faults {
 
 const POINTS: readonly CrashPoint[] = [...CRASH_POINTS, ...STORE_POINTS];
 
-/** By `point` or `point@conversation`: the pass at which it fires. */
-type ArmedPoints = ReadonlyMap<string, number>;
+/** The pass at which each fires. */
+type ArmedPoints = ReadonlyMap<CrashPoint, number>;
 
 /**
- * `PARLEY_CRASH_POINTS=before-tool:3` kills the daemon at the third pass, `before-decision@demo` during work on that
- * conversation. `PARLEY_FULL_DISK` names a file: while it exists, the disk is full. `PARLEY_NO_FENCE` disables fencing.
+ * `PARLEY_CRASH_POINTS=before-tool:3` kills the daemon at the third pass. `PARLEY_FULL_DISK` names a file: while it exists, the
+ * disk is full. `PARLEY_NO_FENCE` disables fencing.
  */
 export function faultsFrom(env: Environment): Faults {
   const points = variable(env, FAULT_VARIABLES.crashPoints);
@@ -45,18 +45,17 @@ export function faultsFrom(env: Environment): Faults {
 /** Throws `CONFIG_INVALID`. */
 function armedPoints(text: string): ArmedPoints {
   const problems = new Problems('CONTRIBUTING.md');
-  const armed = new Map<string, number>();
+  const armed = new Map<CrashPoint, number>();
   for (const item of text.split(',')) {
     const [name = '', nth = '1'] = item.trim().split(':');
-    const [place = '', ...conversation] = name.split('@');
-    const point = POINTS.find((known) => known === place);
-    if (point !== undefined && conversation.length < 2 && /^[1-9]\d{0,8}$/.test(nth)) {
-      armed.set(name, Number(nth));
+    const point = POINTS.find((known) => known === name);
+    if (point !== undefined && /^[1-9]\d{0,8}$/.test(nth)) {
+      armed.set(point, Number(nth));
       continue;
     }
     const where = { source: `environment ${FAULT_VARIABLES.crashPoints}`, key: '', seen: show(item) };
-    const expected = `NAME:N or NAME@CONVERSATION:N with a name of ${POINTS.join(', ')} and N from 1`;
-    problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(place, POINTS)) });
+    const expected = `NAME:N with a name of ${POINTS.join(', ')} and N from 1`;
+    problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(name, POINTS)) });
   }
   problems.throwIfAny();
   return armed;
@@ -65,11 +64,10 @@ function armedPoints(text: string): ArmedPoints {
 /** Kills this process with SIGKILL when an armed point is reached for the nth time. */
 export function createCrashPoints(armed: ArmedPoints): ReachCrashPoint {
   const left = new Map(armed);
-  return (point, conversation) => {
-    const name = [`${point}@${conversation}`, point].find((one) => left.has(one));
-    const times = name === undefined ? undefined : left.get(name);
-    if (name === undefined || times === undefined) return;
-    left.set(name, times - 1);
+  return (point) => {
+    const times = left.get(point);
+    if (times === undefined) return;
+    left.set(point, times - 1);
     if (times === 1) process.kill(process.pid, 'SIGKILL');
   };
 }

@@ -107,7 +107,7 @@ export async function deleteConversation(
   whatIfs.remove(id);
   const removed = await store.delete(id, hasPosts ? upTo : null, worker?.newestSequence); // DELETE-1
   if (await store.exists(id)) await (await openLog(id, { store })).log.close(); // DELETE-3
-  reach('conversation-removed', id);
+  reach('conversation-removed');
   const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void too
   return { ...removed, existed, entries, posts: upTo };
 }

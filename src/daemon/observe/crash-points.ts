@@ -21,4 +21,4 @@ export const CRASH_POINTS = [
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number] | StorePoint;
 
-export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
+export type ReachCrashPoint = (point: CrashPoint) => void;

@@ -25,32 +25,23 @@ describe('crash points', () => {
     reach('before-tool');
     expect(kill.mock.calls).toEqual([[process.pid, 'SIGKILL']]);
   });
-
-  it('a crash point can be limited to one conversation', () => {
-    const reach = createCrashPoints(new Map([['before-decision@demo', 1]]));
-    reach('before-decision');
-    reach('before-decision', 'other');
-    expect(kill).not.toHaveBeenCalled();
-    reach('before-decision', 'demo');
-    expect(kill).toHaveBeenCalledTimes(1);
-  });
 });
 
 describe('the faults of an environment', () => {
   it('an environment arms several crash points, each at its pass', () => {
-    const text = 'before-tool:3, after-tool, before-decision@demo:2';
+    const text = 'before-tool:3, after-tool, before-decision:2';
     const { reach } = faultsFrom({ PARLEY_CRASH_POINTS: text });
-    const arrivals = (point: CrashPoint, conversation?: string) => {
+    const arrivals = (point: CrashPoint) => {
       kill.mockClear();
       for (let count = 1; count < 5; count++) {
-        reach?.(point, conversation);
+        reach?.(point);
         if (kill.mock.calls.length > 0) return count;
       }
       return null;
     };
     expect(arrivals('before-tool')).toBe(3);
     expect(arrivals('after-tool')).toBe(1);
-    expect(arrivals('before-decision', 'demo')).toBe(2);
+    expect(arrivals('before-decision')).toBe(2);
     expect(arrivals('marked')).toBeNull();
   });
 
@@ -58,12 +49,12 @@ describe('the faults of an environment', () => {
     expect(faultsFrom({ PATH: '/bin', PARLEY_CRASH_POINTS: '' })).toEqual({ isFenced: true });
   });
 
-  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a@b', ','])(
+  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a', ','])(
     'the crash point %j is refused',
     async (text) => {
       const refusal = await refusalOf((async () => faultsFrom({ PARLEY_CRASH_POINTS: text }))());
       expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
-      expect(refusal).toContain('expected: NAME:N or NAME@CONVERSATION:N with a name of post-received');
+      expect(refusal).toContain('expected: NAME:N with a name of post-received');
       if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
     },
   );

@@ -111,13 +111,13 @@ export class Decider {
   }
 
   #decideEach(items: readonly Item[]): Decided[] {
-    const { id, daemon, ledger } = this.#parts;
+    const { daemon, ledger } = this.#parts;
     const { conversation } = ledger;
     return items.flatMap((item) => {
       const length = conversation.entries.length;
       try {
         if (item.command.type === 'claim') return [{ item, decision: EMPTY_DECISION }]; // decided by `takeOver`
-        if (isPost(item)) daemon.reach('before-decision', id);
+        if (isPost(item)) daemon.reach('before-decision');
         return [{ item, decision: conversation.apply(item.command, daemon.now()) }];
       } catch (error) {
         this.undo(length); // it may be applied in part
