@@ -1,22 +1,25 @@
 import type { z } from 'zod';
-import { fieldFault, fieldOf, ParleyError } from '../kernel/index.ts';
+import { fieldFault, fieldOf, ParleyError, type Refusal } from '../kernel/index.ts';
 import type { Request } from './context.ts';
 
 /** The fields of a request in a standard protocol: what is refused, what is taken, and headers for what has no effect. */
+
+const REFUSED = { code: 'BAD_REQUEST', hint: 'docs/guides/standard-protocols.md says what is taken' };
 
 /** A refused field. */
 class FieldRefused extends ParleyError {
   /** As OpenAI names it: `messages.0.content`. */
   readonly param: string | null;
 
-  constructor(where: string, problem: string) {
-    super('BAD_REQUEST', problem, { hint: 'docs/guides/standard-protocols.md says what is taken' });
+  constructor(where: string, problem: string, { code, hint }: Pick<Refusal, 'code' | 'hint'> = REFUSED) {
+    super(code, problem, { ...(hint && { hint }) });
     this.param = where === '' ? null : where;
   }
 }
 
-export function refusedField(where: string, problem: string): ParleyError {
-  return new FieldRefused(where, `${where}: ${problem}`);
+/** `as`: with the code and the next step of another refusal. */
+export function refusedField(where: string, problem: string, as?: ParleyError): ParleyError {
+  return new FieldRefused(where, `${where}: ${problem}`, as);
 }
 
 /** `named`: the field of the request for a path in the body, where the body was made from it. */

@@ -225,7 +225,12 @@ describe('tools of a client of `/v1`', () => {
     ['the name of a tool of conversations', { tools: [tool('handoff')] }, 'TOOL_NAME_TAKEN', 'handoff'],
     ['two tools of one name', { tools: [tool('a'), tool('a')] }, 'BAD_REQUEST', 'same name'],
     ['a name that is none', { tools: [tool('a b')] }, 'BAD_REQUEST', 'tools.0.function.name'],
-    ['a schema that is none', { tools: [tool('a', { type: 'any' })] }, 'INVALID_FIELD', 'tools.0.parameters'],
+    [
+      'a schema that is none',
+      { tools: [tool('a', { type: 'any' })] },
+      'INVALID_FIELD',
+      'tools.0.function.parameters',
+    ],
     [
       'a schema of 1 MB',
       { tools: [tool('a', { description: 'x'.repeat(1e6) })] },
@@ -236,13 +241,13 @@ describe('tools of a client of `/v1`', () => {
       'a reference that leads away',
       { tools: [tool('a', { $ref: 'http://127.0.0.1/x' })] },
       'INVALID_FIELD',
-      'tools.0.parameters',
+      'tools.0.function.parameters',
     ],
     [
       'a choice that is not brought',
       { tool_choice: { type: 'function', function: { name: 'b' } } },
       'INVALID_FIELD',
-      'toolChoice',
+      'tool_choice',
     ],
     ['an agent that takes no tools', { model: 'shy' }, 'TOOLS_NOT_TAKEN', 'shy'],
   ])('a request is refused, and leaves nothing, for %s', async (_, body, code, words) => {

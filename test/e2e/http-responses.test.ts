@@ -331,6 +331,21 @@ describe('the Responses API', () => {
     [{ input: [{ type: 'function_call_output', call_id: 'x', output: 3 }] }, 'input.0.output', /a text/],
     [{ tools: [{ type: 'function', name: 'a b' }] }, 'tools.0.name', /1 to 64 letters/],
     [{ text: { format: { type: 'json_schema' } } }, 'text.format.schema', /expected an object/],
+    [
+      { text: { format: { type: 'json_schema', name: 'x', schema: { type: 'objekt' } } } },
+      'text.format.schema',
+      /^400 text\.format\.schema: the schema is invalid: .*, got "objekt"/,
+    ],
+    [
+      { tools: [{ type: 'function', name: 'a', parameters: { type: 'objekt' } }] },
+      'tools.0.parameters',
+      /the schema is invalid/,
+    ],
+    [
+      { tools: [{ type: 'function', name: 'a' }], tool_choice: { type: 'function', name: 'b' } },
+      'tool_choice',
+      /brings no tool b/,
+    ],
     [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input', /the last item must be a message/],
     [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input.0', /item_reference is not taken/],
     [

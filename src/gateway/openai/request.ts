@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { type BroughtTools, clientToolsSchema, openAiPart, readDataUrl } from '../../conversation/index.ts';
-import { cut, type JsonRecord } from '../../kernel/index.ts';
+import { cut, type JsonRecord, ParleyError } from '../../kernel/index.ts';
 import { conversationOf, digest } from '../conversation-id.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
 import { referenceOf, type SentFile, type SentPart, sentFile } from '../files.ts';
@@ -107,6 +107,8 @@ export interface ChatRequest {
   /** Part of the conversation's id, so that others cannot compute it. Not stored. */
   readonly secret: string;
   readonly history: readonly Past[];
+  /** The field of the client's request for one of chat completions. */
+  readonly fieldOf: Named;
   /** The last message; empty if results are the last ones. */
   readonly parts: readonly SentPart[];
   /** The same as one text, as it will be in the history of the next request (REQUEST-4). */
@@ -169,6 +171,7 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
     author: publisher,
     caller,
     secret,
+    fieldOf,
     history: messages.slice(0, -1).flatMap((one, at) => pastOf(one, contentAt(at, fieldOf))),
     parts: endsWithResults ? [] : partsOf(last.content, contentAt(messages.length - 1, fieldOf)),
     asked: endsWithResults ? '' : (shownText(last.content) ?? ''),
@@ -185,6 +188,20 @@ export function readChatRequest(body: unknown, from: Sender): ChatRequest {
       KNOWN.has(name) || isEmpty(value) ? [] : [name],
     ),
   };
+}
+
+const FIELDS_OF_POST: Readonly<Record<string, string>> = {
+  ...{ schema: 'response_format.json_schema.schema', toolChoice: 'tool_choice' },
+};
+
+/** An error; the refusal of a field of the post names the one that the client sent. */
+export function asSent(error: unknown, { fieldOf }: ChatRequest): unknown {
+  if (!(error instanceof ParleyError)) return error;
+  const [, field, problem = ''] =
+    /^field (schema|toolChoice|tools\.\d+\.\w+): (.*)$/s.exec(error.message) ?? [];
+  if (field === undefined) return error;
+  const path = FIELDS_OF_POST[field] ?? field.replace(/^(tools\.\d+)\./, '$1.function.');
+  return refusedField(fieldOf(path), problem, error);
 }
 
 /** The field of a content, or of one of its parts. */

@@ -15,7 +15,7 @@ import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { failureOf, stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
-import { type ChatRequest, type Past, type Sender, sentPast } from './request.ts';
+import { asSent, type ChatRequest, type Past, type Sender, sentPast } from './request.ts';
 
 /**
  * A request of OpenAI's protocols as a post, and the reply to it.
@@ -70,7 +70,9 @@ export class Starter {
     nameUnused(context, request.unused);
     const { id: model } = await known(request.model, this.#routes);
     return this.#queue.inTurn(request.conversation ?? prefixOf(request), () =>
-      startReply(context, this.#routes, request, model),
+      startReply(context, this.#routes, request, model).catch((error: unknown) => {
+        throw asSent(error, request);
+      }),
     );
   }
 }
