@@ -7,24 +7,17 @@ import {
   type Model,
   type ModelDelta,
   type ModelOutcome,
-  type ModelRequest,
 } from '../../../src/agents/index.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
 import { SimulatedTime } from '../../../src/testing/simulated-time.ts';
+import { modelRequest } from './support.ts';
 
-const request: ModelRequest = {
-  conversation: 'demo',
-  agent: 'dev',
-  turnId: 't1',
-  messages: [],
-  tools: [],
-  body: [],
-  hash: 'the-hash',
-  headers: {},
-};
+const request = modelRequest({ hash: 'the-hash' });
 const report = { agent: 'dev', turnId: 't1', duration: 7, requestHash: 'the-hash', upTo: 5 };
 const text = (delta: string): ModelDelta => ({ type: 'text', delta });
 const partial = { content: 'half of', reasoning: 'because' };
+const FAILED = { kind: 'failed', code: 'TIMEOUT', message: 'Too slow.', partial, retryable: false } as const;
+const FAILURE = { type: 'model-failed', partial: 'half of' };
 
 function call(
   attempts: { deltas?: ModelDelta[]; outcome: ModelOutcome | Error }[],
@@ -77,12 +70,10 @@ describe('a model call of a turn', () => {
       model: 'fake-1',
       toolCalls: [{ id: 'c1', name: 'recall', arguments: '{"from":0}' }],
     };
+    const [{ id, ...asked }] = answer.toolCalls as [(typeof answer.toolCalls)[0]];
     expect(await call([{ outcome: { kind: 'answered', answer } }]).command).toEqual({
       type: 'model-answered',
-      answer: {
-        ...answer,
-        toolCalls: [{ id: 'c1', type: 'function', function: { name: 'recall', arguments: '{"from":0}' } }],
-      },
+      answer: { ...answer, toolCalls: [{ id, type: 'function', function: asked }] },
       ...report,
     });
   });
@@ -93,39 +84,20 @@ describe('a model call of a turn', () => {
     expect(command).toMatchObject({ answer: { content: 'x', reasoning: undefined } });
   });
 
-  it('a model call reports a failure with the partial answer', async () => {
-    const outcome = {
-      kind: 'failed',
-      code: 'TIMEOUT',
-      message: 'Too slow.',
-      partial,
-      retryable: false,
-    } as const;
-    expect(await call([{ outcome }]).command).toEqual({
-      type: 'model-failed',
-      code: 'TIMEOUT',
-      message: 'Too slow.',
-      partial: 'half of',
-      ...report,
-    });
-  });
-
-  it('a model call reports an abort with the partial answer', async () => {
-    expect(await call([{ outcome: { kind: 'aborted', partial } }]).command).toEqual({
-      type: 'model-aborted',
-      partial: 'half of',
-      ...report,
-    });
-  });
-
-  it('an exception of an adapter becomes a failure of the model call (L16)', async () => {
-    expect(await call([{ outcome: new Error('undefined is not a function') }]).command).toEqual({
-      type: 'model-failed',
-      code: 'INTERNAL',
-      message: 'undefined is not a function',
-      partial: '',
-      ...report,
-    });
+  it.each<[string, ModelOutcome | Error, object]>([
+    ['a failure with the partial answer', FAILED, { ...FAILURE, code: 'TIMEOUT', message: 'Too slow.' }],
+    [
+      'an abort with the partial answer',
+      { kind: 'aborted', partial },
+      { type: 'model-aborted', partial: 'half of' },
+    ],
+    [
+      'an exception of the adapter as a failure (L16)',
+      new Error('undefined is not a function'),
+      { ...FAILURE, code: 'INTERNAL', message: 'undefined is not a function', partial: '' },
+    ],
+  ])('a model call reports %s', async (_, outcome, reported) => {
+    expect(await call([{ outcome }]).command).toEqual({ ...reported, ...report });
   });
 
   it('a model call reports whole milliseconds', async () => {
@@ -136,13 +108,7 @@ describe('a model call of a turn', () => {
   });
 
   it('the chunks of each attempt are numbered from 0, with a call id per attempt', async () => {
-    const busy = {
-      kind: 'failed',
-      code: 'RATE_LIMITED',
-      message: 'Busy.',
-      partial,
-      retryable: true,
-    } as const;
+    const busy = { ...FAILED, code: 'RATE_LIMITED', message: 'Busy.', retryable: true };
     const deltas: ModelDelta[] = [
       { type: 'reasoning', delta: 'hm' },
       { type: 'text', delta: 'Hel' },
@@ -160,9 +126,7 @@ describe('a model call of a turn', () => {
     ]);
   });
 
-  const broken: ModelOutcome = {
-    ...{ kind: 'failed', code: 'STREAM_BROKEN', message: 'Broken.', partial, retryable: false },
-  };
+  const broken = { ...FAILED, code: 'STREAM_BROKEN', message: 'Broken.' };
   it.each<[string, ModelOutcome | Error]>([
     ['is answered', { kind: 'answered', answer: { content: 'half of', toolCalls: [] } }],
     ['fails', broken],

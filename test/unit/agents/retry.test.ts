@@ -1,26 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/calls/call.ts';
 import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../../src/agents/model-port.ts';
+import { modelRequest } from './support.ts';
 
-const request: ModelRequest = {
-  conversation: 'demo',
-  agent: 'dev',
-  turnId: 't1',
-  messages: [],
-  tools: [],
-  body: [],
-  hash: 'h',
-  headers: {},
-};
+const request = modelRequest({ hash: 'h' });
 const partial = { content: '', reasoning: '' };
 const answered: ModelOutcome = { kind: 'answered', answer: { content: 'Hi.', toolCalls: [] } };
-const busy: ModelOutcome = {
-  kind: 'failed',
-  code: 'RATE_LIMITED',
-  message: 'Busy.',
-  partial,
-  retryable: true,
-};
+const failed = { kind: 'failed', code: 'RATE_LIMITED', message: 'Busy.' } as const;
+const busy: ModelOutcome = { ...failed, partial, retryable: true };
 const refused: ModelOutcome = { ...busy, code: 'UNAUTHORIZED', message: 'No.', retryable: false };
 
 /** Returns these outcomes in order, each after its deltas. */
@@ -86,11 +73,8 @@ describe('a model call with retries', () => {
   it('a model call fails after the last attempt and reports the number of attempts', async () => {
     const { model, requests } = modelThat({ outcome: busy });
     const { options, waits } = optionsWith();
-    expect(await callWithRetries(model, request, options)).toMatchObject({
-      kind: 'failed',
-      code: 'RATE_LIMITED',
-      message: 'Busy. Tried 4 times.',
-    });
+    const last = { kind: 'failed', code: 'RATE_LIMITED', message: 'Busy. Tried 4 times.' };
+    expect(await callWithRetries(model, request, options)).toMatchObject(last);
     expect(requests.length).toBe(4);
     expect(waits).toEqual([250, 500, 1000]);
   });
@@ -119,10 +103,8 @@ describe('a model call with retries', () => {
   });
 
   it('the deltas of each attempt go to a separate receiver', async () => {
-    const { model } = modelThat(
-      { outcome: busy },
-      { outcome: answered, deltas: [{ type: 'text', delta: 'Hi' }] },
-    );
+    const hi: ModelDelta[] = [{ type: 'text', delta: 'Hi' }];
+    const { model } = modelThat({ outcome: busy }, { outcome: answered, deltas: hi });
     const { options, deltas } = optionsWith();
     await callWithRetries(model, request, options);
     expect(deltas).toEqual(['2:Hi']);
@@ -136,10 +118,8 @@ describe('a model call with retries', () => {
   });
 
   it('a model call fails when the provider asks for a longer wait than the limit (RETRY-3)', async () => {
-    const { model } = modelThat(
-      { outcome: { ...busy, afterMs: LONGEST_WAIT_MS + 1 } },
-      { outcome: answered },
-    );
+    const long = { ...busy, afterMs: LONGEST_WAIT_MS + 1 };
+    const { model } = modelThat({ outcome: long }, { outcome: answered });
     const { options, waits } = optionsWith();
     const outcome = await callWithRetries(model, request, options);
     expect(outcome).toMatchObject({ kind: 'failed', code: 'RATE_LIMITED' });

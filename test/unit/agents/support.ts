@@ -1,6 +1,7 @@
 import {
   type AgentSetup,
   type ModelProfile,
+  type ModelRequest,
   PLAIN_FORM,
   type RequestSources,
 } from '../../../src/agents/index.ts';
@@ -133,3 +134,10 @@ export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> =
     ...more,
   };
 }
+
+/** A request of the agent dev without messages and tools. */
+export const modelRequest = (more: Partial<ModelRequest>): ModelRequest => ({
+  ...{ conversation: 'demo', agent: 'dev', turnId: 't1', messages: [], tools: [] },
+  ...{ body: [], hash: 'h', headers: {} },
+  ...more,
+});

@@ -47,24 +47,14 @@ describe('installing a missing nats-server', () => {
     expect(commands).toHaveLength(2);
   });
 
-  test('nats-server is not installed on a terminal if the person declines, and the command is printed', async () => {
-    const { located, commands } = await locate(false);
-    expect(commands).toEqual([]);
-    expect(located).toMatchObject({
-      code: 'NATS_SERVER_MISSING',
-      message: expect.stringContaining('declined'),
-      hint: 'run: apt-get update && apt-get install -y --no-install-recommends nats-server',
-    });
-  });
-
-  test('without a terminal, nothing is installed on a system whose administrator did not ask for it', async () => {
-    const { located, commands, said } = await locate(null);
+  test.each([
+    ['on a terminal if the person declines', false, 'declined'],
+    ['without a terminal if the administrator did not ask for it', null, 'there is no terminal to ask on'],
+  ])('nats-server is not installed %s, and the command is printed', async (_, answer, why) => {
+    const { located, commands, said } = await locate(answer);
     expect([commands, said]).toEqual([[], []]);
-    expect(located).toMatchObject({
-      code: 'NATS_SERVER_MISSING',
-      message: expect.stringContaining('there is no terminal to ask on'),
-      hint: 'run: apt-get update && apt-get install -y --no-install-recommends nats-server',
-    });
+    const hint = 'run: apt-get update && apt-get install -y --no-install-recommends nats-server';
+    expect(located).toMatchObject({ ...errorWith('NATS_SERVER_MISSING', why), hint });
   });
 
   test('with --install, nats-server is installed without a terminal, which is announced first', async () => {

@@ -22,36 +22,16 @@ const refused = (result: ReturnType<typeof decodePost>) => {
 const FILE = { type: 'file', sha256: 'ab'.repeat(32), name: 'plan.png' };
 const UNKNOWN = { mediaType: 'application/octet-stream', size: 0 };
 
+const text = (words: string) => ({ type: 'text', text: words });
+const STORED = { ...FILE, ...UNKNOWN };
+
 describe('the parts of a post', () => {
   it.each([
-    [
-      { content: 'look', parts: [FILE] },
-      'look',
-      [
-        { type: 'text', text: 'look' },
-        { ...FILE, ...UNKNOWN },
-      ],
-    ],
-    [{ parts: [FILE] }, '', [{ ...FILE, ...UNKNOWN }]],
-    [{ parts: [{ ...FILE, mediaType: 'image/png', size: 9, width: 2 }] }, '', [{ ...FILE, ...UNKNOWN }]],
-    [
-      {
-        parts: [
-          { type: 'text', text: 'a' },
-          { type: 'text', text: 'b' },
-        ],
-      },
-      'a\nb',
-      undefined,
-    ],
-    [
-      { content: 'a', parts: [{ type: 'text', text: 'a' }, FILE] },
-      'a',
-      [
-        { type: 'text', text: 'a' },
-        { ...FILE, ...UNKNOWN },
-      ],
-    ],
+    [{ content: 'look', parts: [FILE] }, 'look', [text('look'), STORED]],
+    [{ parts: [FILE] }, '', [STORED]],
+    [{ parts: [{ ...FILE, mediaType: 'image/png', size: 9, width: 2 }] }, '', [STORED]],
+    [{ parts: [text('a'), text('b')] }, 'a\nb', undefined],
+    [{ content: 'a', parts: [text('a'), FILE] }, 'a', [text('a'), STORED]],
   ])('%j is accepted; what is stored of its files comes later', (body, content, parts) => {
     const post = accepted(decodeJson(body));
     expect([post.content, post.parts]).toEqual([content, parts]);

@@ -5,31 +5,15 @@ const at = '2026-03-01T10:00:00.000Z';
 const alice = { kind: 'person', id: 'alice', name: 'Alice\n# Title' };
 const lead = { kind: 'agent', id: 'lead', name: 'Lena Lead' };
 const call = { id: 'c', type: 'function', function: { name: 'fs_read', arguments: '{"path":"a.md"}' } };
+const said = { type: 'message', author: lead };
+const asks = { ...said, role: 'assistant', content: null, tool_calls: [call] };
+const result = { toolName: 'fs_read', content: 'a ``` fence', call: { index: 1, position: 0 } };
 const entries = [
-  { index: 0, id: 'a', createdAt: at, type: 'message', role: 'user', author: alice, content: 'read it' },
-  {
-    index: 1,
-    id: 'b',
-    createdAt: at,
-    type: 'message',
-    role: 'assistant',
-    author: lead,
-    content: null,
-    tool_calls: [call],
-  },
-  {
-    index: 2,
-    id: 'c',
-    createdAt: at,
-    type: 'message',
-    role: 'tool',
-    author: lead,
-    toolName: 'fs_read',
-    content: 'a ``` fence',
-    call: { index: 1, position: 0 },
-  },
-  { index: 3, id: 'd', createdAt: at, type: 'title-set', author: alice, title: 'Read a file', by: 'alice' },
-].map((entry) => ({ ...entry, ingressSequence: 7 })) as unknown as Entry[];
+  { id: 'a', type: 'message', role: 'user', author: alice, content: 'read it' },
+  { id: 'b', ...asks },
+  { id: 'c', ...said, role: 'tool', ...result },
+  { id: 'd', type: 'title-set', author: alice, title: 'Read a file', by: 'alice' },
+].map((entry, index) => ({ index, createdAt: at, ...entry, ingressSequence: 7 })) as unknown as Entry[];
 
 describe('a conversation as a text', () => {
   it('Markdown has the title, each message below its author and time, and calls and results as code', () => {
@@ -55,15 +39,6 @@ a \`\`\` fence
   });
 
   it('cases are the rated answers, each with the messages before it and what each person said', () => {
-    const said = {
-      index: 4,
-      id: 'e',
-      createdAt: at,
-      type: 'message',
-      role: 'assistant',
-      author: lead,
-      content: 'Done.',
-    };
     const rated = {
       createdAt: at,
       type: 'feedback',
@@ -72,7 +47,7 @@ a \`\`\` fence
     };
     const all = [
       ...entries,
-      said,
+      { ...said, index: 4, id: 'e', createdAt: at, role: 'assistant', content: 'Done.' },
       { ...rated, index: 5, id: 'f', value: 'up' },
       { ...rated, index: 6, id: 'g', value: 'down', note: 'not yet' },
     ] as unknown as Entry[];
@@ -91,14 +66,7 @@ a \`\`\` fence
     const ann = { kind: 'person', id: 'ann', name: 'Ann' };
     const ask = { type: 'approval-requested', author: lead, call: of, tool: 'fs_write', risk: 'write' };
     const answered = { type: 'approval-answered', author: ann, call: of };
-    const result = {
-      type: 'message',
-      role: 'tool',
-      author: lead,
-      toolName: 'fs_write',
-      call: of,
-      content: '{}',
-    };
+    const result = { ...said, role: 'tool', toolName: 'fs_write', call: of, content: '{}' };
     const failure = { role: 'assistant', author: lead, partType: 'error' };
     const all = [
       { ...ask, mayHaveRun: false },

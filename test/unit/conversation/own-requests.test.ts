@@ -93,40 +93,19 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'alice', 'approve', true)).toBe('alice may not answer approvals');
   });
 
-  it.each<[string, (team: Team) => void]>([
-    [
-      'a delegation',
-      (team) => {
-        team.act('pm', null, delegate('dev'));
-        team.act('dev', null, WRITE);
-      },
-    ],
+  it.each<[string, ...[agent: string, words: string | null, call?: Called][]]>([
+    ['a delegation', ['pm', null, delegate('dev')], ['dev', null, WRITE]],
     [
       'a delegation of a delegation',
-      (team) => {
-        team.act('pm', null, delegate('dev'));
-        team.act('dev', null, delegate('qa'));
-        team.act('qa', null, WRITE);
-      },
+      ['pm', null, delegate('dev')],
+      ['dev', null, delegate('qa')],
+      ['qa', null, WRITE],
     ],
-    [
-      'a handoff',
-      (team) => {
-        team.act('pm', null, ['handoff', { to: 'dev', summary: 'yours' }]);
-        team.act('dev', null, WRITE);
-      },
-    ],
-    [
-      'the answer to a delegation',
-      (team) => {
-        team.act('pm', null, delegate('dev'));
-        team.act('dev', 'it is fine');
-        team.act('pm', null, WRITE);
-      },
-    ],
-  ])('the publisher cannot release the call after %s', (_, work) => {
+    ['a handoff', ['pm', null, ['handoff', { to: 'dev', summary: 'yours' }]], ['dev', null, WRITE]],
+    ['the answer to a delegation', ['pm', null, delegate('dev')], ['dev', 'it is fine'], ['pm', null, WRITE]],
+  ])('the publisher cannot release the call after %s', (_, ...acts) => {
     const team = strict().posted('go', { by: 'alice' });
-    work(team);
+    for (const [agent, words, call] of acts) team.act(agent, words, ...(call ? [call] : []));
     expect(answer(team, 'alice')).toMatch(OWN);
     expect(answer(team, 'bob')).toBe('done');
   });

@@ -113,6 +113,8 @@ describe('a range that an agent reads', () => {
 
 describe('what no agent can read', () => {
   const waits = said(ALICE, 'SECRET', { to: ['pm'] });
+  const to = { from: 'dev', to: 'qa', request: 'SECRET' };
+  const delegation = { author: DEV, ...to, call: { index: 0, position: 0 } };
   const cases: [string, NewEntry[]][] = [
     ['a message outside the context', [said(ALICE, 'SECRET', { includeInContext: false })]],
     ['an own message outside the context', [said(PM, 'SECRET', { includeInContext: false })]],
@@ -133,19 +135,7 @@ describe('what no agent can read', () => {
       [{ ...called(PM, null, ['x', '{}']), includeInContext: false }, result(PM, 0, 'SECRET')],
     ],
     ['a message that waits for a later turn', [waits]],
-    [
-      'a delegation to another agent',
-      [
-        {
-          type: 'delegation-requested',
-          author: DEV,
-          from: 'dev',
-          to: 'qa',
-          request: 'SECRET',
-          call: { index: 0, position: 0 },
-        },
-      ],
-    ],
+    ['a delegation to another agent', [{ type: 'delegation-requested', ...delegation }]],
     ['an entry for the daemon', [{ type: 'title-set', author: PM, title: 'SECRET' }]],
   ];
 

@@ -1,47 +1,40 @@
 import { describe, expect, it } from 'vitest';
 import { Conversation } from '../../../src/conversation/index.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { PERSON, Team } from './team.ts';
+import { type Called, PERSON, Team } from './team.ts';
 
 const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
+type Happening = (team: Team) => unknown;
 
 describe('a delegate that gives no answer', () => {
-  it.each([
-    ['fails', (team: Team) => team.fail(team.callOf('dev'), 'half'), 'half\n\nLLM_ERROR'],
-    [
-      'is aborted',
-      (team: Team) => team.abort(team.callOf('dev')),
-      '[dev gave no answer: its turn was aborted]',
-    ],
-    [
-      'is aborted in mid-sentence',
-      (team: Team) => team.abort(team.callOf('dev'), 'half'),
-      'half\n\n[dev did not finish: its turn was aborted]',
-    ],
-    [
-      'is out of model calls',
-      (team: Team) => team.act('dev', null, ['set_phase', { phase: 'chat', reason: 'x' }]),
-      '[dev gave no answer: its turn was limited]',
-    ],
+  const gone: Happening = (team) => {
+    team.do({ type: 'stop', agent: 'dev', by: PERSON });
+    team.abort(team.callOf('dev'));
+  };
+  const aborts =
+    (partial?: string): Happening =>
+    (team) =>
+      team.abort(team.callOf('dev'), partial);
+  const says =
+    (words: string | null, ...calls: Called[]): Happening =>
+    (team) =>
+      team.act('dev', words, ...calls);
+  const CALL: Called = ['set_phase', { phase: 'chat', reason: 'x' }];
+  const NONE = 'LLM_ERROR {"code":"EMPTY_ANSWER"';
+
+  it.each<[string, Happening, string]>([
+    ['fails', (team) => team.fail(team.callOf('dev'), 'half'), 'half\n\nLLM_ERROR'],
+    ['is aborted', aborts(), '[dev gave no answer: its turn was aborted]'],
+    ['is aborted in mid-sentence', aborts('half'), 'half\n\n[dev did not finish: its turn was aborted]'],
+    ['is out of model calls', says(null, CALL), '[dev gave no answer: its turn was limited]'],
     [
       'is out of model calls after a first text',
-      (team: Team) => team.act('dev', 'half', ['set_phase', { phase: 'chat', reason: 'x' }]),
+      says('half', CALL),
       'half\n\n[dev did not finish: its turn was limited]',
     ],
-    [
-      'is stopped',
-      (team: Team) => {
-        team.do({ type: 'stop', agent: 'dev', by: PERSON });
-        team.abort(team.callOf('dev'));
-      },
-      '[dev gave no answer: its turn was aborted]',
-    ],
-    [
-      'answers with invisible characters',
-      (team: Team) => team.act('dev', '\u200b\u2800 '),
-      'LLM_ERROR {"code":"EMPTY_ANSWER"',
-    ],
-    ['answers without text', (team: Team) => team.act('dev', null), 'LLM_ERROR {"code":"EMPTY_ANSWER"'],
+    ['is stopped', gone, '[dev gave no answer: its turn was aborted]'],
+    ['answers with invisible characters', says('\u200b\u2800 '), NONE],
+    ['answers without text', says(null), NONE],
   ])('the asker of a delegate that %s gets a result and continues', (_, happen, result) => {
     const team = new Team({ modelCallsPerTurn: 1 }).posted('go');
     team.act('pm', null, to('dev'));
