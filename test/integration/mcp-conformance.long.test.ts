@@ -10,6 +10,8 @@ import { openProject, type Project, scriptedSettings } from '../support/project.
 /** The conformance suite of MCP, which needs a newer Node than Parley, in a folder of its own. Left out without a registry. */
 
 const SUITE = '@modelcontextprotocol/conformance@0.1.16';
+/** Of revision 2026-07-28. */
+const NEXT = 'conformance-next@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12';
 const CLIENT = fileURLToPath(new URL('../support/mcp-conformance-client.ts', import.meta.url));
 const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
 const PATIENCE_MS = 240_000;
@@ -31,7 +33,7 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'parley-conformance-'));
-    await run('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', 'node@22', SUITE]);
+    await run('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', 'node@22', SUITE, NEXT]);
     project = await openProject({
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\n---\nYou lead.' },
@@ -46,12 +48,23 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
   });
 
   /** The end of its output. Rejects if a check failed. */
-  async function conformance(...args: readonly string[]): Promise<string> {
-    const bin = join(folder, 'node_modules/.bin');
-    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-    const { stdout, stderr } = await run(join(bin, 'conformance'), args, { env, timeout: 90_000 });
+  async function conformance(suite: string, ...args: readonly string[]): Promise<string> {
+    const modules = join(folder, 'node_modules');
+    const env = { ...process.env, PATH: `${join(modules, '.bin')}:${process.env.PATH}` };
+    const main = join(modules, suite, 'dist/index.js');
+    const { stdout, stderr } = await run(join(modules, '.bin/node'), [main, ...args], {
+      env,
+      timeout: 90_000,
+    });
     return stdout + stderr;
   }
+  const STABLE = '@modelcontextprotocol/conformance';
+  const client = (suite: string, scenario: string) => {
+    const command = `${process.execPath} ${TSX} ${CLIENT}`;
+    return conformance(suite, 'client', '--scenario', scenario, '--command', command);
+  };
+  const server = (suite: string, scenario: string) =>
+    conformance(suite, 'server', '--scenario', scenario, '--url', `${project.http}/mcp`);
 
   /** Not: extensions. */
   it.each([
@@ -66,8 +79,44 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
   ])(
     'the client passes %s',
     async (scenario) => {
-      const command = `${process.execPath} ${TSX} ${CLIENT}`;
-      expect(await conformance('client', '--scenario', scenario, '--command', command)).toContain('PASSED');
+      expect(await client(STABLE, scenario)).toContain('PASSED');
+    },
+    100_000,
+  );
+
+  /** Not: arguments in headers, which are not sent, and a tool whose argument is its own schema. */
+  it.each([
+    ...[
+      'request-metadata',
+      'http-standard-headers',
+      'sep-2322-client-request-state',
+      'json-schema-ref-no-deref',
+    ],
+    ...['auth/authorization-server-migration', 'auth/metadata-issuer-mismatch', 'auth/iss-normalized'],
+    ...[
+      'auth/iss-supported',
+      'auth/iss-not-advertised',
+      'auth/iss-supported-missing',
+      'auth/iss-wrong-issuer',
+    ],
+    ...['auth/iss-unexpected'],
+  ])(
+    'the client passes %s of revision 2026-07-28',
+    async (scenario) => {
+      expect(await client('conformance-next', scenario)).toContain('PASSED');
+    },
+    100_000,
+  );
+
+  /** Not: prompts, completion, and what the suite tries on tools of its own server. */
+  it.each([
+    'http-header-validation',
+    'sep-2164-resource-not-found',
+    'input-required-result-unsupported-methods',
+  ])(
+    'the server passes %s of revision 2026-07-28',
+    async (scenario) => {
+      expect(await server('conformance-next', scenario)).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed/);
     },
     100_000,
   );
@@ -79,8 +128,7 @@ describe.skipIf(!hasRegistry())('MCP conformance', () => {
   ])(
     'the server passes %s',
     async (scenario) => {
-      const text = await conformance('server', '--scenario', scenario, '--url', `${project.http}/mcp`);
-      expect(text).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed/);
+      expect(await server(STABLE, scenario)).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed/);
     },
     100_000,
   );
