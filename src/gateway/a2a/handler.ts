@@ -24,22 +24,28 @@ import {
 } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { cut, ParleyError } from '../../kernel/index.ts';
-import { errorText, publicErrorOf } from '../problem.ts';
+import type { Wire } from '../port.ts';
+import { errorText, httpStatus, publicErrorOf } from '../problem.ts';
 import type { Followed, Tasks } from './tasks.ts';
+
+interface Faults extends Pick<Wire, 'statusOf'> {
+  /** Called with bugs. */
+  readonly onFault: (error: unknown) => void;
+}
 
 /** The requests of the SDK's transports, answered from the log. */
 export class AgentRequests implements A2ARequestHandler {
   readonly #card: AgentCard;
   readonly #tasks: Tasks;
   readonly #signal: AbortSignal;
-  readonly #onFault: (error: unknown) => void;
+  readonly #faults: Faults;
 
-  /** `signal`: the client has disconnected. `onFault`: called with bugs. */
-  constructor(card: AgentCard, tasks: Tasks, signal: AbortSignal, onFault: (error: unknown) => void) {
+  /** `signal`: the client has disconnected. */
+  constructor(card: AgentCard, tasks: Tasks, signal: AbortSignal, faults: Faults) {
     this.#card = card;
     this.#tasks = tasks;
     this.#signal = signal;
-    this.#onFault = onFault;
+    this.#faults = faults;
   }
 
   async getAgentCard(): Promise<AgentCard> {
@@ -119,7 +125,7 @@ export class AgentRequests implements A2ARequestHandler {
   }
 
   #fault(error: unknown): Error {
-    return faultOf(error, this.#onFault);
+    return faultOf(error, this.#faults);
   }
 
   /** Checks what every request may name. The card has no tenant: what is meant for another agent's must not act here. */
@@ -189,25 +195,11 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
 };
 
-/** Errors that another request cannot avoid. */
-const OURS = new Set([
-  'INTERNAL',
-  'NOT_READY',
-  'STOPPING',
-  'BUS_CLOSED',
-  'BROKER_UNAVAILABLE',
-  'CONVERSATION_MOVED',
-  'STORE_UNAVAILABLE',
-  'STORE_FULL',
-  'LOG_UNAVAILABLE',
-  'LOG_WRITE_FAILED',
-  'TOO_SLOW',
-]);
-
-function faultOf(error: unknown, onFault: (error: unknown) => void): Error {
+function faultOf(error: unknown, { onFault, statusOf }: Faults): Error {
   if (error instanceof A2AError) return error;
   const shown = publicErrorOf(error, onFault);
   const { code } = shown;
-  const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
+  const isOurs = httpStatus(code, statusOf) >= 500; // another request cannot avoid it
+  const Fault = CLASSES[code] ?? (isOurs ? A2AError : RequestMalformedError);
   return new Fault({ message: errorText(shown), cause: error, metadata: { code } });
 }

@@ -147,7 +147,8 @@ function requestsOf(
     keep: (parts) => keepParts(parts, { routes: options, context, anonymous: ANONYMOUS }),
     address: (conversation) => addressOf(baseOf(context, options), conversation),
   });
-  return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
+  const onFault = (error: unknown) => options.onFault(error, context.req.path);
+  return new AgentRequests(own, tasks, signal, { onFault, statusOf: options.wire.statusOf });
 }
 
 async function allAgents(options: RouteContext): Promise<readonly Described[]> {

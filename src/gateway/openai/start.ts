@@ -114,11 +114,20 @@ async function startReply(
     const notBefore =
       results.length > 0 ? (await act('results', { conversation, results })).index : undefined;
     const asked = { context, routes, conversation, index, agents, agent, notBefore };
-    const reply = await replyTo(asked);
-    const leave = () => arrivals.close();
-    const stop = () => stopReply(asked, reply);
-    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave, stop };
+    return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
+}
+
+async function repliedTo(
+  asked: Posted,
+  arrivals: Arrivals,
+): Promise<Pick<Started, 'reply' | 'leave' | 'stop'>> {
+  const reply = await replyTo(asked);
+  return {
+    reply: saidBy(reply, arrivals.from(asked.index)),
+    leave: () => arrivals.close(),
+    stop: () => stopReply(asked, reply),
+  };
 }
 
 /** As the verb `seed` takes it. */
@@ -146,11 +155,8 @@ async function continueReply(
     const { index } = await act('results', { conversation, results });
     const turns = calls.map(({ asked }) => ({ turnId: asked.turnId ?? '', agent: asked.author.id }));
     const asked = { context, routes, conversation, index, agents: [], agent: agentOf(model), turns };
-    const reply = await replyTo(asked);
     const id = digest([conversation, index]);
-    const leave = () => arrivals.close();
-    const stop = () => stopReply(asked, reply);
-    return { conversation, index, id, model, reply: saidBy(reply, arrivals.from(index)), leave, stop };
+    return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
 }
 
