@@ -21,6 +21,7 @@ import {
   filesOf,
   isApprover,
   placeOfCallId,
+  type Reply,
   refusalOfApproval,
   refusalOfGrant,
   toolError,
@@ -123,8 +124,7 @@ export class Api {
     fork: (request, caller) => this.#fork(request, caller),
     hire: (request, caller) => this.#steer(request, caller, hireCommand),
     dismiss: (request, caller) => this.#steer(request, caller, dismissCommand),
-    reload: (request, { isBound }) =>
-      this.#admin.reloader.reload(operatorOf(request, this.daemon.team.rules.roster, isBound)),
+    reload: (request, { isBound }) => this.#admin.reloader.reload(this.#operator(request, isBound)),
     ...whatIfHandlers(this),
     stop: (request, caller) => this.#steer(request, caller, stopCommand),
     resume: (request, caller) => this.#steer(request, caller, resumeCommand),
@@ -278,26 +278,21 @@ export class Api {
   }
 
   #phase(request: RequestOf<'phase'>, { isBound }: Caller): Promise<AnswerOf<'phase'>> {
-    const { phase, reason } = request;
-    return this.#control(request.conversation, {
-      type: 'set-phase',
-      phase,
-      reason,
-      by: operatorOf(request, this.daemon.team.rules.roster, isBound),
-    });
+    const { conversation, phase, reason } = request;
+    const by = this.#operator(request, isBound);
+    return this.#control(conversation, { type: 'set-phase', phase, reason, by });
   }
 
   async #mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
-    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
+    const by = this.#operator(request, isBound);
     const oversized = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
     if (oversized) throw asError(oversized);
     return this.#control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
   async #seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
-    const { roster } = this.daemon.team.rules;
-    const by = operatorOf(request, roster, isBound);
+    const by = this.#operator(request, isBound);
     const post = request.post && (await this.#nextPost(request, request.post, { sender, isBound }));
     const from = { publisher: request.publisher ?? by.id, now: this.daemon.now() };
     const beyond = refusalOfHistory(request.messages, this.#histories, from);
@@ -307,8 +302,7 @@ export class Api {
     const batches = seedsOf(request.messages, by, this.room / 2);
     for (const messages of batches.length > 0 ? batches : [[]]) {
       const command: Command = { type: 'seed', messages, after, by, post };
-      const reply = await this.workers.submit(request.conversation, command);
-      if (reply.kind === 'refused') throw asError(reply.refusal);
+      await this.#submit(request.conversation, command);
       after += messages.length;
     }
     if (batches.length === 0) return { accepted: true };
@@ -330,7 +324,7 @@ export class Api {
   }
 
   async #fork(request: RequestOf<'fork'>, { isBound }: Caller): Promise<AnswerOf<'fork'>> {
-    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
+    const by = this.#operator(request, isBound);
     const { store } = this.daemon;
     await forkConversation(request, by, { workers: this.workers, store, room: this.room });
     return this.#document(request.as);
@@ -343,14 +337,24 @@ export class Api {
     commandOf: (request: R, by: Author) => Command,
   ): Promise<AnswerOf<'conversation'>> {
     await this.workers.existing(request.conversation);
-    const by = operatorOf(request, this.daemon.team.rules.roster, isBound);
+    const by = this.#operator(request, isBound);
     return this.#control(request.conversation, commandOf(request, by));
   }
 
   async #control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {
+    await this.#submit(id, command);
+    return this.#document(id);
+  }
+
+  /** Throws the refusal. */
+  async #submit(id: string, command: Command): Promise<Reply> {
     const reply = await this.workers.submit(id, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
-    return this.#document(id);
+    return reply;
+  }
+
+  #operator(request: Parameters<typeof operatorOf>[0], isBound: boolean): Author {
+    return operatorOf(request, this.daemon.team.rules.roster, isBound);
   }
 
   /** Outstanding approvals, of every conversation or of one. */
@@ -372,8 +376,7 @@ export class Api {
   async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {
     const by = await this.#posterOf(request, { sender, isBound });
     const results = request.results.map(resultOf);
-    const reply = await this.workers.submit(request.conversation, { type: 'answer-calls', results, by });
-    if (reply.kind === 'refused') throw asError(reply.refusal);
+    const reply = await this.#submit(request.conversation, { type: 'answer-calls', results, by });
     return { accepted: true, index: reply.kind === 'answered' ? reply.index : 0 };
   }
 
@@ -382,9 +385,7 @@ export class Api {
     caller: Caller,
   ): Promise<AnswerOf<'feedback'>> {
     const by = await this.#posterOf(request, caller);
-    const command = { type: 'feedback', on, value, note, by } as const;
-    const reply = await this.workers.submit(request.conversation, command);
-    if (reply.kind === 'refused') throw asError(reply.refusal);
+    await this.#submit(request.conversation, { type: 'feedback', on, value, note, by });
     return { accepted: true };
   }
 
@@ -395,7 +396,7 @@ export class Api {
   ): Promise<Author> {
     refuseOther(sender, publisher);
     const who = { publisher: sender ?? publisher, author };
-    const by = operatorOf(who, this.daemon.team.rules.roster, isBound);
+    const by = this.#operator(who, isBound);
     await this.workers.existing(conversation);
     return by;
   }
@@ -407,7 +408,7 @@ export class Api {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author, always } = request;
-    const by = operatorOf({ publisher: who, author }, this.daemon.team.rules.roster, isBound);
+    const by = this.#operator({ publisher: who, author }, isBound);
     const isStranger = !isApprover(sender, request.publisher, this.daemon.team.approvers);
     if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
     if (always && !mayOperate) throw asError(refusalOfGrant(by.id));
@@ -417,9 +418,7 @@ export class Api {
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const changed = request.arguments && JSON.stringify(request.arguments);
     const given = { approvalId, answer, reason, result: text, arguments: changed, always };
-    const command = { type: 'answer', ...given, by, isStranger } as const;
-    const reply = await this.workers.submit(conversation, command);
-    if (reply.kind === 'refused') throw asError(reply.refusal);
+    await this.#submit(conversation, { type: 'answer', ...given, by, isStranger });
     return { accepted: true };
   }
 }

@@ -107,7 +107,7 @@ export class Membership {
   async join(work: MemberWork): Promise<SharedApi> {
     const { daemon, bus, logs, failureTimeoutMs, fingerprint, log } = this.#parts;
     this.#work = work;
-    const { workers, watchers, runtime, ingress, leaving } = work;
+    const { workers, runtime, ingress, leaving } = work;
     const { peers, startIngress } = sharingOf(bus, daemon);
     const monitor = new PeerMonitor({
       daemon,
@@ -132,14 +132,7 @@ export class Membership {
       monitor,
       ...{ daemon, log, logs, bus, leaving },
     });
-    const reconciler = () => this.#reconciler;
-    const post = async (handed: PeerRequestOf<'post'>) => {
-      await this.#ingress?.ready();
-      this.#life = handed.position.stream;
-      return shared.take(handed);
-    };
-    const own = { workers, watchers, post, api };
-    const handlers = peerHandlers({ daemon, bus, monitor, reconciler, ...own });
+    const handlers = this.#peerHandlers(work, { monitor, shared, api });
     await peers.listen(async (verb, body) => {
       this.#freezes.check();
       return answerPeer(verb, body, handlers, log);
@@ -160,6 +153,31 @@ export class Membership {
     this.#reconciler = new Reconciler({ daemon, logs, workers, monitor, router, failureTimeoutMs, log });
     await this.#reconciler.start();
     return api;
+  }
+
+  /** The answers to the messages of other daemons (`src/bus/peer-contract.ts`). */
+  #peerHandlers(
+    { workers, watchers }: MemberWork,
+    { monitor, shared, api }: { monitor: PeerMonitor; shared: SharedPosts; api: SharedApi },
+  ): PeerHandlers {
+    const { daemon: self, bus } = this.#parts;
+    return {
+      alive: ({ daemon, isNew = false, fingerprint }) => monitor.noteHeartbeat(daemon, isNew, fingerprint),
+      left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
+      probe: () => ({}),
+      post: async (handed) => {
+        await this.#ingress?.ready();
+        this.#life = handed.position.stream;
+        return shared.take(handed);
+      },
+      holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
+      released: async ({ conversation, claim }) => this.#reconciler?.released(conversation, claim),
+      api: ({ conversation, request }) =>
+        api.handleFromPeer(conversation, { ...request, body: request.body }),
+      texts: ({ conversation }) => ({
+        texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),
+      }),
+    };
   }
 
   /** Whether that daemon, which reads the posts, does not run any more: an unknown one is asked. */
@@ -331,47 +349,8 @@ export class FreezeWatch {
   }
 }
 
-/** Answers the messages of other daemons (`src/bus/peer-contract.ts`). */
-
 /** The part of a message's payload for the texts: they need room for their names, too. */
 const SHARE_OF_TEXTS = 0.5;
-
-interface PeerRequestParts {
-  /** The id of this daemon. */
-  readonly daemon: string;
-  readonly workers: Workers;
-  readonly post: PeerHandlers['post'];
-  readonly api: SharedApi;
-  readonly watchers: Pick<Watchers, 'textsOf'>;
-  readonly bus: Pick<Bus, 'maxPayload'>;
-  readonly monitor: PeerMonitor;
-  /** Null until this daemon reads posts. */
-  readonly reconciler: () => Reconciler | null;
-}
-
-function peerHandlers({
-  daemon: self,
-  workers,
-  post,
-  api,
-  watchers,
-  bus,
-  monitor,
-  reconciler,
-}: PeerRequestParts): PeerHandlers {
-  return {
-    alive: ({ daemon, isNew = false, fingerprint }) => monitor.noteHeartbeat(daemon, isNew, fingerprint),
-    left: ({ daemon }) => (daemon === self ? undefined : monitor.noteLeft(daemon)),
-    probe: () => ({}),
-    post,
-    holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
-    released: async ({ conversation, claim }) => reconciler()?.released(conversation, claim),
-    api: ({ conversation, request }) => api.handleFromPeer(conversation, { ...request, body: request.body }),
-    texts: ({ conversation }) => ({
-      texts: fitting(watchers.textsOf(conversation), bus.maxPayload * SHARE_OF_TEXTS),
-    }),
-  };
-}
 
 /** None, if they do not fit a message: the log has them soon. */
 function fitting(texts: readonly LiveArrival[], mostBytes: number) {

@@ -21,6 +21,14 @@ export type Answered<V extends PeerVerb> =
   | Heard<PeerAnswerOf<V>>
   | { readonly kind: 'invalid'; readonly reason: string };
 
+interface RouterParts {
+  readonly logs: SharedLogs;
+  readonly workers: Workers;
+  readonly monitor: PeerMonitor;
+  readonly peers: Peers;
+  readonly log: Log;
+}
+
 const MAX_REMEMBERED = 10_000;
 /** Logged once for each time that a peer begins to count as failed. */
 export const NO_ANSWER = 'another daemon does not answer; others may take over its conversations';
@@ -39,11 +47,7 @@ const HERE: OwnerLocation = { kind: 'here' };
  */
 export class Router {
   readonly #daemon: string;
-  readonly #logs: SharedLogs;
-  readonly #workers: Workers;
-  readonly #monitor: PeerMonitor;
-  readonly #peers: Peers;
-  readonly #log: Log;
+  readonly #parts: RouterParts;
   /** By conversation: a claim whose daemon has answered that it does not work on it (ROUTER-3). */
   readonly #released = new Map<string, Claimant>();
   /** Conversations whose newest append named no claimant when it was last read (ROUTER-4). */
@@ -51,23 +55,15 @@ export class Router {
   /** For one request to a peer. */
   readonly timeoutMs: number;
 
-  constructor(
-    daemon: string,
-    parts: { logs: SharedLogs; workers: Workers; monitor: PeerMonitor; peers: Peers; log: Log },
-    failureTimeoutMs: number,
-  ) {
+  constructor(daemon: string, parts: RouterParts, failureTimeoutMs: number) {
     this.#daemon = daemon;
-    this.#logs = parts.logs;
-    this.#workers = parts.workers;
-    this.#monitor = parts.monitor;
-    this.#peers = parts.peers;
-    this.#log = parts.log;
+    this.#parts = parts;
     this.timeoutMs = Math.min(5_000, failureTimeoutMs / 2);
   }
 
   async locate(conversation: string): Promise<OwnerLocation> {
-    if (this.#workers.holds(conversation)) return HERE;
-    const newest = await this.#logs.newest(conversation);
+    if (this.#parts.workers.holds(conversation)) return HERE;
+    const newest = await this.#parts.logs.newest(conversation);
     const claim = newest?.status?.claim ?? null;
     this.noteNewest(conversation, newest);
     if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
@@ -84,7 +80,7 @@ export class Router {
 
   mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
     if (this.#unclaimed.has(conversation)) return true;
-    if (daemon === this.#daemon || this.#monitor.isFailed(daemon)) return true;
+    if (daemon === this.#daemon || this.#parts.monitor.isFailed(daemon)) return true;
     const free = this.#released.get(conversation);
     return free?.daemon === daemon && free.epoch === epoch;
   }
@@ -105,22 +101,22 @@ export class Router {
     const askedAt = performance.now();
     let unsubscribe = () => {};
     const failure = new Promise<Heard>((resolve) => {
-      unsubscribe = this.#monitor.onFailure(daemon, () => resolve({ kind: 'silent' }));
+      unsubscribe = this.#parts.monitor.onFailure(daemon, () => resolve({ kind: 'silent' }));
     });
-    const response = await Promise.race([this.#peers.ask(daemon, verb, body, timeoutMs), failure]);
+    const response = await Promise.race([this.#parts.peers.ask(daemon, verb, body, timeoutMs), failure]);
     unsubscribe();
     if (response.kind !== 'answered') {
-      const hadFailed = this.#monitor.isFailed(daemon);
-      this.#monitor.suspect(daemon, askedAt, response.kind);
-      if (!hadFailed && this.#monitor.isFailed(daemon))
-        this.#log.warn({ daemon, verb, answer: response.kind }, NO_ANSWER);
+      const hadFailed = this.#parts.monitor.isFailed(daemon);
+      this.#parts.monitor.suspect(daemon, askedAt, response.kind);
+      if (!hadFailed && this.#parts.monitor.isFailed(daemon))
+        this.#parts.log.warn({ daemon, verb, answer: response.kind }, NO_ANSWER);
       return response;
     }
     try {
       return { kind: 'answered', body: readPeerAnswer(verb, response.body) };
     } catch (error) {
       const reason = messageOf(error);
-      this.#log.warn({ daemon, verb, reason }, INVALID);
+      this.#parts.log.warn({ daemon, verb, reason }, INVALID);
       return { kind: 'invalid', reason };
     }
   }

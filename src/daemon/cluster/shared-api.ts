@@ -57,25 +57,11 @@ export interface SharedApiParts {
 
 export class SharedApi {
   readonly #api: Api;
-  readonly #workers: Workers;
-  readonly #router: Router;
-  readonly #monitor: PeerMonitor;
-  readonly #daemon: string;
-  readonly #bus: SharedApiParts['bus'];
-  readonly #logs: SharedApiParts['logs'];
-  readonly #leaving: AbortSignal;
-  readonly #log: Log;
+  readonly #parts: SharedApiParts;
 
   constructor(api: Api, parts: SharedApiParts) {
     this.#api = api;
-    this.#bus = parts.bus;
-    this.#logs = parts.logs;
-    this.#leaving = parts.leaving;
-    this.#workers = parts.workers;
-    this.#router = parts.router;
-    this.#monitor = parts.monitor;
-    this.#daemon = parts.daemon;
-    this.#log = parts.log;
+    this.#parts = parts;
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -123,7 +109,7 @@ export class SharedApi {
     conversation: string | null,
     request: ApiRequest,
   ): Promise<{ answer: ApiAnswer | null }> {
-    if (conversation !== null && !(await this.#workers.willHold(conversation))) return { answer: null };
+    if (conversation !== null && !(await this.#parts.workers.willHold(conversation))) return { answer: null };
     return { answer: await this.#api.handle(request) };
   }
 
@@ -138,22 +124,26 @@ export class SharedApi {
   /** The conversation of the letter decides. */
   async #retry(request: ApiRequest): Promise<ApiAnswer> {
     const sequence = numberIn(request.body, 'sequence');
-    const letter = sequence === null ? null : await this.#bus.deadLetters.get(sequence).catch(() => null);
+    const letter =
+      sequence === null ? null : await this.#parts.bus.deadLetters.get(sequence).catch(() => null);
     return letter ? this.#route(letter.conversation, request) : this.#api.handle(request);
   }
 
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
-      const location = await this.#router.locate(conversation);
+      const location = await this.#parts.router.locate(conversation);
       if (location.kind === 'elsewhere') {
-        const response = await this.#router.ask(location.claim.daemon, 'api', { conversation, request });
+        const response = await this.#parts.router.ask(location.claim.daemon, 'api', {
+          conversation,
+          request,
+        });
         if (response.kind === 'answered' && response.body.answer) return response.body.answer;
-        if (response.kind === 'answered') this.#router.noteReleased(conversation, location.claim);
+        if (response.kind === 'answered') this.#parts.router.noteReleased(conversation, location.claim);
         if (response.kind === 'invalid') return unreadable(location.claim.daemon, response.reason);
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
-      const passedOn = isElsewhere && this.#leaving.aborted ? await this.#passOn(request) : null;
+      const passedOn = isElsewhere && this.#parts.leaving.aborted ? await this.#passOn(request) : null;
       if (passedOn) return passedOn;
       if (!isElsewhere || tries >= MAX_ATTEMPTS) return answer;
       await sleep(tries * 10);
@@ -163,23 +153,28 @@ export class SharedApi {
   /** SHARED-API-8 */
   async #upload(request: ApiRequest): Promise<ApiAnswer> {
     const upload = fieldOf(request.body, 'upload') ?? '';
-    const [chosen] = [this.#daemon, ...this.#monitor.others]
+    const [chosen] = [this.#parts.daemon, ...this.#parts.monitor.others]
       .map((daemon) => ({ daemon, rank: digest(`${upload}\n${daemon}`) }))
       .sort((a, b) => (a.rank < b.rank ? -1 : 1))
       .map(({ daemon }) => daemon);
-    if (chosen === undefined || chosen === this.#daemon) return this.#api.handle(request);
-    const response = await this.#router.ask(chosen, 'api', { conversation: null, request });
+    if (chosen === undefined || chosen === this.#parts.daemon) return this.#api.handle(request);
+    const response = await this.#parts.router.ask(chosen, 'api', { conversation: null, request });
     if (response.kind === 'invalid') return unreadable(chosen, response.reason);
     const answer = response.kind === 'answered' ? response.body.answer : null;
     const message = `daemon ${chosen}, which has the first pieces, does not answer`;
     return answer ?? { ok: false, refusal: refusal('TIMEOUT', message, 'send the piece again') };
   }
 
+  /** Null: none that can be read. */
+  async #answerOf(daemon: string, request: ApiRequest): Promise<ApiAnswer | null> {
+    const response = await this.#parts.router.ask(daemon, 'api', { conversation: null, request });
+    return response.kind === 'answered' ? response.body.answer : null;
+  }
+
   async #passOn(request: ApiRequest): Promise<ApiAnswer | null> {
-    const [next] = this.#monitor.responsive;
+    const [next] = this.#parts.monitor.responsive;
     if (next === undefined) return null;
-    const response = await this.#router.ask(next, 'api', { conversation: null, request });
-    const answer = response.kind === 'answered' ? response.body.answer : null;
+    const answer = await this.#answerOf(next, request);
     return answer?.ok === false && isMovedCode(answer.refusal.code) ? null : answer;
   }
 
@@ -203,9 +198,8 @@ export class SharedApi {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
     const daemons = await Promise.all(
-      this.#monitor.others.map(async (daemon) => {
-        const response = await this.#router.ask(daemon, 'api', { conversation: null, request });
-        const answer = response.kind === 'answered' ? response.body.answer : null;
+      this.#parts.monitor.others.map(async (daemon) => {
+        const answer = await this.#answerOf(daemon, request);
         if (answer?.ok) return { daemon };
         return {
           daemon,
@@ -217,8 +211,8 @@ export class SharedApi {
   }
 
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
-    const upTo = request.upTo ?? (await this.#bus.lastPost(conversation).catch(() => undefined)); // else the owner reads it
-    const origin = await this.#logs.origin(conversation).catch(() => undefined);
+    const upTo = request.upTo ?? (await this.#parts.bus.lastPost(conversation).catch(() => undefined)); // else the owner reads it
+    const origin = await this.#parts.logs.origin(conversation).catch(() => undefined);
     return this.#route(conversation, {
       ...request,
       ...(upTo && { upTo }),
@@ -233,15 +227,14 @@ export class SharedApi {
   ): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
-    const missing = this.#monitor.suspected; // they are not asked
+    const missing = this.#parts.monitor.suspected; // they are not asked
     const pages = await Promise.all(
-      this.#monitor.others.map(async (daemon) => {
-        const response = await this.#router.ask(daemon, 'api', { conversation: null, request });
-        const answer = response.kind === 'answered' ? response.body.answer : null;
+      this.#parts.monitor.others.map(async (daemon) => {
+        const answer = await this.#answerOf(daemon, request);
         try {
           if (answer?.ok) return [readPeerList(verb, answer.body)];
         } catch (error) {
-          this.#log.warn(
+          this.#parts.log.warn(
             { daemon, verb, reason: messageOf(error) },
             'the list of another daemon is left out as invalid',
           );
