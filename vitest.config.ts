@@ -7,7 +7,8 @@ import { hasLongTests } from './test/support/runs.ts';
  * real servers and mostly wait for them, so four files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
- * `*.long.test.ts` are end-to-end tests that take long: each store, fault or attack, or a function whose rules unit tests cover.
+ * `*.long.test.ts` are tests that take long: each store, fault or attack, a function whose rules unit tests cover, the package as
+ * npm packs it, and whether the compiler names each place of a new entry type.
  * `npm run test:full`, CI and `PARLEY_LONG=1` run these files, and so does a command that names one.
  */
 const isNamed = process.argv.some((word) => word.includes('.long'));
@@ -45,6 +46,7 @@ export default defineConfig({
           name: 'architecture',
           isolate: false,
           include: ['test/architecture/**/*.test.ts'],
+          exclude,
           testTimeout: 240_000, // some compile the whole program
         },
       },

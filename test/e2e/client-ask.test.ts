@@ -3,30 +3,23 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import type { CallOfTool, ParleyClient } from '../../src/client/index.ts';
+import type { CallOfTool } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { errorWith } from '../support/error-with.ts';
 import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
-import { openProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 import { until } from '../support/steps.ts';
 
 /** `parley.ask`: a message with the tools of a program and a typed answer. */
 describe('a program asks an agent', () => {
-  let client: ParleyClient;
   const model = repliesInOrder();
-  const project = shared(async () => {
-    const opened = await openProject({
-      nats: {},
-      settings: { retry: { attempts: 1 } },
-      model: model.handler,
-      agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [ask]\n---\nPERSONA OF PAM' },
-    });
-    await opened.up();
-    client = await opened.connect();
-    return opened;
+  const project = sharedProject({
+    settings: { retry: { attempts: 1 } },
+    model: model.handler,
+    agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [ask]\n---\nPERSONA OF PAM' },
   });
+  const { client } = project;
   beforeEach(() => {
     model.next = [];
   });

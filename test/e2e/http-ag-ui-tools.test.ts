@@ -1,11 +1,9 @@
 import { type BaseEvent, HttpAgent, type Message, type RunAgentParameters } from '@ag-ui/client';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ParleyClient } from '../../src/client/index.ts';
 import { checkLaws } from '../../src/conversation/index.ts';
 import { type FakeCall, repliesInOrder } from '../support/fake-provider.ts';
-import { shared } from '../support/lifetime.ts';
 import { entriesOf, ofType } from '../support/log.ts';
-import { openProject } from '../support/project.ts';
+import { sharedProject } from '../support/project.ts';
 
 const COLOR = {
   name: 'set_color',
@@ -17,22 +15,17 @@ const LIST: FakeCall = { name: 'fs_list', arguments: '{"path":"@project/"}' };
 
 /** Tools and context of an application, with the official client. */
 describe('an application of AG-UI with tools of its own', () => {
-  let client: ParleyClient;
   const model = repliesInOrder();
-  const project = shared(async () => {
-    const opened = await openProject({
-      nats: {},
-      settings: { retry: { attempts: 1 } },
-      model: model.handler,
-      agents: {
-        pm: '---\nname: Pam\ndescription: plans\ntools: [fs_list]\n---\nPERSONA OF PAM',
-        shy: '---\nname: Shy\ndescription: takes no tools\nclientTools: false\n---\nPERSONA OF SHY',
-      },
-    });
-    await opened.up('--http', '127.0.0.1:0');
-    client = await opened.connect();
-    return opened;
+  const project = sharedProject({
+    http: true,
+    settings: { retry: { attempts: 1 } },
+    model: model.handler,
+    agents: {
+      pm: '---\nname: Pam\ndescription: plans\ntools: [fs_list]\n---\nPERSONA OF PAM',
+      shy: '---\nname: Shy\ndescription: takes no tools\nclientTools: false\n---\nPERSONA OF SHY',
+    },
   });
+  const { client } = project;
   beforeEach(() => {
     model.next = [];
   });

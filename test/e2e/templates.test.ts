@@ -8,6 +8,7 @@ import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage, withDaemon } from '../support/installed.ts';
 import { sharedFolder } from '../support/lifetime.ts';
 import { blocksOf } from '../support/pages.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { hasPython } from '../support/terminal.ts';
 
 /** Each template as a user gets it: written by `parley init`, with the package linked where `npm install` puts it. */
@@ -21,7 +22,11 @@ const ANSWERS = {
 
 const root = sharedFolder();
 
-describe.each(Object.entries(ANSWERS))('the template %s', (template, [conversation, question, answer]) => {
+const templates = Object.entries(ANSWERS).filter(
+  ([name]) => hasLongTests || name === 'team' || name === 'single',
+);
+
+describe.each(templates)('the template %s', (template, [conversation, question, answer]) => {
   const project = join(root, template);
   let env: Record<string, string>;
   beforeAll(async () => {
