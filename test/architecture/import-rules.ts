@@ -155,6 +155,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   hono: ['gateway'],
   'image-size': ['daemon/files'],
   'ipaddr.js': ['kernel'],
+  lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
   'node-sqlite3-wasm': ['search'],

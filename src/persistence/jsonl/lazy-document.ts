@@ -1,11 +1,12 @@
 import { readFile, rename } from 'node:fs/promises';
+import { type Adapter, Low } from 'lowdb';
 import { coalesce, messageOf, orNullIfMissing, replaceFile } from '../../kernel/index.ts';
 import { fileTimestamp, type StoreLog } from './log/durable.ts';
 
 /**
- * A document that is saved later.
+ * A document that is saved later, kept with lowdb.
  *
- * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced.
+ * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
  * LAZY-DOCUMENT-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
  * LAZY-DOCUMENT-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
  * LAZY-DOCUMENT-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
@@ -15,7 +16,7 @@ const SAVE_DELAY_MS = 500;
 const REPORT_AGAIN_MS = 60_000;
 
 export interface LazyDocument<T> {
-  /** As it was loaded. */
+  /** The last state that was loaded or saved. */
   readonly data: T;
   /** The next save writes what `data` returns then. */
   change(data: () => T): void;
@@ -25,30 +26,31 @@ export interface LazyDocument<T> {
   close(): Promise<void>;
 }
 
-interface LazyDocumentOptions<T> {
+export async function openLazyDocument<T>(options: {
   readonly path: string;
   readonly empty: T;
   /** Throws on a document of another form. */
   readonly parse: (value: unknown) => T;
   readonly log: StoreLog;
-}
-
-/** LAZY-DOCUMENT-2 */
-async function load<T>({ path, empty, parse, log }: LazyDocumentOptions<T>): Promise<T> {
-  try {
-    const text = await orNullIfMissing(readFile(path, 'utf8'));
-    return text === null ? empty : parse(JSON.parse(text));
-  } catch (error) {
-    const keptIn = `${path}.bad-${fileTimestamp()}`;
-    await rename(path, keptIn);
-    log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
-    return empty;
-  }
-}
-
-export async function openLazyDocument<T>(options: LazyDocumentOptions<T>): Promise<LazyDocument<T>> {
-  const { path, log } = options;
-  const data = await load(options);
+}): Promise<LazyDocument<T>> {
+  const { path, parse, log } = options;
+  const file: Adapter<T> = {
+    async read() {
+      try {
+        const text = await orNullIfMissing(readFile(path, 'utf8'));
+        return text === null ? null : parse(JSON.parse(text));
+      } catch (error) {
+        const keptIn = `${path}.bad-${fileTimestamp()}`;
+        await rename(path, keptIn);
+        log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
+        return null;
+      }
+    },
+    // Encoded before anything is awaited, so that it contains no later change.
+    write: (data) => replaceFile(path, `${JSON.stringify(data)}\n`),
+  };
+  const low = new Low<T>(file, options.empty);
+  await low.read();
   let changed: (() => T) | null = null;
   let timer: NodeJS.Timeout | null = null;
   let closed = false;
@@ -61,7 +63,8 @@ export async function openLazyDocument<T>(options: LazyDocumentOptions<T>): Prom
     if (timer !== null) clearTimeout(timer);
     timer = null;
     try {
-      await replaceFile(path, `${JSON.stringify(latest())}\n`);
+      low.data = latest();
+      await low.write();
       reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
       changed ??= latest;
@@ -89,9 +92,11 @@ export async function openLazyDocument<T>(options: LazyDocumentOptions<T>): Prom
   }
 
   return {
-    data,
-    change(next) {
-      changed = next;
+    get data() {
+      return low.data;
+    },
+    change(data) {
+      changed = data;
       schedule();
     },
     flush: save,
