@@ -116,18 +116,27 @@ export class Api {
     turns: (request) => turnsPage(request, this.workers, this.room),
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),
-    label: (request, caller) => this.#steer(request, caller, labelCommand),
+    label: (request, caller) =>
+      this.#steer(request, caller, ({ title, archived }, by) => ({ type: 'label', title, archived, by })),
     feedback: (request, caller) => this.#feedback(request, caller),
     phase: (request, caller) => this.#phase(request, caller),
     mode: (request, caller) => this.#mode(request, caller),
     seed: (request, caller) => this.#seed(request, caller),
     fork: (request, caller) => this.#fork(request, caller),
-    hire: (request, caller) => this.#steer(request, caller, hireCommand),
-    dismiss: (request, caller) => this.#steer(request, caller, dismissCommand),
+    hire: (request, caller) =>
+      this.#steer(request, caller, ({ conversation: _, publisher: __, author: ___, ...agent }, by) => ({
+        type: 'hire',
+        agent,
+        by,
+      })),
+    dismiss: (request, caller) =>
+      this.#steer(request, caller, ({ agent, reason }, by) => ({ type: 'dismiss', agent, reason, by })),
     reload: (request, { isBound }) => this.#admin.reloader.reload(this.#operator(request, isBound)),
     ...whatIfHandlers(this),
-    stop: (request, caller) => this.#steer(request, caller, stopCommand),
-    resume: (request, caller) => this.#steer(request, caller, resumeCommand),
+    stop: (request, caller) =>
+      this.#steer(request, caller, ({ agent = null }, by) => ({ type: 'stop', agent, by })),
+    resume: (request, caller) =>
+      this.#steer(request, caller, ({ agent = null, stop }, by) => ({ type: 'resume', agent, stop, by })),
     approvals: ({ conversation }) => this.#approvals(conversation),
     change: (request, caller) => this.#change(request, caller),
     answer: (request, caller) => this.#answer(request, caller),
@@ -439,32 +448,7 @@ function resultOf({ call: id, content: given, parts = [], isError }: Result): Ca
   return { call, content, ...(files.length > 0 && { files }) };
 }
 
-/** The commands of an operator on a conversation that exists. */
-
 type SteeringVerb = 'label' | 'hire' | 'dismiss' | 'stop' | 'resume';
-
-function labelCommand({ title, archived }: RequestOf<'label'>, by: Author): Command {
-  return { type: 'label', title, archived, by };
-}
-
-function hireCommand(
-  { conversation: _, publisher: __, author: ___, ...agent }: RequestOf<'hire'>,
-  by: Author,
-): Command {
-  return { type: 'hire', agent, by };
-}
-
-function dismissCommand({ agent, reason }: RequestOf<'dismiss'>, by: Author): Command {
-  return { type: 'dismiss', agent, reason, by };
-}
-
-function stopCommand({ agent = null }: RequestOf<'stop'>, by: Author): Command {
-  return { type: 'stop', agent, by };
-}
-
-function resumeCommand({ agent = null, stop }: RequestOf<'resume'>, by: Author): Command {
-  return { type: 'resume', agent, stop, by };
-}
 
 /** The verb `view`. `room`: the largest answer, in bytes; texts of the definition that do not fit are left out. */
 export async function explainRequest(

@@ -21,14 +21,11 @@ import { renderState } from '../../render/state.ts';
 export function addPhase(program: Command, act: Act): void {
   const names = 'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own';
   const added = ofConversation(program, 'phase', 'enter a phase').argument('<phase>', names);
-  ask(
-    act,
-    addActorOptions(added),
-    async (context, client, conversation: string, phase: string, options: ActorOptions) => {
-      const request = { conversation, phase, ...actorOf(context, options) };
-      context.result(await client.request('phase', request), renderState);
-    },
-  );
+  addActorOptions(added);
+  ask(act, added, async (context, client, conversation: string, phase: string, options: ActorOptions) => {
+    const request = { conversation, phase, ...actorOf(context, options) };
+    context.result(await client.request('phase', request), renderState);
+  });
 }
 
 export function addFeedback(program: Command, act: Act): void {
@@ -39,9 +36,10 @@ export function addFeedback(program: Command, act: Act): void {
   interface FeedbackOptions extends ActorOptions {
     readonly note?: string;
   }
+  addActorOptions(added);
   ask(
     act,
-    addActorOptions(added),
+    added,
     async (
       context,
       client,
@@ -68,15 +66,12 @@ export function addMode(program: Command, act: Act): void {
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
     .option('--input <text>', 'the first message of the run (default: the next message to its agent)');
-  ask(
-    act,
-    addActorOptions(added),
-    async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
-      const { agent, workflow, input } = options;
-      const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
-      context.result(await client.request('mode', request), renderState);
-    },
-  );
+  addActorOptions(added);
+  ask(act, added, async (context, client, conversation: string, mode: Mode, options: ModeOptions) => {
+    const { agent, workflow, input } = options;
+    const request = { conversation, mode, agent, workflow, input, ...actorOf(context, options) };
+    context.result(await client.request('mode', request), renderState);
+  });
 }
 
 export function addFork(program: Command, act: Act): void {
@@ -88,14 +83,11 @@ export function addFork(program: Command, act: Act): void {
     readonly as: string;
     readonly at?: number;
   }
-  ask(
-    act,
-    addPublisherOption(added),
-    async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
-      const request = { conversation, as, at, ...actorOf(context, who) };
-      context.result(await client.request('fork', request), renderState);
-    },
-  );
+  addPublisherOption(added);
+  ask(act, added, async (context, client, conversation: string, { as, at, ...who }: ForkOptions) => {
+    const request = { conversation, as, at, ...actorOf(context, who) };
+    context.result(await client.request('fork', request), renderState);
+  });
 }
 
 const SWITCHES = {
@@ -112,9 +104,10 @@ function addSwitch(program: Command, act: Act, verb: keyof typeof SWITCHES): voi
     '[agent]',
     'only this agent (default: all agents)',
   );
+  addActorOptions(added);
   ask(
     act,
-    addActorOptions(added),
+    added,
     async (context, client, conversation: string, agent: string | undefined, who: ActorOptions) => {
       const before = verb === 'resume' ? await client.request('conversation', { conversation }) : null;
       const detail = await client.request(verb, { conversation, agent, ...actorOf(context, who) });
@@ -153,18 +146,15 @@ export function addHire(program: Command, act: Act): void {
     .option('--model <name>', 'a configured model (default: that of the default agent)')
     .option('--budget-tokens <number>', 'tokens that it and the agents that it hires may use', amount)
     .option('--budget-usd <number>', 'US dollars that they may use', amount);
-  ask(
-    act,
-    addActorOptions(added),
-    async (context, client, conversation: string, slug: string, options: HireOptions) => {
-      const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
-      const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
-      const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
-      const agent = { slug, name, description, persona, tools, model, budget };
-      const request = { conversation, ...agent, ...actorOf(context, options) };
-      context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
-    },
-  );
+  addActorOptions(added);
+  ask(act, added, async (context, client, conversation: string, slug: string, options: HireOptions) => {
+    const persona = await personaIn(resolve(context.io.workingDirectory, options.personaFile));
+    const { name, description, tools, model, budgetTokens: tokens, budgetUsd: usd } = options;
+    const budget = tokens === undefined && usd === undefined ? undefined : { tokens, usd };
+    const agent = { slug, name, description, persona, tools, model, budget };
+    const request = { conversation, ...agent, ...actorOf(context, options) };
+    context.result(await client.request('hire', request), () => `${conversation}: ${slug} is hired`);
+  });
 }
 
 export function addDismiss(program: Command, act: Act): void {
@@ -175,17 +165,11 @@ export function addDismiss(program: Command, act: Act): void {
   interface DismissOptions extends ActorOptions {
     readonly reason?: string;
   }
-  ask(
-    act,
-    addActorOptions(added),
-    async (context, client, conversation: string, agent: string, options: DismissOptions) => {
-      const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
-      context.result(
-        await client.request('dismiss', request),
-        () => `${conversation}: ${agent} is dismissed`,
-      );
-    },
-  );
+  addActorOptions(added);
+  ask(act, added, async (context, client, conversation: string, agent: string, options: DismissOptions) => {
+    const request = { conversation, agent, reason: options.reason, ...actorOf(context, options) };
+    context.result(await client.request('dismiss', request), () => `${conversation}: ${agent} is dismissed`);
+  });
 }
 
 export async function personaIn(file: string): Promise<string> {
