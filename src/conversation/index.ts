@@ -48,6 +48,7 @@ export * from './log/words.ts';
 export * from './progress/live-text.ts';
 export { askedIn, type CallersCall, type OpenCall, OpenCalls, questionText } from './progress/open-calls.ts';
 export * from './progress/progress.ts';
+export { type RunSoFar, runPath, runsWith } from './progress/runs.ts';
 export * from './progress/turn-watch.ts';
 export * from './recall/recall.ts';
 export * from './reduction/compaction.ts';

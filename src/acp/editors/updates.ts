@@ -8,7 +8,6 @@ import type {
 } from '@agentclientprotocol/sdk';
 import type { WorkflowSummary } from '../../client/index.ts';
 import {
-  agentOfNode,
   askedIn,
   type Entry,
   type FilePart,
@@ -19,6 +18,9 @@ import {
   type MessageEntry,
   type ReportedCall,
   type Rest,
+  type RunSoFar,
+  runPath,
+  runsWith,
   type Step,
   splitMessage,
   wireCallId,
@@ -120,9 +122,7 @@ export class Updates {
   #speaker: string | null = null;
   #message: string | null = null;
   #notes = 0;
-  #workflow: string | null = null;
-  #visited: string[] = [];
-  #current: string[] = [];
+  #runs: readonly RunSoFar[] = [];
 
   constructor(shown: Shown) {
     this.#shown = shown;
@@ -266,28 +266,22 @@ export class Updates {
 
   /** The nodes of a run: all of them while it runs, those that were entered once it has ended. */
   *#plan(entry: Entry): Generator<Update> {
-    if (entry.type === 'run-started')
-      [this.#workflow, this.#visited, this.#current] = [entry.workflowId, [], []];
-    if (entry.type === 'node-entered') {
-      const { node, from, branch } = entry;
-      const isHere = agentOfNode(entry) !== null; // else a branch waits there for the others
-      const kept = branch === undefined ? [] : this.#current.filter((one) => one !== from);
-      this.#current = isHere ? [...kept, node] : kept;
-      if (isHere) this.#visited = [...this.#visited, node];
-    } else if (entry.type !== 'run-ended') return;
-    const isOver = entry.type === 'run-ended';
-    const nodes = this.#shown.workflows.find(({ id }) => id === this.#workflow)?.nodes ?? [];
-    const ahead = isOver ? [] : nodes.filter(({ node }) => !this.#visited.includes(node));
-    const current = isOver ? [] : this.#current;
-    const named = (node: string) => {
-      const agent = nodes.find((one) => one.node === node)?.agent;
-      return agent === undefined ? node : `${node} (${agent})`;
-    };
-    const entries = [...new Set(this.#visited), ...ahead.map(({ node }) => node)].map((node): PlanEntry => {
-      const isDone = this.#visited.includes(node);
-      const status = current.includes(node) ? 'in_progress' : isDone ? 'completed' : 'pending';
-      return { content: named(node), priority: 'medium', status };
-    });
+    if (entry.type !== 'run-started' && entry.type !== 'node-entered' && entry.type !== 'run-ended') return;
+    this.#runs = runsWith(this.#runs, entry);
+    const run = this.#runs.at(-1);
+    if (!run || entry.type === 'run-started') return;
+    const path = runPath(
+      run,
+      this.#shown.workflows.find(({ id }) => id === run.workflowId),
+    );
+    const entries = path
+      .filter(({ state }) => !run.isOver || state !== 'ahead')
+      .map(({ node, agent, state }): PlanEntry => {
+        const content = agent === null ? node : `${node} (${agent})`;
+        return { content, priority: 'medium', status: STATUSES[state] };
+      });
     if (entries.length > 0) yield { sessionUpdate: 'plan', entries };
   }
 }
+
+const STATUSES = { done: 'completed', current: 'in_progress', ahead: 'pending' } as const;

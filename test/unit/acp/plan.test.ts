@@ -12,11 +12,12 @@ describe('the plan of an editor', () => {
       node('build', ['check']),
       node('describe', ['check']),
     ];
-    const workflows = [{ id: 'site', start: 'plan', nodes: [...nodes, node('check', ['end'])] }];
+    const check = { ...node('check', ['end']), after: ['build', 'describe'] };
+    const workflows = [{ id: 'site', start: 'plan', nodes: [...nodes, check] }];
     const updates = new Updates({ workflows } as unknown as Shown);
     const plan = (type: Entry['type'], more: object) =>
-      [...updates.past({ type, workflowId: 'site', ...more } as unknown as Entry)].flatMap((update) =>
-        'entries' in update ? [update.entries.map(({ status }) => status).join(' ')] : [],
+      [...updates.past({ type, workflowId: 'site', outcome: 'done', ...more } as unknown as Entry)].flatMap(
+        (update) => ('entries' in update ? [update.entries.map(({ status }) => status).join(' ')] : []),
       );
     plan('run-started', {});
     expect(plan('node-entered', { node: 'plan', agent: 'plan' })).toEqual([

@@ -2,11 +2,11 @@ import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversat
 import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { withFeedback } from '../../../conversation/log/feedback.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
+import { type RunSoFar, runsWith } from '../../../conversation/progress/runs.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
 import { approvalIn, argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
 import type { Named } from './people.ts';
-import { type Run, runsWith } from './runs.ts';
 
 /**
  * One conversation, folded from its log for the screen.
@@ -69,7 +69,7 @@ export class Thread {
   floor: Floor = FIRST_FLOOR;
   /** The agents that were hired here. */
   readonly hires = new Map<string, Hired>();
-  runs: readonly Run[] = [];
+  runs: readonly RunSoFar[] = [];
   isStopped = false;
 
   /** `from`: the first index; the entries before it are missing, and nothing of them is known. */

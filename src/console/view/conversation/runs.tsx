@@ -1,4 +1,10 @@
-import { type PathNode, pathOf, type Run, type Step, wayOf } from '../../model/thread/runs.ts';
+import {
+  type NodeVisit,
+  type PathNode,
+  type RunSoFar,
+  runPath,
+  wayOf,
+} from '../../../conversation/progress/runs.ts';
 import { type Thread, type Until, waitOf } from '../../model/thread/thread.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';
@@ -31,14 +37,14 @@ export function Runs() {
   );
 }
 
-function nodesOf(run: Run): readonly PathNode[] {
-  return pathOf(
+function nodesOf(run: RunSoFar): readonly PathNode[] {
+  return runPath(
     run,
     workflows.value.find(({ id }) => id === run.workflowId),
   );
 }
 
-function Path({ run }: { readonly run: Run }) {
+function Path({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const outcome = run.steps.at(-1)?.result?.outcome;
   const open = run.isOver ? [] : run.steps.flatMap(({ agent, result }) => (agent && !result ? agent : []));
@@ -103,7 +109,7 @@ function workOf(agent: string, thread: Thread): string {
 }
 
 /** What happened, in order, and where each node can lead. */
-function Steps({ run }: { readonly run: Run }) {
+function Steps({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));
   return (
@@ -130,7 +136,7 @@ function Steps({ run }: { readonly run: Run }) {
   );
 }
 
-function Outcomes({ step, node }: { readonly step: Step; readonly node: PathNode | undefined }) {
+function Outcomes({ step, node }: { readonly step: NodeVisit; readonly node: PathNode | undefined }) {
   const { result } = step;
   const ways = node?.ways ?? [];
   const taken = wayOf(step, ways);

@@ -1,11 +1,10 @@
-import type { EntryOf } from '../../../conversation/index.ts';
-import { agentOfNode } from '../../../conversation/state/answering.ts';
-import type { Workflow } from '../answers.ts';
+import type { EntryOf } from '../log/entry.ts';
+import { agentOfNode } from '../state/answering.ts';
 
 /** The runs of a conversation, from its log, and the path of one through its workflow. */
 
 /** A node that a run entered. */
-export interface Step {
+export interface NodeVisit {
   readonly node: string;
   readonly index: number;
   readonly agent: string | null;
@@ -22,17 +21,17 @@ interface Result {
   readonly to: readonly string[];
 }
 
-export interface Run {
+export interface RunSoFar {
   readonly runId: string;
   readonly workflowId: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly NodeVisit[];
   readonly isOver: boolean;
 }
 
 type RunEntry = EntryOf<'run-started'> | EntryOf<'node-entered'> | EntryOf<'run-ended'>;
 
 /** Oldest first. */
-export function runsWith(runs: readonly Run[], entry: RunEntry): readonly Run[] {
+export function runsWith(runs: readonly RunSoFar[], entry: RunEntry): readonly RunSoFar[] {
   if (entry.type === 'run-started') {
     const { runId, workflowId } = entry;
     return [...runs, { runId, workflowId, steps: [], isOver: false }];
@@ -40,7 +39,7 @@ export function runsWith(runs: readonly Run[], entry: RunEntry): readonly Run[] 
   return runs.map((run) => (run.runId === entry.runId ? continued(run, entry) : run));
 }
 
-function continued(run: Run, entry: EntryOf<'node-entered'> | EntryOf<'run-ended'>): Run {
+function continued(run: RunSoFar, entry: EntryOf<'node-entered'> | EntryOf<'run-ended'>): RunSoFar {
   const { outcome, summary = '', index } = entry;
   const to = entry.type === 'run-ended' ? 'end' : entry.node; // as workflows name it
   const steps = [...run.steps];
@@ -60,8 +59,20 @@ function continued(run: Run, entry: EntryOf<'node-entered'> | EntryOf<'run-ended
 }
 
 /** The node of the agent that ended the run. */
-function stepOf({ steps }: Run, { author }: EntryOf<'run-ended'>): string | undefined {
+function stepOf({ steps }: RunSoFar, { author }: EntryOf<'run-ended'>): string | undefined {
   return steps.findLast(({ agent, result }) => result === null && agent === author.id)?.node;
+}
+
+/** What a path needs of a workflow, as the verb `workflows` describes it. */
+interface WorkflowNodes {
+  readonly start: string;
+  readonly nodes: readonly {
+    readonly node: string;
+    readonly agent: string;
+    readonly outcomes: Readonly<Record<string, readonly string[]>>;
+    readonly next?: readonly { readonly when: string; readonly to: readonly string[] }[] | undefined;
+    readonly after?: readonly string[] | undefined;
+  }[];
 }
 
 export interface PathNode {
@@ -72,8 +83,6 @@ export interface PathNode {
   readonly visits: number;
   /** Where it can lead, by the value and by the outcome. */
   readonly ways: readonly Way[];
-  /** The branches that meet here. */
-  readonly after: readonly string[];
   /** The first node of its branch, of those that are side by side; null: no others are. */
   readonly branch: string | null;
 }
@@ -87,7 +96,7 @@ export interface Way {
 }
 
 /** The nodes in the order in which the run entered them; then those ahead, from the newest one on. Those of a branch are together. */
-export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathNode[] {
+export function runPath(run: RunSoFar, workflow: WorkflowNodes | undefined): readonly PathNode[] {
   const known = new Map(workflow?.nodes.map((one) => [one.node, one]));
   const visited = run.steps.map(({ node }) => node);
   const order = new Set(visited);
@@ -112,14 +121,13 @@ export function pathOf(run: Run, workflow: Workflow | undefined): readonly PathN
       agent: known.get(node)?.agent ?? visits[0]?.agent ?? null,
       state: isOpen ? 'current' : visits.length > 0 ? 'done' : 'ahead',
       visits: visits.length,
-      after: known.get(node)?.after ?? [],
       branch: branches.get(node) ?? null,
       ways: ways.map((way) => ({ ...way, taken: visits.filter((step) => wayOf(step, ways) === way).length })),
     };
   });
 }
 
-type KnownNode = Workflow['nodes'][number];
+type KnownNode = WorkflowNodes['nodes'][number];
 
 /** By node, the first one of its branch: until a node at which branches meet. */
 function branchesOf(known: ReadonlyMap<string, KnownNode>): ReadonlyMap<string, string> {
@@ -143,7 +151,7 @@ function waysOf(node: KnownNode | undefined): readonly KnownWay[] {
 }
 
 /** The way that a step took: by its outcome if that leads where the run continued, else by a condition. */
-export function wayOf<W extends KnownWay>({ result }: Step, ways: readonly W[]): W | undefined {
+export function wayOf<W extends KnownWay>({ result }: NodeVisit, ways: readonly W[]): W | undefined {
   if (!result) return undefined;
   const leads = ({ to }: W) => to.length === result.to.length && to.every((one) => result.to.includes(one));
   const own = ways.find(({ by, isCondition }) => !isCondition && by === result.outcome);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Workflow } from '../../../src/console/model/answers.ts';
-import { pathOf, type Run, runsWith } from '../../../src/console/model/thread/runs.ts';
+import { type RunSoFar, runPath, runsWith } from '../../../src/conversation/progress/runs.ts';
 
 type Given = Parameters<typeof runsWith>[1];
 
@@ -19,7 +19,7 @@ const of = (runId: string, type: Given['type'], more: object) =>
   ({ index: index++, type, runId, workflowId: 'article', ...more }) as unknown as Given;
 const entered = (node: string, more: object = {}) => of('r', 'node-entered', { node, ...more });
 const handedOn = (outcome: string) => ({ outcome, summary: `${outcome}: what to know` });
-const fold = (...entries: readonly Given[]) => entries.reduce(runsWith, [] as readonly Run[]);
+const fold = (...entries: readonly Given[]) => entries.reduce(runsWith, [] as readonly RunSoFar[]);
 
 const LOG = [
   of('r', 'run-started', {}),
@@ -57,7 +57,7 @@ describe('the runs of a conversation', () => {
 
   it('the path has the nodes in the order in which they are reached, and counts visits and outcomes', () => {
     const [run] = fold(...LOG);
-    const path = run ? pathOf(run, WORKFLOW) : [];
+    const path = run ? runPath(run, WORKFLOW) : [];
     expect(path.map(({ node, state, visits }) => [node, state, visits])).toEqual([
       ['plan', 'done', 1],
       ['write', 'current', 2],
@@ -71,7 +71,7 @@ describe('the runs of a conversation', () => {
 
   it('a run of a workflow that is gone or changed shows the nodes that it entered', () => {
     const [run] = fold(...LOG);
-    const nodesOf = (workflow?: Workflow) => (run ? pathOf(run, workflow).map(({ node }) => node) : []);
+    const nodesOf = (workflow?: Workflow) => (run ? runPath(run, workflow).map(({ node }) => node) : []);
     expect(nodesOf()).toEqual(['plan', 'write', 'check']);
     expect(nodesOf({ ...WORKFLOW, start: 'check', nodes: WORKFLOW.nodes.slice(0, 1) })).toEqual([
       ...['plan', 'write', 'check'],
@@ -87,7 +87,7 @@ describe('the runs of a conversation', () => {
     ];
     const path = (...entries: Given[]) => {
       const [run] = fold(of('r', 'run-started', {}), ...entries);
-      return run ? pathOf(run, { ...WORKFLOW, nodes }).map(({ node }) => node) : [];
+      return run ? runPath(run, { ...WORKFLOW, nodes }).map(({ node }) => node) : [];
     };
     expect(path(entered('plan'), entered('research', handedOn('large')))).toEqual([
       ...['plan', 'research', 'draft', 'check'],
@@ -111,7 +111,7 @@ describe('the runs of a conversation', () => {
       entered('draw', { to: ['dora'], branch: 'draw', from: 'plan', ...handedOn('planned') }),
       entered('polish', { to: ['will'], branch: 'write', from: 'write', ...handedOn('written') }),
     );
-    const path = run ? pathOf(run, { ...WORKFLOW, nodes }) : [];
+    const path = run ? runPath(run, { ...WORKFLOW, nodes }) : [];
     expect(path.map(({ node, branch }) => [node, branch])).toEqual([
       ['plan', null],
       ['write', 'write'],
@@ -140,7 +140,7 @@ describe('the runs of a conversation', () => {
     ];
     const path = (...more: Given[]) => {
       const [run] = fold(...log, ...more);
-      return run ? pathOf(run, { ...WORKFLOW, nodes }) : [];
+      return run ? runPath(run, { ...WORKFLOW, nodes }) : [];
     };
     const states = (...more: Given[]) => path(...more).map(({ node, state }) => `${node} ${state}`);
     expect(states()).toEqual(['plan done', 'write current', 'draw current', 'check ahead']);
