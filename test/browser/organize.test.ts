@@ -235,6 +235,19 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
   });
 
+  it('the menu of a row is closed when the address changes', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    await page.evaluate("location.hash = '#/c/fourth'");
+    await message(page, 'Fourth words').first().waitFor();
+    await row(page, 'Fourth words').locator('.row').focus();
+    await pressAlone(page, 'm');
+    await page.getByRole('dialog').waitFor();
+    await page.goBack();
+    await message(page, 'Second words').first().waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+  });
+
   it('the list of actions is hidden when another page is opened', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();

@@ -21,7 +21,7 @@ import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
-import { Viewer, viewed } from './thread/files.tsx';
+import { Viewer } from './thread/files.tsx';
 import { TokenGate } from './token-gate.tsx';
 import { TurnsPage } from './turns-page.tsx';
 
@@ -41,7 +41,6 @@ function Console() {
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;
-    viewed.value = null;
     if (at.page === 'conversation') open(at.id);
     else close();
   });

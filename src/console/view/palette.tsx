@@ -37,12 +37,6 @@ const close = () => {
 
 /** Jumps anywhere: a field and the list of what fits. */
 export function Palette() {
-  useEffect(() => {
-    const here = location.hash;
-    const leave = () => location.hash !== here && close(); // it would cover another page
-    addEventListener('hashchange', leave);
-    return () => removeEventListener('hashchange', leave);
-  }, []);
   return (
     <Dialog class="palette" label={isHelp.value ? 'Actions and keys' : 'Search'} onClose={close}>
       <Search />

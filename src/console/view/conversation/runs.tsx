@@ -48,16 +48,18 @@ function Path({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const outcome = run.steps.at(-1)?.result?.outcome;
   const open = run.isOver ? [] : run.steps.flatMap(({ agent, result }) => (agent && !result ? agent : []));
-  const works = thread ? open.map((agent) => [agent, workOf(agent, thread)] as const) : [];
-  const waits = works.some(([, work]) => work === WORKS)
-    ? ''
-    : works.map(([agent, work]) => `${nameOf(agent)} ${work}`).join(', ');
+  const idle = open.find((agent) => thread && workOf(agent, thread) === IDLE);
   return (
     <span class="run-line">
       <span class="run-name">
         Run {run.workflowId}
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
-        {waits && <span class="waits"> {waits}</span>}
+        {idle && (
+          <span class="waits">
+            {' '}
+            {nameOf(idle)} {IDLE}
+          </span>
+        )}
       </span>
       <ol class="run-path">
         {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {
@@ -98,14 +100,14 @@ const WAITS: Readonly<Record<Until, string>> = {
   program: 'waits for its program',
 };
 
-const WORKS = 'works on it';
+const IDLE = 'waits for a message';
 
 /** What the agent of a node that is not done does. */
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
-  if (status === 'idle') return 'waits for a message';
-  return status === 'running' ? WORKS : WAITS[waitOf(thread, agent)];
+  if (status === 'idle') return IDLE;
+  return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
 }
 
 /** What happened, in order, and where each node can lead. */

@@ -218,7 +218,9 @@ export function Dialog({ class: look, label, onClose, children }: DialogProps) {
   const close = () => dialog.current?.close();
   useLayoutEffect(() => {
     dialog.current?.showModal(); // only now: it focuses the field that it contains
+    addEventListener('hashchange', close); // it would cover another page
     return () => {
+      removeEventListener('hashchange', close);
       isOver.current = true; // the event of closing comes later, and would close the next dialog
       close();
     };

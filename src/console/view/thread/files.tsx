@@ -23,7 +23,7 @@ interface Viewed {
 }
 
 /** What the viewer shows; null: it is closed. */
-export const viewed = signal<Viewed | null>(null);
+const viewed = signal<Viewed | null>(null);
 
 /** `isLogged`: the daemon gives them to readers of the conversation. */
 export function Files({ files, isLogged = true }: { files: readonly FilePart[]; isLogged?: boolean }) {
