@@ -55,7 +55,7 @@ export * from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
 export { type SummaryInput, summaryText, transcript } from './reduction/summary-text.ts';
 export { sizeOf } from './reduction/view-groups.ts';
-export { agentNamed, agentOfNode, mentions, unknownMentionsText } from './state/answering.ts';
+export { agentNamed, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
 export { accountsOf, type HireAccount } from './state/hired.ts';

@@ -57,37 +57,44 @@ const KEYS_ONLY: readonly Command[] = [
 
 const visit = (link: string) => () => go(link);
 
-export const commands = computed<readonly Command[]>(() => [
-  ...ofConversation(),
-  ...everywhere(),
-  ...KEYS_ONLY,
-]);
+/** `isOffered`: absent, it is. */
+type Offer = Command & { readonly isOffered?: boolean };
 
-function everywhere(): Command[] {
+const offered = (all: readonly Offer[]): readonly Command[] => all.filter((one) => one.isOffered !== false);
+
+export const commands = computed(() => [...ofConversation(), ...offered(everywhere()), ...KEYS_ONLY]);
+
+function everywhere(): Offer[] {
   const wanted = hasSingleKeys.value ? 'off' : 'on';
-  const isInside = route.value.page === 'conversation';
+  const isOutside = route.value.page !== 'conversation';
   return [
-    ...(mayPost.value ? [{ name: 'New conversation', keys: 'n', run: visit(linkTo.new) }] : []),
+    { name: 'New conversation', keys: 'n', run: visit(linkTo.new), isOffered: mayPost.value },
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
     { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },
     { name: 'Find a conversation in the list', words: 'filter', keys: '/', run: () => focusOn('search') },
-    ...(isInside || !isOperator.value
-      ? []
-      : workflows.value.map(({ id }) => ({ name: `Run the workflow ${id}…`, run: begin(id) }))),
-    ...THEMES.filter((one) => one !== theme.value).map((one) => ({
+    ...workflows.value.map(({ id }) => ({
+      name: `Run the workflow ${id}…`,
+      run: begin(id),
+      isOffered: isOutside && isOperator.value,
+    })),
+    ...THEMES.map((one) => ({
       name: `Theme: ${one}`,
       words: 'look colours',
       run: () => chooseTheme(one),
+      isOffered: one !== theme.value,
     })),
     {
       name: `Turn single-key shortcuts ${wanted}`,
       words: 'keys',
       run: () => allowSingleKeys(!hasSingleKeys.value),
     },
-    ...(identity.value?.isSession
-      ? [{ name: 'Sign out', words: 'log out leave', run: () => leaveSession() }]
-      : []),
+    {
+      name: 'Sign out',
+      words: 'log out leave',
+      run: () => leaveSession(),
+      isOffered: identity.value?.isSession === true,
+    },
   ];
 }
 
@@ -101,35 +108,30 @@ const begin = (workflow: string) => () => {
   );
 };
 
-function ofConversation(): Command[] {
+function ofConversation(): readonly Command[] {
   void version.value;
   const at = route.value;
   if (at.page !== 'conversation' || !opened.value) return [];
   const { id } = at;
-  const isThread = at.view === 'thread';
-  const row = rows.value.some((one) => one.id === id);
-  return [
+  const [view, link] =
+    at.view === 'thread' ? ['Timeline', linkTo.timeline(id)] : ['Thread', linkTo.conversation(id)];
+  return offered([
     ...(isOperator.value ? steering(id) : []),
     ...ofEntry(id),
-    ...(mayPost.value ? [{ name: 'Write a message', keys: 'c', run: () => focusOn('composer') }] : []),
-    isThread
-      ? { name: 'Timeline', words: 'lanes', keys: 't', run: visit(linkTo.timeline(id)) }
-      : { name: 'Thread', keys: 't', run: visit(linkTo.conversation(id)) },
+    { name: 'Write a message', keys: 'c', run: () => focusOn('composer'), isOffered: mayPost.value },
+    { name: view, words: 'lanes', keys: 't', run: visit(link) },
     ...DOWNLOADS.map(({ format, label }) => ({
       name: label,
       words: 'export',
       run: () => download(id, format),
     })),
-    ...(row
-      ? [
-          {
-            name: 'Rename, pin, archive or mark this conversation…',
-            words: 'title unread',
-            run: () => (organized.value = id),
-          },
-        ]
-      : []),
-  ];
+    {
+      name: 'Rename, pin, archive or mark this conversation…',
+      words: 'title unread',
+      run: () => (organized.value = id),
+      isOffered: rows.value.some((one) => one.id === id),
+    },
+  ]);
 }
 
 /** What an operator changes. */
@@ -179,7 +181,7 @@ function steering(id: string): Command[] {
 }
 
 /** Of the selected message, else of the newest answer. */
-function ofEntry(id: string): Command[] {
+function ofEntry(id: string): Offer[] {
   const blocks = opened.value?.thread.blocks ?? [];
   const chosen = selected.value === null ? undefined : blocks[selected.value];
   const isAnswer = (block: (typeof blocks)[number]) =>
@@ -189,24 +191,18 @@ function ofEntry(id: string): Command[] {
   const { index, entry } = block;
   const open = (kind: Panel['kind']) => visit(linkTo.panel(id, { kind, index }));
   return [
-    ...(isAnswer(block)
-      ? [
-          {
-            name: `Why did ${nameOfAuthor(entry.author)} say that? (entry ${index})`,
-            words: 'explain request',
-            run: open('why'),
-          },
-        ]
-      : []),
-    ...(isAnswer(block) && isOperator.value
-      ? [
-          {
-            name: `What if? Ask again with another model or persona (entry ${index})`,
-            words: 'what-if',
-            run: open('what-if'),
-          },
-        ]
-      : []),
-    ...(isOperator.value ? [{ name: `Fork from entry ${index}…`, words: 'copy', run: open('fork') }] : []),
+    {
+      name: `Why did ${nameOfAuthor(entry.author)} say that? (entry ${index})`,
+      words: 'explain request',
+      run: open('why'),
+      isOffered: isAnswer(block),
+    },
+    {
+      name: `What if? Ask again with another model or persona (entry ${index})`,
+      words: 'what-if',
+      run: open('what-if'),
+      isOffered: isAnswer(block) && isOperator.value,
+    },
+    { name: `Fork from entry ${index}…`, words: 'copy', run: open('fork'), isOffered: isOperator.value },
   ];
 }
