@@ -280,6 +280,8 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await page.getByText(/^Approved by \w+ for this conversation$/).waitFor();
     await post('allowed', 'write again');
     await page.getByText(/^Approved by \w+ for this conversation in entry \d+$/).waitFor();
+    await page.getByRole('button', { name: 'Show what was allowed' }).click();
+    expect(await page.locator('.block.pointed .call').count()).toBe(1);
     expect(await card.count()).toBe(0);
     await post('allowed-not', 'write');
     await page.evaluate("location.hash = '#/c/allowed-not'");

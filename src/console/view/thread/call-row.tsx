@@ -12,9 +12,10 @@ import { nameOf } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
+import { jumpTo } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
-import { Button, onSubmit, onText } from '../parts/controls.tsx';
+import { Button, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
@@ -36,6 +37,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const reported = call.status === 'running' ? activityOf(conversation, agent)?.progress : undefined;
   const progress = reported?.tool === call.tool ? reported.text : '';
   const { files = [] } = call.result ?? {};
+  const grant = call.approval?.grant;
   const heading = (
     <>
       <code class="tool">{escapeHidden(call.tool)}</code>
@@ -73,8 +75,11 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       )}
       {call.approval?.answer && (
         <p class="muted answered">
-          {escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval))}
+          <span>{escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval))}</span>
           {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
+          {grant !== undefined && (
+            <LinkButton onClick={() => jumpTo(grant)}>Show what was allowed</LinkButton>
+          )}
         </p>
       )}
       {call.approval?.asks && call.approval.given && (
