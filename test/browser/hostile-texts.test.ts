@@ -176,7 +176,7 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
   it('hostile texts are text in a question and its options, in tool names, arguments and errors', async () => {
     const page = await stage.look('#/c/calls');
     await post('calls', 'ask it');
-    await page.locator('.question').getByRole('button').first().click();
+    await page.locator('.question .buttons').getByRole('button').first().click();
     await message(page, 'noted').first().waitFor();
     await write(page, 'call it');
     await expect.poll(() => page.locator('.call').count()).toBeGreaterThan(0);
