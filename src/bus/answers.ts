@@ -298,6 +298,8 @@ export const agents = fields({
       persona: z.string().optional(),
       /** False: it is called with no tools of callers. */
       clientTools: z.boolean(),
+      /** Its file has a schema for its answers. */
+      typed: z.literal(true).optional(),
       /** The kinds of files that its model is shown; absent: not known here. */
       shownFiles: list(z.string()).optional(),
       /** Only an agent in another process has it. */

@@ -28,6 +28,7 @@ describe('the package `openai`', () => {
     agents: {
       lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, ask]\n---\nYou lead.',
       dev: '---\nname: Dev\n---\nYou build.',
+      sums: '---\nname: Sums\ndescription: counts\nanswers: { type: object, required: [n] }\n---\nYou count.',
     },
     script: RULES,
     http: true,
@@ -67,6 +68,29 @@ describe('the package `openai`', () => {
     },
   );
 
+  it('the OpenAI client gets JSON alone from an agent with a schema, streamed or not, and continues the chat', async () => {
+    const { data, response } = await say('count them', 'sums');
+    expect(data.choices[0]?.message.content).toBe('{"n":6}');
+    const answered = { role: 'assistant' as const, content: '{"n":6}' };
+    const messages = [user('count them'), answered, user('count again')];
+    const next = await openai.chat.completions.create({ model: 'sums', messages }).withResponse();
+    expect(next.data.choices[0]?.message.content).toBe('{"n":6}');
+    const conversation = next.response.headers.get('x-parley-conversation');
+    expect(conversation).toBe(response.headers.get('x-parley-conversation'));
+    expect((await streamed('count them', { model: 'sums' })).text).toBe('{"n":6}');
+  });
+
+  it('a response of an agent with a schema is JSON alone, streamed or not, and read again', async () => {
+    const asked = { model: 'sums', input: 'count them' };
+    const { id, output_text } = await openai.responses.create(asked);
+    expect(output_text).toBe('{"n":6}');
+    expect((await openai.responses.retrieve(id)).output_text).toBe('{"n":6}');
+    let text = '';
+    for await (const event of await openai.responses.create({ ...asked, stream: true }))
+      if (event.type === 'response.output_text.delta') text += event.delta;
+    expect(text).toBe('{"n":6}');
+  });
+
   it('the OpenAI client gets the reason why its schema cannot be used', async () => {
     const response_format = {
       type: 'json_schema',
@@ -81,7 +105,7 @@ describe('the package `openai`', () => {
   it('the OpenAI client lists agents as models', async () => {
     const names = [];
     for await (const { id } of openai.models.list()) names.push(id);
-    expect(names).toEqual(['parley', 'dev', 'lead']);
+    expect(names).toEqual(['parley', 'dev', 'lead', 'sums']);
     expect(await openai.models.retrieve('dev')).toMatchObject({ id: 'dev', object: 'model' });
     await expect(openai.models.retrieve('nobody')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   });

@@ -29,6 +29,7 @@ export async function listAgents(
       status: statusOf(card, rows, connected),
       tools: card.tools,
       clientTools: card.clientTools !== false,
+      ...(team.agents.get(card.slug)?.answers && { typed: true as const }),
       ...(persona === card.slug && personaOf(card, team)),
       ...(connected === undefined ? {} : { connected }),
       ...modelOf(card, team),

@@ -78,6 +78,8 @@ interface Asked extends ChatRequest {
   readonly newId: () => string;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** Agents that have a schema for their answers. */
+  readonly typed: ReadonlySet<string>;
 }
 
 /** Where results belong: the calls in their order. */
@@ -243,7 +245,7 @@ function repeatedIn(tail: readonly Entry[], request: Asked): PostOf | null {
   return !isOver && request.history.length > 0 ? known : null;
 }
 
-function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
+function isContinuedBy(tail: readonly Entry[], request: Asked): boolean {
   const { history } = request;
   const exchange = newestExchange(tail, request);
   if (!exchange) return false;
@@ -279,18 +281,15 @@ interface Exchange {
 }
 
 /** The newest post of this caller, or the one with this key, and what was answered. */
-function newestExchange(
-  tail: readonly Entry[],
-  caller: ChatRequest,
-  key: string | null = null,
-): Exchange | null {
+function newestExchange(tail: readonly Entry[], caller: Asked, key: string | null = null): Exchange | null {
   const place = newestPlace(tail, caller, key);
   const post = tail[place];
   const meta = post && metaOf(post, caller);
   if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail, caller);
   const agent = meta.model === ANYBODY ? null : meta.model;
   const before = tail.slice(0, place);
-  const reply = new Reply(post.index, post.to ?? [], agent, before, { passesCallers: true });
+  const { typed } = caller;
+  const reply = new Reply(post.index, post.to ?? [], agent, before, { passesCallers: true, typed });
   const said = reply.accept({ kind: 'entries', entries: tail.slice(place), isCurrent: true });
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
   const asked = (post.content ?? '').slice(0, meta.length);

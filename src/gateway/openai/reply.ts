@@ -29,7 +29,8 @@ import { fileLines } from '../files.ts';
  *    its turn without text is named.
  * REPLY-7 It also ends where only its caller can continue, with the calls of the caller's tools.
  * REPLY-5 Files of an answer follow its text, each in one line: the protocol has no place for them.
- * REPLY-6 To a post with a schema it is the value as JSON, and nothing before it; without a value it fails.
+ * REPLY-6 To a post with a schema it is the value as JSON, and nothing before it; without a value it fails. A turn that answers by
+ *    another schema, that of its agent or of a delegation, adds its value to the reply, and nothing else.
  */
 
 export type Said =
@@ -65,6 +66,8 @@ interface ReplyOptions {
   readonly notBefore?: number | undefined;
   /** REPLY-7: it continues where the caller has answered. */
   readonly passesCallers?: boolean;
+  /** Agents that have a schema for their answers. */
+  readonly typed?: ReadonlySet<string>;
 }
 
 export class Reply {
@@ -82,7 +85,14 @@ export class Reply {
   /** The agent of the newest turn that was stopped. */
   #aborted = '';
   #isOver = false;
+  /** The post has a schema. */
   #isTyped = false;
+  readonly #typedAgents: ReadonlySet<string>;
+  /** Entries with a schema, and the turns that they started. */
+  readonly #schemas = new Set<number>();
+  readonly #typedTurns = new Set<string>();
+  /** The newest message of a turn with a schema has no value. */
+  #isWithheld = false;
   readonly #index: number;
   #out: Said[] = [];
 
@@ -92,11 +102,20 @@ export class Reply {
     agents: readonly string[],
     agent: string | null,
     before: readonly Entry[] = [],
-    { stopped, linesOf = fileLines, turns, passesCallers = false, notBefore }: ReplyOptions = {},
+    {
+      stopped,
+      linesOf = fileLines,
+      turns,
+      passesCallers = false,
+      notBefore,
+      typed = new Set(),
+    }: ReplyOptions = {},
   ) {
     this.#stopped = stopped;
     this.#index = index;
     this.#linesOf = linesOf;
+    this.#typedAgents = typed;
+    for (const entry of before) this.#noteSchema(entry);
     const posts = turns ? [] : [{ index, agents }];
     this.#progress = new Progress({
       ...{ agent, posts, before, stopped, passesCallers, notBefore, endsAtQuestion: true },
@@ -117,14 +136,18 @@ export class Reply {
   }
 
   accept(received: Received): readonly Said[] {
-    if (received.kind === 'entries') this.#isTyped ||= received.entries.some((entry) => this.#asks(entry));
+    if (received.kind === 'entries') for (const entry of received.entries) this.#noteSchema(entry);
     const steps = this.#isOver ? [] : this.#progress.accept(received);
     if (received.kind === 'entries') for (const entry of received.entries) this.#see(entry);
     for (const step of steps) {
-      if (step.kind === 'said') this.#count(step.entry);
-      if (this.#isTyped && step.kind !== 'over') this.#sayValue(step);
-      else if (step.kind === 'said' || (step.kind === 'words' && step.of === 'text')) this.#say(step);
-      else if (step.kind === 'over') this.#finish(step.ending);
+      if (step.kind === 'over') this.#finish(step.ending);
+      else if (step.kind === 'words' && step.of === 'text' && received.kind === 'live') {
+        if (!this.#givesValue(step.agent, received.chunk.turnId)) this.#say(step);
+      } else if (step.kind === 'said') {
+        this.#count(step.entry);
+        if (!this.#givesValue(step.entry.author.id, step.entry.turnId)) this.#say(step);
+        else this.#sayValue(step);
+      }
     }
     return this.drain();
   }
@@ -142,15 +165,22 @@ export class Reply {
     if (entry.type === 'turn-ended' && entry.outcome === 'aborted') this.#aborted = entry.agent;
   }
 
-  #asks(entry: Entry): boolean {
-    return entry.index === this.#index && schemaIn(entry) !== undefined;
+  #noteSchema(entry: Entry): void {
+    if (schemaIn(entry)) this.#schemas.add(entry.index);
+    this.#isTyped ||= this.#schemas.has(this.#index);
+    if (entry.type !== 'turn-started') return;
+    if (entry.trigger.some((index) => this.#schemas.has(index))) this.#typedTurns.add(entry.turnId);
   }
 
-  /** REPLY-6 */
-  #sayValue(step: Step): void {
-    if (step.kind !== 'said' || !('value' in step.entry)) return;
-    const { message, entry } = step;
-    this.#emit({ message, sent: '' }, entry.author.id, JSON.stringify(entry.value));
+  /** REPLY-6: of its text, only the value is sent. */
+  #givesValue(agent: string, turnId = ''): boolean {
+    return this.#isTyped || this.#typedAgents.has(agent) || this.#typedTurns.has(turnId);
+  }
+
+  #sayValue(step: Extract<Step, { kind: 'said' }>): void {
+    this.#isWithheld = !('value' in step.entry);
+    if (this.#isWithheld) return;
+    this.#say({ ...step, text: { isMore: true, words: JSON.stringify(step.entry.value) } });
   }
 
   #say(step: MessageStep): void {
@@ -162,7 +192,7 @@ export class Reply {
       const agent = step.entry.author.id;
       if (isMore) this.#emit(this.#speaking, agent, words);
       else if (!this.#speaking.sent.startsWith(words)) this.#write(`\n\n${words}`);
-      const lines = this.#linesOf(step.entry);
+      const lines = 'value' in step.entry ? '' : this.#linesOf(step.entry);
       if (lines !== '')
         this.#emit(this.#speaking, agent, `${this.#speaking.sent === '' ? '' : '\n'}${lines}`);
       this.#sayHeld();
@@ -215,7 +245,8 @@ export class Reply {
     const cut = open.length + callers.length === 0 ? this.#cutOf(ending) : null;
     let failure = ending.kind === 'failed' && this.#reason === 'stop' ? agentFailed(ending.refusal) : null;
     if (isStopped) failure ??= this.#stopped?.refusal ?? null;
-    if (this.#isTyped && isEmpty && open.length === 0) failure ??= cut ?? NO_VALUE;
+    const isInvalid = ending.kind === 'failed' && this.#isWithheld;
+    if ((this.#isTyped || isInvalid) && isEmpty && open.length === 0) failure ??= cut ?? NO_VALUE;
     if (ending.kind === 'limited') this.#reason = 'length';
     if (!failure && open.length > 0) this.#write((isEmpty ? '' : '\n\n') + open.map(awaited).join('\n'));
     else if (!failure && cut && isEmpty) failure = cut;

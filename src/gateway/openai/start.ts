@@ -68,20 +68,25 @@ export class Starter {
 
   async start(context: Request, request: ChatRequest): Promise<Started> {
     nameUnused(context, request.unused);
-    const { id: model } = await known(request.model, this.#routes);
+    const [{ id: model }, typed] = await Promise.all([
+      known(request.model, this.#routes),
+      typedAgents(this.#routes),
+    ]);
     return this.#queue.inTurn(request.conversation ?? prefixOf(request), () =>
-      startReply(context, this.#routes, request, model).catch((error: unknown) => {
+      startReply(context, this.#routes, { ...request, typed }, model).catch((error: unknown) => {
         throw asSent(error, request);
       }),
     );
   }
 }
 
+type TypedRequest = ChatRequest & Required<Pick<Posted, 'typed'>>;
+
 /** Finds or creates the conversation, and posts. A new one begins with the history, which the caller quotes. */
 async function startReply(
   context: Request,
   routes: RouteContext,
-  request: ChatRequest,
+  request: TypedRequest,
   model: string,
 ): Promise<Started> {
   if (request.endsWithResults) return continueReply(context, routes, request, model);
@@ -113,7 +118,8 @@ async function startReply(
     const results = await resultsOf(left, { routes, context, anonymous: ANONYMOUS });
     const notBefore =
       results.length > 0 ? (await act('results', { conversation, results })).index : undefined;
-    const asked = { context, routes, conversation, index, agents, agent, notBefore };
+    const { typed } = request;
+    const asked = { context, routes, conversation, index, agents, agent, notBefore, typed };
     return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
 }
@@ -142,7 +148,7 @@ async function keepPast(seed: readonly Past[], door: Door): Promise<object[]> {
 async function continueReply(
   context: Request,
   routes: RouteContext,
-  request: ChatRequest,
+  request: TypedRequest,
   model: string,
 ): Promise<Started> {
   const daemon = routes.daemon(context);
@@ -154,7 +160,8 @@ async function continueReply(
   return Arrivals.subscribed(daemon, conversation, async (arrivals) => {
     const { index } = await act('results', { conversation, results });
     const turns = calls.map(({ asked }) => ({ turnId: asked.turnId ?? '', agent: asked.author.id }));
-    const asked = { context, routes, conversation, index, agents: [], agent: agentOf(model), turns };
+    const { typed } = request;
+    const asked = { context, routes, conversation, index, agents: [], agent: agentOf(model), turns, typed };
     const id = digest([conversation, index]);
     return { conversation, index, id, model, ...(await repliedTo(asked, arrivals)) };
   });
@@ -186,6 +193,8 @@ export interface Posted {
   /** The turns that continue, if `index` is a result. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   readonly notBefore?: number | undefined;
+  /** Agents that have a schema for their answers; absent: as the daemon has them now. */
+  readonly typed?: ReadonlySet<string>;
 }
 
 /** The reply to a post, before anything that came after it. */
@@ -198,13 +207,22 @@ export async function replyTo({
   agent,
   turns,
   notBefore,
+  typed,
   daemon = routes.daemon(context),
 }: Posted): Promise<Reply> {
   const before = await readTail(daemon, conversation, index);
   const stopped = await stoppedOf(daemon, conversation, agents);
   const address = addressOf(baseOf(context, routes), conversation);
   const linesOf = (entry: MessageEntry) => fileLines(entry, address);
-  return new Reply(index, agents, agent, before, { stopped, linesOf, notBefore, ...(turns && { turns }) });
+  return new Reply(index, agents, agent, before, {
+    ...{ stopped, linesOf, notBefore, ...(turns && { turns }) },
+    typed: typed ?? (await typedAgents(routes)),
+  });
+}
+
+async function typedAgents(routes: RouteContext): Promise<ReadonlySet<string>> {
+  const { agents } = await ask(routes.daemon(), 'agents', {});
+  return new Set(agents.filter(({ typed }) => typed).map(({ slug }) => slug));
 }
 
 /** Ends the turns of a reply that is not over, and waits until they have ended. */

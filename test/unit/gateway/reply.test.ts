@@ -66,6 +66,63 @@ describe('a streamed reply', () => {
     expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 20 } });
   });
 
+  const typed = new Set(['pm']);
+
+  it('the reply of an agent with a schema is the value alone, also to a post without one', () => {
+    const { text, last, texts } = tell(
+      new Reply(0, ['pm'], null, [], { typed }),
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', 'Let me see.', { tool_calls: [] }),
+      live('t', 'pm', 'a', 'Six'),
+      said(3, 't', 'pm', 'Six', { invalid: 'the answer is not JSON' }),
+      live('t', 'pm', 'b', '```json'),
+      said(4, 't', 'pm', '```json\n{ "n": 6 }\n```', { value: { n: 6 } }),
+      ended(5, 't', 'pm'),
+    );
+    expect([text, texts]).toEqual(['{"n":6}', 1]);
+    expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 30 } });
+  });
+
+  it('the reply that continues a turn with a schema is the value alone', () => {
+    const before = [typedPost, begun(1, 't', 'pm')];
+    const { text } = tell(
+      new Reply(2, [], 'pm', before, { turns: [{ turnId: 't', agent: 'pm' }] }),
+      live('t', 'pm', 'a', 'Six'),
+      said(3, 't', 'pm', 'Six', { invalid: 'the answer is not JSON' }),
+      said(4, 't', 'pm', '{ "n": 6 }', { value: { n: 6 } }),
+      ended(5, 't', 'pm'),
+    );
+    expect(text).toBe('{"n":6}');
+  });
+
+  it('a value waits for the text of another agent that is being streamed', () => {
+    const { text } = tell(
+      new Reply(0, ['dev', 'pm'], null, [], { typed }),
+      begun(1, 'u', 'dev'),
+      begun(2, 't', 'pm'),
+      live('u', 'dev', 'a', 'I '),
+      said(3, 't', 'pm', '{ "n": 6 }', { value: { n: 6 } }),
+      live('u', 'dev', 'a', 'build.', 1),
+      said(4, 'u', 'dev', 'I build.'),
+      ended(5, 't', 'pm'),
+      ended(6, 'u', 'dev'),
+    );
+    expect(text).toBe('I build.\n\n**pm:** {"n":6}');
+  });
+
+  it('an agent with a schema whose answers are cut twice gets a failure, and no text', () => {
+    const cut = { finishReason: 'length' };
+    const { text, last } = tell(
+      new Reply(0, ['pm'], null, [], { typed }),
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', '{ "n":', { ...cut, invalid: 'the answer is not JSON' }),
+      said(3, 't', 'pm', '{ "n":\n\nLLM_ERROR', { ...cut, partType: 'error' }),
+      ended(4, 't', 'pm', 'failed'),
+    );
+    expect(text).toBe('');
+    expect(last).toMatchObject({ kind: 'failed', refusal: { code: 'AGENT_FAILED' } });
+  });
+
   it('a post with a schema gets a failure, and no text, if the turn ends without a value', () => {
     const { text, last } = tell(
       new Reply(0, ['pm'], null),
