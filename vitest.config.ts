@@ -4,7 +4,7 @@ import { hasLongTests } from './test/support/runs.ts';
 
 /**
  * One project per kind of test. `unit` computes: it runs first, with one worker per processor. `integration` and `e2e` start
- * real servers and mostly wait for them, so four files run at once even on two processors. Without `isolate`, a worker keeps
+ * real servers and mostly wait for them, so three files run at once even on two processors. Without `isolate`, a worker keeps
  * its modules for the next file: loading them takes longer than many tests do.
  *
  * `*.long.test.ts` are tests that take long: each store, fault or attack, a function whose rules unit tests cover, the package as
@@ -27,7 +27,7 @@ const shared = {
 
 export default defineConfig({
   test: {
-    maxWorkers: Math.max(4, availableParallelism()),
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     projects: [
       // Processes, not threads: a program that one thread starts briefly holds the file locks of the others.
       {
@@ -80,7 +80,7 @@ export default defineConfig({
           globalSetup: ['test/browser/build.ts'],
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          maxWorkers: 3, // a browser works on more than one processor
+          maxWorkers: 2, // a browser works on more than one processor
         },
       },
     ],

@@ -94,8 +94,8 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     const escapeTwice = async () => {
       await page.keyboard.press('Escape');
       await page.keyboard.press('Escape');
-      expect(page.url()).toMatch(/#\/c\/kept$/);
       await page.waitForTimeout(600);
+      await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
     };
     await message(page, 'Noted: hello')
       .getByRole('link', { name: /Why did/ })

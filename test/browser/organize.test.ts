@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { message, pressAlone, sharedStage, write } from './support.ts';
 import { AGENTS } from './team.ts';
@@ -17,11 +17,14 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     return { agents: { ...AGENTS, ...Object.fromEntries(MANY) }, settings: { models } };
   });
   beforeAll(async () => {
-    for (const title of ['First', 'Second', 'Third', 'Fourth'])
-      await stage.api('POST', `conversations/${title.toLowerCase()}/messages`, {
-        content: `${title} words`,
-        publisher: 'alice',
-      });
+    for (const title of ['First', 'Second', 'Third', 'Fourth']) {
+      const path = `conversations/${title.toLowerCase()}`;
+      await stage.api('POST', `${path}/messages`, { content: `${title} words`, publisher: 'alice' });
+      // The list is in the order of the answers.
+      await vi.waitFor(async () => {
+        expect(JSON.stringify(await stage.api('GET', `${path}/entries`))).toContain('turn-ended');
+      }, 30_000);
+    }
   });
 
   const row = (page: Page, title: string) => page.locator('.rows li').filter({ hasText: title });
