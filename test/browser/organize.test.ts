@@ -251,6 +251,18 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.getByRole('dialog').count()).toBe(0);
   });
 
+  it('a dialog that opens just after the address has changed stays open', async () => {
+    const page = await stage.look('#/c/second');
+    await message(page, 'Second words').first().waitFor();
+    // The page hears of its new address later than this key.
+    await page.evaluate(`(() => {
+      location.hash = '#/c/fourth';
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }));
+    })()`);
+    await message(page, 'Fourth words').first().waitFor();
+    expect(await page.getByRole('dialog', { name: 'Search' }).isVisible()).toBe(true);
+  });
+
   it('the list of actions is hidden when another page is opened', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();

@@ -218,9 +218,12 @@ export function Dialog({ class: look, label, onClose, children }: DialogProps) {
   const close = () => dialog.current?.close();
   useLayoutEffect(() => {
     dialog.current?.showModal(); // only now: it focuses the field that it contains
-    addEventListener('hashchange', close); // it would cover another page
+    const at = location.hash;
+    // It would cover another page. The event of a change before it opened may come later.
+    const leave = () => location.hash !== at && close();
+    addEventListener('hashchange', leave);
     return () => {
-      removeEventListener('hashchange', close);
+      removeEventListener('hashchange', leave);
       isOver.current = true; // the event of closing comes later, and would close the next dialog
       close();
     };
