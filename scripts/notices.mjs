@@ -4,15 +4,21 @@ import { join } from 'node:path';
 const LICENCE_FILE = /^(?:licen[cs]e|copying|notice)(?:[.-].*)?$/i;
 
 /**
- * A plugin of Rolldown and Vite: writes NOTICES.txt, the licences of the packages whose code is in the output of each build
+ * A plugin of Rolldown and Vite: writes NOTICES.txt, the licences of the packages whose code or fonts are in the output of each build
  * that uses it.
  */
 export function notices() {
   const folders = new Set();
+  let root = '';
   return {
     name: 'notices',
+    configResolved: (config) => {
+      root = config.root;
+    },
     async generateBundle(_, output) {
-      const modules = Object.values(output).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+      const modules = Object.values(output).flatMap((file) =>
+        file.type === 'chunk' ? file.moduleIds : file.originalFileNames.map((name) => join(root, name)),
+      );
       for (const folder of modules.flatMap(packageOf)) folders.add(folder);
       const texts = await Promise.all([...folders].map(noticeOf));
       const source = `This folder contains code of these packages.\n\n${texts.sort().join('\n')}`;
