@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { centreOf, clickAgain, escapeLater, inboxItem, openItem, sharedStage, textOf } from './support.ts';
+import {
+  centreOf,
+  clickAgain,
+  escapeLater,
+  inboxItem,
+  message,
+  openItem,
+  sharedStage,
+  textOf,
+} from './support.ts';
 import { RULES as TEAM_RULES } from './team.ts';
 
 const RULES = [
@@ -49,6 +58,30 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     return page.entries.map(({ type, content }) => `${type} ${content ?? ''}`).join('\n');
   };
   const item = inboxItem;
+
+  it('the first page has what needs the person, then what runs, then the team, in the font of the daemon', async () => {
+    await post('works', 'slowly, please');
+    await post('needs', 'ask me first');
+    const page = await stage.look();
+    const needs = page.getByRole('region', { name: 'Needs you' });
+    await until(() => textOf(needs)).toMatch(
+      /^Needs you\s+ask me first\s+Answer needed\s+Answer in the inbox$/,
+    );
+    await until(() => textOf(page.getByRole('region', { name: 'At work' }))).toMatch(
+      /^At work\s+slowly, please\s+Lena Lead$/,
+    );
+    expect(await page.locator('.start-body h3').allInnerTexts()).toEqual([
+      'Needs you',
+      'At work',
+      'Your team',
+      'Start with',
+    ]);
+    expect(await page.evaluate('document.fonts.check("16px \'Inter Variable\'", "A")')).toBe(true);
+    expect(await page.evaluate('[...document.fonts].some(({ status }) => status === "loaded")')).toBe(true);
+    await needs.getByRole('link', { name: 'ask me first' }).click();
+    await page.getByRole('button', { name: 'red' }).click();
+    await message(page, 'So it is red.').waitFor();
+  });
 
   it('an approval has the words of the agent beside it, and says who asked', async () => {
     await post('told', 'tell and write');

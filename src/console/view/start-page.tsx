@@ -1,15 +1,19 @@
+import { withoutAnsi } from '../model/format.ts';
+import { groupsOf } from '../model/list/inbox.ts';
 import { workflowToStart } from '../state/commands.ts';
+import { rows } from '../state/conversations.ts';
 import { draftOf } from '../state/files.ts';
+import { KIND_LABELS, needed } from '../state/inbox.ts';
 import { writeTo } from '../state/keys.ts';
 import { send } from '../state/outbox.ts';
-import { writeIn } from '../state/route.ts';
+import { linkTo, writeIn } from '../state/route.ts';
 import { agents, identity, isOperator, mayPost, workflows } from '../state/session.ts';
 import { absentAgents } from '../state/system.ts';
 import { Composer } from './conversation/composer.tsx';
 import { Button, NameFault, NameField, Select } from './parts/controls.tsx';
-import { Avatar, BackLink } from './parts/parts.tsx';
+import { Avatar, BackLink, Name } from './parts/parts.tsx';
 
-/** Where a conversation begins: what Parley is, who is in the team, and a message. */
+/** What needs this person, then what runs, then where a conversation begins: who is in the team, and a message. */
 export function StartPage() {
   const chosen = workflowToStart.value;
   const workflow = workflows.value.find(({ id }) => id === chosen) ?? null;
@@ -28,6 +32,8 @@ export function StartPage() {
         <h2>{mayPost.value ? 'New conversation' : 'Parley'}</h2>
       </header>
       <div class="start-body">
+        <NeedsYou />
+        <AtWork />
         <p class="lead">
           In Parley, people and agents work on one thread, and you see why each agent said what it said.
         </p>
@@ -58,6 +64,60 @@ export function StartPage() {
         )}
       </Composer>
     </main>
+  );
+}
+
+/** Of each list; the inbox and the list of conversations have the others. */
+const MOST_SHOWN = 5;
+
+function NeedsYou() {
+  const groups = groupsOf(needed.value);
+  if (groups.length === 0) return null;
+  return (
+    <section class="now" aria-labelledby="needs-you">
+      <h3 id="needs-you">Needs you</h3>
+      <ul>
+        {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
+          <li key={first?.conversation}>
+            <a href={linkTo.conversation(first?.conversation ?? '')}>
+              <bdi class="title">{withoutAnsi(first?.title ?? '')}</bdi>
+              <span class="waits">
+                {first && KIND_LABELS[first.kind]}
+                {others.length > 0 && ` and ${others.length} more`}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <a href={linkTo.inbox}>Answer in the inbox</a>
+      </p>
+    </section>
+  );
+}
+
+function AtWork() {
+  const needing = new Set(needed.value.map(({ conversation }) => conversation));
+  const working = rows.value.filter((row) => row.running.length > 0 && !row.archived && !needing.has(row.id));
+  if (working.length === 0) return null;
+  return (
+    <section class="now" aria-labelledby="at-work">
+      <h3 id="at-work">At work</h3>
+      <ul>
+        {working.slice(0, MOST_SHOWN).map(({ id, title, running }) => (
+          <li key={id}>
+            <a href={linkTo.conversation(id)}>
+              <bdi class="title">{withoutAnsi(title ?? id)}</bdi>
+              <span class="muted">
+                {running.map((slug) => (
+                  <Name key={slug} id={slug} />
+                ))}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

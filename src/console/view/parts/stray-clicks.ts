@@ -1,6 +1,7 @@
 /**
  * A click reaches only the button that the person saw there. What comes to the place of a pressed or pointed button (the next card of
- * a list, the confirmation of an action, a new label) takes no click there for a moment; a held Enter presses a button once.
+ * a list, the confirmation of an action, a new label, a link below a menu) takes no click there for a moment; a held Enter presses a
+ * button once. What comes to the place of a link takes clicks: lists are scrolled.
  */
 
 const MOMENT_MS = 500;
@@ -8,7 +9,7 @@ const MOMENT_MS = 500;
 const LOOK_MS = 100;
 
 interface Pointed {
-  readonly button: HTMLButtonElement;
+  readonly button: HTMLElement;
   readonly label: string;
   readonly box: DOMRect;
 }
@@ -20,10 +21,12 @@ export function ignoreStrayClicks(): () => void {
   let replaced: (Pointed & { readonly until: number }) | null = null;
   let at = { x: 0, y: 0 };
   const look = (isResting = true) => {
-    const button = document.elementFromPoint(at.x, at.y)?.closest('button') ?? null;
+    const button = document.elementFromPoint(at.x, at.y)?.closest<HTMLElement>('button, a') ?? null;
     const now = button && { button, label: labelOf(button), box: button.getBoundingClientRect() };
     const until = Date.now() + MOMENT_MS;
-    if (pointed && holds(pointed.box, at) && !isSame(pointed, now)) replaced = { ...pointed, until };
+    const wasButton = pointed?.button instanceof HTMLButtonElement;
+    if (pointed && wasButton && holds(pointed.box, at) && !isSame(pointed, now))
+      replaced = { ...pointed, until };
     else if (replaced && isResting && !pointed && now) replaced = { ...replaced, until }; // its card was loaded first
     if (replaced && !holds(replaced.box, at)) replaced = null; // the pointer left
     pointed = now;
@@ -68,7 +71,7 @@ export function ignoreStrayClicks(): () => void {
   };
 }
 
-function labelOf(button: HTMLButtonElement): string {
+function labelOf(button: HTMLElement): string {
   return button.ariaLabel ?? button.textContent ?? '';
 }
 
