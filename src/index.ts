@@ -22,8 +22,6 @@ export {
   type Daemon,
   type DaemonOptions,
   type Readiness,
-  type TelemetryEvent,
-  type TelemetrySink,
 } from './daemon/index.ts';
 export { ParleyError } from './kernel/index.ts';
 export type { FunctionReply, FunctionRequest, ModelFunction } from './models/index.ts';

@@ -93,9 +93,10 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
     case 'resume':
       return resume(builder, command);
     case 'recover':
-      return { kind: 'recovered', count: recover(builder, command.audited) };
+      recover(builder, command.audited);
+      return { kind: 'recovered' };
     case 'claim':
-      return { kind: 'recovered', ...claim(builder, command) };
+      return { kind: 'recovered', givenUp: claim(builder, command) };
     case 'answer':
       return answerApproval(builder, command);
     case 'answer-calls':

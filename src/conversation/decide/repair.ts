@@ -9,7 +9,7 @@ import {
   type Turn,
 } from '../state/state.ts';
 import { isConversationTool } from '../tools/conversation-tools.ts';
-import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
+import type { AuditedCall, AuditedOutcome } from '../tools/tool-rules.ts';
 import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit } from './records.ts';
@@ -77,34 +77,27 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 }
 
 /** Resumes the outstanding work. */
-export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
-  const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
-  if (builder.state.isPartialCopy) return count;
+export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): void {
+  if (builder.state.isPartialCopy) return;
   endTurnsOfRemovedAgents(builder);
   endRunOfRemoved(builder);
   for (const item of outstandingWork(builder.state)) {
     const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
     if (item.type === 'abort-turn') {
-      backfill(builder, turn, audited, count);
+      backfill(builder, turn, audited);
       endTurn(builder, item.agent, 'aborted');
-    } else resumeTurn(builder, item.agent, audited, count);
+    } else resumeTurn(builder, item.agent, audited);
   }
   startTurns(builder);
-  return count;
 }
 
-function resumeTurn(
-  builder: DecisionBuilder,
-  slug: string,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
+function resumeTurn(builder: DecisionBuilder, slug: string, audited: readonly AuditedOutcome[]): void {
   const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
   if (!builder.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: the turn cannot continue.
-    backfill(builder, turn, audited, count);
+    backfill(builder, turn, audited);
     endTurn(builder, slug, 'aborted');
     return;
   }
@@ -118,18 +111,13 @@ function resumeTurn(
     hops: turn.hops,
     upTo: builder.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
+  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited);
   else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
 }
 
 /** No model call was out: once every call has its result, the turn continues as usual (V8, L15). */
-function resumeCalls(
-  builder: DecisionBuilder,
-  turn: Turn,
-  audited: readonly AuditedOutcome[],
-  count: RepairCount,
-): void {
-  repairCalls(builder, turn, audited, count);
+function resumeCalls(builder: DecisionBuilder, turn: Turn, audited: readonly AuditedOutcome[]): void {
+  repairCalls(builder, turn, audited);
   advanceTurn(builder, turn.agent);
 }
 
@@ -149,7 +137,7 @@ const MOST_ATTEMPTS = 5;
 export function claim(
   builder: DecisionBuilder,
   { daemon, ingress, handedOver = false, audited }: ClaimCommand,
-): { readonly count: RepairCount; readonly givenUp: readonly GivenUp[] } {
+): readonly GivenUp[] {
   const before = builder.state.claim;
   const isUnderWay = outstandingWork(builder.state).some(({ type }) => type === 'resume-turn');
   const failed = before !== null && !before.progressed ? before.attempt : 0;
@@ -162,10 +150,9 @@ export function claim(
     attempt: isUnderWay ? attempt : undefined,
     ingress,
   });
-  if (isUnderWay && attempt > MOST_ATTEMPTS) {
-    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) };
-  }
-  return { count: recover(builder, audited), givenUp: [] };
+  if (isUnderWay && attempt > MOST_ATTEMPTS) return giveUp(builder);
+  recover(builder, audited);
+  return [];
 }
 
 /** Ends the turns that were resumed too often, and starts the next ones. */
