@@ -1,21 +1,8 @@
 import createDOMPurify from 'dompurify';
-import hljs from 'highlight.js/lib/core';
-import bash from 'highlight.js/lib/languages/bash';
-import css from 'highlight.js/lib/languages/css';
-import diff from 'highlight.js/lib/languages/diff';
-import go from 'highlight.js/lib/languages/go';
-import java from 'highlight.js/lib/languages/java';
-import javascript from 'highlight.js/lib/languages/javascript';
-import json from 'highlight.js/lib/languages/json';
-import python from 'highlight.js/lib/languages/python';
-import rust from 'highlight.js/lib/languages/rust';
-import sql from 'highlight.js/lib/languages/sql';
-import typescript from 'highlight.js/lib/languages/typescript';
-import xml from 'highlight.js/lib/languages/xml';
-import yaml from 'highlight.js/lib/languages/yaml';
 import MarkdownIt from 'markdown-it';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { withoutAnsi } from '../../model/format.ts';
+import type { hljs as Highlighter } from './highlight.ts';
 
 /**
  * Renders Markdown as elements.
@@ -28,8 +15,17 @@ import { withoutAnsi } from '../../model/format.ts';
  *    everywhere if they override it, so that no text looks like another one.
  */
 
-const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };
-for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
+let hljs: typeof Highlighter | null = null;
+let isLoading = false;
+
+/** If the daemon does not answer, the next code asks again. */
+async function loadHighlighter(): Promise<void> {
+  if (isLoading) return;
+  isLoading = true;
+  hljs = (await import('./highlight.ts').catch(() => null))?.hljs ?? null;
+  isLoading = false;
+  if (hljs) nextTask();
+}
 
 /** Characters of all code of one text, and of all texts that one task renders: more would block the page. */
 const MOST_HIGHLIGHTED = 4_000;
@@ -42,7 +38,7 @@ const waiting = new Set<() => void>();
 let isScheduled = false;
 
 function isHighlighted(code: string, language: string): boolean {
-  if (!hljs.getLanguage(language) || code.length > toHighlight) return false;
+  if (!hljs?.getLanguage(language) || code.length > toHighlight) return false;
   if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return false;
   toHighlight -= code.length;
   if (!isScheduled) setTimeout(nextTask);
@@ -75,7 +71,9 @@ function createMarkdown(breaks: boolean) {
     linkify: true,
     breaks,
     highlight: (code, language) =>
-      isHighlighted(code, language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
+      isHighlighted(code, language) && hljs
+        ? hljs.highlight(code, { language, ignoreIllegals: true }).value
+        : '',
   });
   markdown.renderer.rules.image = (tokens, place) => {
     const token = tokens[place];
@@ -124,7 +122,8 @@ purify.addHook('afterSanitizeAttributes', (node) => {
 
 /**
  * `isTyped`: by a person, line by line. `lastBlock`: where the last block of the text begins; what is added to the text changes no
- * block before it. `isLate`: other texts left too little for its code, which is highlighted in a task of its own (`inOwnTask`).
+ * block before it. `isLate`: its code is highlighted in a task of its own (`inOwnTask`), since other texts left too little for it or
+ * the highlighter is not loaded yet.
  */
 export function render(text: string, isTyped: boolean) {
   const markdown = isTyped ? typed : written;
@@ -134,8 +133,9 @@ export function render(text: string, isTyped: boolean) {
   const fragment = purify.sanitize(html, SANITISED);
   for (const scrolling of fragment.querySelectorAll('pre, table')) makeScrollable(scrolling);
   const line = tokens.findLast(({ level, map }) => level === 0 && map !== null)?.map?.[0] ?? 0;
-  const isLate =
-    !isFirst && tokens.some(({ type, content }) => type === 'fence' && content.length > toHighlight);
+  const code = tokens.filter(({ type }) => type === 'fence');
+  if (code.length > 0 && !hljs) void loadHighlighter();
+  const isLate = code.some(({ content }) => !hljs || (!isFirst && content.length > toHighlight));
   return { fragment, lastBlock: offsetOf(text, line), isLate };
 }
 
