@@ -1,4 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
+import { parseJson } from '../../kernel/json.ts';
 
 /** Browser storage. A cookie, which the page cannot read, proves who signed in. */
 
@@ -26,9 +27,9 @@ export function takeCode(): string | null {
   return code;
 }
 
-/** A value that is kept as JSON on this machine; null: none, or a text that is not JSON. */
+/** A value that is kept as JSON on this machine. Another version or another program of this address may have stored anything. */
 export function readValue(name: string): unknown {
-  return parsed(localStorage.getItem(name));
+  return parseJson(localStorage.getItem(name) ?? '');
 }
 
 export function keepValue(name: string, value: object): void {
@@ -54,15 +55,6 @@ export function keptSet(name: string, most = 10_000) {
     keep(isIn ? [...others, text] : others);
   };
   return { texts: texts as ReadonlySignal<ReadonlySet<string>>, keep, put };
-}
-
-/** Another version of the page, or another program of this address, may have stored anything. */
-function parsed(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return null;
-  }
 }
 
 /** A text that the storage has no room for is in the page alone. */
@@ -97,9 +89,9 @@ export function keepDraft(place: string, text: string): void {
   else store(sessionStorage, DRAFT + place, text);
 }
 
-/** A value that is kept as JSON until the tab is closed; null: none. */
+/** A value that is kept as JSON until the tab is closed. */
 export function readOfTab(name: string): unknown {
-  return parsed(sessionStorage.getItem(name));
+  return parseJson(sessionStorage.getItem(name) ?? '');
 }
 
 export function keepOfTab(name: string, value: object | null): void {

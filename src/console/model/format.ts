@@ -1,4 +1,5 @@
 import { escapeHidden, visibleArguments } from '../../kernel/hidden.ts';
+import { parseJson } from '../../kernel/json.ts';
 
 /** Numbers and times for people. */
 
@@ -70,11 +71,8 @@ export function when(iso: string, now: number): string {
 
 /** Indents JSON; other text is unchanged. */
 export function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
+  const value = parseJson(text);
+  return value === undefined ? text : JSON.stringify(value, null, 2);
 }
 
 /** The arguments of a call, on one line or indented, with escapes for invisible characters. */

@@ -126,10 +126,10 @@ async function answering(
 /** KEPT-1 */
 export function moveTexts(conversation: string, call: Call): void {
   if (underWay.peek().has(keyOf(conversation, call))) return;
-  const { approval, result } = call;
+  const { answer, resultBy } = call;
   const texts = takeTexts(conversation, call);
   if (texts.length === 0) return;
-  const by = approval?.by ?? result?.by ?? null;
+  const by = answer?.author.name ?? resultBy;
   const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
   if (!mayPost.value) {
     notice.value = { text: `${why} Your text was not sent:`, hint: texts.join('\n\n') };

@@ -1,4 +1,5 @@
 import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/hidden.ts';
+import { parseJson } from '../../kernel/json.ts';
 import { wireCallId } from '../log/call-id.ts';
 import type { CallPlace, Entry, EntryOf, MessageEntry, ServerAsks } from '../log/entry.ts';
 import { askedText } from '../log/server-asks.ts';
@@ -179,14 +180,10 @@ export interface Asked {
 
 /** What the arguments of `ask` ask a person; null: a model got them wrong. */
 export function askedIn(json: string): Asked | null {
-  try {
-    const { question, options } = JSON.parse(json) as Partial<Record<keyof Asked, unknown>>;
-    if (typeof question !== 'string' || question === '') return null;
-    const texts = Array.isArray(options) ? options.filter((one) => typeof one === 'string') : [];
-    return { question, options: texts };
-  } catch {
-    return null;
-  }
+  const { question, options } = (parseJson(json) ?? {}) as Partial<Record<keyof Asked, unknown>>;
+  if (typeof question !== 'string' || question === '') return null;
+  const texts = Array.isArray(options) ? options.filter((one) => typeof one === 'string') : [];
+  return { question, options: texts };
 }
 
 /** The question with its options, on one line. */

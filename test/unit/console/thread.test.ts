@@ -60,11 +60,25 @@ describe('the thread of the console', () => {
     thread.add(log[3]!);
     expect(callOf(thread, 0)).toMatchObject({
       status: 'running',
-      approval: { answer: 'approve', by: 'Parley' },
+      answer: { answer: 'approve', author: { name: 'Parley' } },
     });
     thread.add(log[4]!);
     thread.add(log[5]!);
     expect(callOf(thread, 0)).toMatchObject({ status: 'done', result: { content: 'first' } });
+  });
+
+  it('a call that was answered and is asked about again waits again', () => {
+    const call = { call: { index: 0, position: 0 }, approvalId: 'a1' };
+    const again = { ...call, approvalId: 'a2', risk: 'risky', mayHaveRun: true };
+    const thread = threadOf(
+      logOf(
+        calling('pm', 'shell', { command: 'ls' }),
+        other('approval-requested', { ...call, risk: 'risky', mayHaveRun: false }),
+        other('approval-answered', { ...call, answer: 'approve' }),
+        other('approval-requested', again),
+      ),
+    );
+    expect(thread.waitingCalls).toMatchObject([{ approval: { approvalId: 'a2' } }]);
   });
 
   it('the thread keeps a question open until it is answered', () => {
@@ -268,7 +282,7 @@ describe('the thread of the console', () => {
     const named = { replyTo: 'c0_0', to: ['pm'] };
     const lateFor = (...drafts: Drafts) =>
       threadOf(logOf(question, ...drafts)).blocks.flatMap((block) =>
-        block.kind === 'message' ? [block.lateFor && (block.lateFor.by ?? 'its turn ended')] : [],
+        block.kind === 'message' ? [block.lateFor && (block.lateFor.resultBy ?? 'its turn ended')] : [],
       );
     const first = [say('red', { ...named, author: BOB }), result(0, 'red', { answers: [1] })];
     expect(lateFor(...first, say('blue', named))).toEqual([null, null, 'Bob']);

@@ -3,7 +3,7 @@ import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
 import { argumentsLine, oneLine, withoutAnsi } from '../format.ts';
-import { type Approval, approvalIn, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
+import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
@@ -114,18 +114,14 @@ export function contentOf(
 }
 
 /** Entries of old logs name neither tool nor arguments. */
-function approvalOf(
-  entry: Extract<Entry, { type: 'approval-requested' }>,
-  before: readonly Entry[],
-): InboxContent {
-  const { approvalId, tool, arguments: given, call: place } = entry;
+function approvalOf(approval: Approval, before: readonly Entry[]): InboxContent {
+  const { approvalId: id, tool, arguments: given, call: place, turnId } = approval;
   if (tool === undefined || given === undefined) return { kind: 'elsewhere' };
-  const approval = approvalIn(entry);
-  const nothing = { startedAt: null, result: null, isTold: false };
-  const call: Call = { place, id: approvalId, tool, arguments: given, status: 'asked', approval, ...nothing };
+  const nothing = { answer: null, result: null, resultBy: null, isTold: false };
+  const call: Call = { place, id, tool, arguments: given, status: 'asked', approval, ...nothing };
   const asked = before.find(({ index: at }) => at === place.index);
   const said = asked?.type === 'message' ? (asked.content ?? '') : '';
-  return { kind: 'approval', approval, call, said, asker: askerOf(entry.turnId, before) };
+  return { kind: 'approval', approval, call, said, asker: askerOf(turnId, before) };
 }
 
 function askerOf(turnId: string | undefined, before: readonly Entry[]): string | null {

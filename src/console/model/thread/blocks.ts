@@ -2,7 +2,7 @@ import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../../conversat
 import { placeOfCallId } from '../../../conversation/log/call-id.ts';
 import { attemptText } from '../../../conversation/log/model-failure.ts';
 import { teamChangeText } from '../../../conversation/log/words.ts';
-import { type Call, type CallResult, type Calls, callsOf } from './calls.ts';
+import { type Call, type Calls, callsOf } from './calls.ts';
 
 /** The blocks of a thread on the screen. */
 
@@ -13,8 +13,8 @@ export type Block =
       readonly entry: MessageEntry;
       readonly calls: Calls;
       readonly feedback: readonly EntryOf<'feedback'>[];
-      /** The result of the question that it answers, if that was over already. */
-      readonly lateFor: CallResult | null;
+      /** The question that it answers, if that was over already. */
+      readonly lateFor: Call | null;
     }
   | {
       readonly kind: 'band';
@@ -182,10 +182,10 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
 }
 
 /** A message that names a question answers it while it waits. */
-function lateFor({ role, replyTo = '' }: MessageEntry, before: LogBefore): CallResult | null {
+function lateFor({ role, replyTo = '' }: MessageEntry, before: LogBefore): Call | null {
   const place = role === 'user' ? placeOfCallId(replyTo) : null;
   const call = place && before.callAt(place);
-  return call?.tool === 'ask' ? call.result : null;
+  return call?.tool === 'ask' && call.result ? call : null;
 }
 
 function note(

@@ -1,16 +1,9 @@
-import type {
-  CallPlace,
-  Entry,
-  EntryOf,
-  FilePart,
-  MessageEntry,
-  ServerAsks,
-} from '../../../conversation/index.ts';
-import { filesOf } from '../../../conversation/log/parts.ts';
+import type { CallPlace, EntryOf, MessageEntry } from '../../../conversation/index.ts';
 import { askedIn } from '../../../conversation/progress/open-calls.ts';
 import { type DiffLine, differenceLines, diffLines } from '../../../conversation/text/line-diff.ts';
 import { plainCommand } from '../../../conversation/tools/shell-command.ts';
 import { canonicalArguments } from '../../../kernel/hidden.ts';
+import { isRecord, type JsonRecord, parseJson } from '../../../kernel/json.ts';
 
 /** Tool calls of messages, their approvals and results, and the questions among them. */
 
@@ -26,56 +19,20 @@ export interface Call {
   readonly status: 'asked' | 'running' | 'done';
   /** The program whose post brought its tool answers it. */
   readonly isCallers?: true;
-  readonly startedAt: string | null;
   readonly approval: Approval | null;
-  readonly result: CallResult | null;
+  /** Null while its approval is pending. */
+  readonly answer: EntryOf<'approval-answered'> | null;
+  readonly result: MessageEntry | null;
+  /** The author of the message that is the result; null: no message is. */
+  readonly resultBy: string | null;
   /** Another entry shows it (a handoff, a delegation), so it needs no row. */
   readonly isTold: boolean;
 }
 
-export interface CallResult {
-  readonly index: number;
-  readonly content: string;
-  /** The author of the message that is the result; null: no message is. */
-  readonly by: string | null;
-  readonly at: string;
-  /** Milliseconds. */
-  readonly duration: number | null;
-  readonly fullOutputPath: string | null;
-  readonly files: readonly FilePart[];
-}
+export type Approval = EntryOf<'approval-requested'>;
 
-export interface Approval {
-  readonly approvalId: string;
-  readonly index: number;
-  readonly risk: string;
-  readonly why: string | null;
-  /** It was running when the daemon died, so it may have taken effect. */
-  readonly mayHaveRun: boolean;
-  /** Null while it is pending. */
-  readonly answer: string | null;
-  readonly by: string | null;
-  readonly reason: string | null;
-  /** Who approved it changed its arguments. */
-  readonly isChanged?: boolean;
-  /** What an operator may allow with it; absent: nothing more (GRANTS-1). */
-  readonly covers?: string;
-  readonly always?: true;
-  readonly grant?: number;
-  /** The server of the running call asks; with the proposed answer, as JSON. */
-  readonly asks?: ServerAsks & { readonly proposed: string };
-  /** What the server got as its answer, as JSON. */
-  readonly given?: string;
-}
-
-export function approvalIn(entry: EntryOf<'approval-requested'>): Approval {
-  const { approvalId, index, risk, mayHaveRun, why = null, asks, covers } = entry;
-  const more = {
-    ...(asks && { asks: { ...asks, proposed: entry.arguments ?? '{}' } }),
-    ...(covers && { covers }),
-  };
-  return { approvalId, index, risk, mayHaveRun, why, ...more, answer: null, by: null, reason: null };
-}
+/** A person must say whether it runs, or what its outcome was. */
+export const isPending = ({ approval, answer }: Call): boolean => approval !== null && answer === null;
 
 export interface Question {
   readonly call: Call;
@@ -92,9 +49,10 @@ export function callsOf(entry: MessageEntry): Calls {
     arguments: canonicalArguments(text),
     status: 'asked',
     ...(entry.callerCalls?.includes(position) && { isCallers: true }),
-    startedAt: null,
     approval: null,
+    answer: null,
     result: null,
+    resultBy: null,
     isTold: false,
   }));
 }
@@ -107,28 +65,9 @@ export function questionOf(call: Call, agent: string): Question | null {
 }
 
 /** Empty if the model did not write a JSON object. */
-export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(call.arguments);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
-
-export function resultOf(entry: MessageEntry, entries: readonly Entry[]): CallResult {
-  const { index, content, createdAt: at, duration = null, fullOutputPath = null } = entry;
-  const answer = entries[entry.answers?.[0] ?? -1];
-  return {
-    index,
-    content: content ?? '',
-    at,
-    duration,
-    fullOutputPath,
-    by: answer?.author.name ?? null,
-    files: filesOf(entry),
-  };
+export function argumentsOf(call: Call): JsonRecord {
+  const value = parseJson(call.arguments);
+  return isRecord(value) ? value : {};
 }
 
 /** An argument as a person reads it before an approval: the value in full. */
@@ -142,13 +81,11 @@ export type ArgumentView =
 /** Shown unquoted even if they are one line. */
 const TEXTS = ['command', 'content'];
 
-type Given = Readonly<Record<string, unknown>>;
-
 /**
  * The difference of two texts is shown for `fs_edit` alone: what other tools do with texts of similar names is unknown. What a permission
  * shows of a change is one already.
  */
-export function argumentViews(tool: string, given: Given): ArgumentView[] {
+export function argumentViews(tool: string, given: JsonRecord): ArgumentView[] {
   const edit = tool === 'fs_edit' ? editOf(given) : null;
   const rest = Object.entries(given).flatMap(([name, value]): ArgumentView[] => {
     if (edit && (name === 'find' || name === 'replace')) return [];
@@ -164,7 +101,7 @@ export function argumentViews(tool: string, given: Given): ArgumentView[] {
 }
 
 /** Every line of both texts. */
-function editOf({ find, replace }: Given): ArgumentView | null {
+function editOf({ find, replace }: JsonRecord): ArgumentView | null {
   if (typeof find !== 'string' || typeof replace !== 'string') return null;
   return { kind: 'edit', name: 'change', lines: diffLines(find, replace) };
 }
@@ -180,10 +117,10 @@ export type OfferedRule =
   | { readonly reason: string };
 
 /** A rule for `parley.yaml` that allows this call. The policy compares a command of `shell` in its plain form. */
-export function policyRule(agent: string, tool: string, given: Given): OfferedRule {
+export function policyRule(agent: string, tool: string, given: JsonRecord): OfferedRule {
   const plain = tool === 'shell' ? plainCommand(String(given.command)) : null;
   if (tool === 'shell' && plain === null) return { reason: NOT_PLAIN };
-  const compared: Given = plain === null ? given : { ...given, command: plain };
+  const compared: JsonRecord = plain === null ? given : { ...given, command: plain };
   const fixed = ['command', 'path'].filter((name) => typeof compared[name] === 'string');
   const match = fixed.map((name) => {
     const pattern = `^${String(compared[name]).replace(SYNTAX, '\\$&')}$`;

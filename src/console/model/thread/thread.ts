@@ -5,7 +5,7 @@ import { filesOf } from '../../../conversation/log/parts.ts';
 import { type RunSoFar, runsWith } from '../../../conversation/progress/runs.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
 import { type Block, blockOf } from './blocks.ts';
-import { approvalIn, argumentsOf, type Call, callsOf, type Question, questionOf, resultOf } from './calls.ts';
+import { argumentsOf, type Call, callsOf, isPending, type Question, questionOf } from './calls.ts';
 import type { Named } from './people.ts';
 
 /**
@@ -128,7 +128,7 @@ export class Thread {
 
   /** The pending approvals and questions, oldest first. */
   get waitingCalls(): readonly Call[] {
-    return this.#open().filter((call) => call.approval !== null && call.approval.answer === null);
+    return this.#open().filter(isPending);
   }
 
   get questions(): readonly Question[] {
@@ -168,13 +168,13 @@ export class Thread {
         this.#endTurn(entry);
         break;
       case 'tool-started':
-        this.#change(entry.call, (call) => ({ ...call, status: 'running', startedAt: entry.createdAt }));
+        this.#change(entry.call, (call) => ({ ...call, status: 'running' }));
         break;
       case 'approval-requested':
-        this.#askFor(entry);
+        this.#change(entry.call, (call) => ({ ...call, approval: entry, answer: null }));
         break;
       case 'approval-answered':
-        this.#answer(entry);
+        this.#change(entry.call, (call) => ({ ...call, ...answered(call, entry) }));
         break;
       case 'handoff':
       case 'delegation-requested':
@@ -243,8 +243,12 @@ export class Thread {
     }
     if (!entry.call) return;
     this.#openCalls.delete(wireCallId(entry.call));
-    const result = resultOf(entry, this.entries);
-    this.#change(entry.call, (call) => (call.result ? call : { ...call, status: 'done', result })); // the first one counts
+    const done = {
+      status: 'done',
+      result: entry,
+      resultBy: this.entries[entry.answers?.[0] ?? -1]?.author.name ?? null,
+    } as const;
+    this.#change(entry.call, (call) => (call.result ? call : { ...call, ...done })); // the first one counts
   }
 
   #endTurn(entry: EntryOf<'turn-ended'>): void {
@@ -254,26 +258,6 @@ export class Thread {
       since: status === 'waiting' ? entry.createdAt : null,
       cursor: Math.max(this.stateOf(entry.agent).cursor, entry.lastProcessedMessageIndex),
     });
-  }
-
-  #askFor(entry: EntryOf<'approval-requested'>): void {
-    this.#change(entry.call, (call) => ({ ...call, approval: approvalIn(entry) }));
-  }
-
-  #answer({ call: place, answer, author, ...given }: EntryOf<'approval-answered'>): void {
-    const reason = given.reason ?? null;
-    const { arguments: changed, always, grant } = given;
-    this.#change(place, (call) => ({
-      ...call,
-      arguments: call.approval?.asks ? call.arguments : (changed ?? call.arguments),
-      approval: call.approval && {
-        ...call.approval,
-        ...{ answer, by: author.name, reason, isChanged: changed !== undefined && !call.approval.asks },
-        ...(call.approval.asks && changed !== undefined && { given: changed }),
-        ...(always && { always }),
-        ...(grant !== undefined && { grant }),
-      },
-    }));
   }
 
   #rate(given: EntryOf<'feedback'>): void {
@@ -321,6 +305,11 @@ export class Thread {
     const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
     this.blocks[at] = { ...block, calls };
   }
+}
+
+/** Other arguments are what runs, but in an answer to a server, what the server gets. */
+function answered({ approval, ...call }: Call, answer: EntryOf<'approval-answered'>): Partial<Call> {
+  return { answer, arguments: approval?.asks ? call.arguments : (answer.arguments ?? call.arguments) };
 }
 
 /** Messages of others in the blocks from this position on; steps without a text are none. `me`: the id of the person. */

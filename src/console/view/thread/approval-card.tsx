@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { askedText, type Field, fieldsAsked, optionsAsked } from '../../../conversation/log/server-asks.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
+import { isRecord, parseJson } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
@@ -102,7 +103,7 @@ function AskedFields({ asks, ...props }: AskedProps) {
   const known = fields.flatMap(([name, field]) =>
     field.default === undefined && field.type !== 'boolean' ? [] : [[name, field.default ?? false]],
   );
-  const given = edited === '' ? Object.fromEntries(known) : (parsed(edited) as Record<string, unknown>);
+  const given = edited === '' ? Object.fromEntries(known) : (parseJson(edited) as Record<string, unknown>);
   const required = [asks.schema.required].flat();
   const change = (name: string) => (value: unknown) =>
     setEdited(JSON.stringify({ ...given, [name]: value === '' ? undefined : value }));
@@ -172,7 +173,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
     );
   const isNumber = type === 'number' || type === 'integer';
   const isText = type === 'string' || type === undefined;
-  const read = (text: string) => (isText || text === '' ? text : (parsed(text) ?? text));
+  const read = (text: string) => (isText || text === '' ? text : (parseJson(text) ?? text));
   const rules: object = {
     type: isNumber ? 'number' : (FORMATS[String(format)] ?? 'text'),
     ...(isNumber && { min: minimum, max: maximum, step: type === 'number' ? 'any' : 1 }),
@@ -447,9 +448,9 @@ interface EditProps extends Omit<AnsweringProps, 'call'> {
 
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
 function EditArguments({ answering: { field, edited, setEdited, say }, agent }: EditProps) {
-  const given = parsed(edited);
-  const isValid = Object.prototype.toString.call(given) === '[object Object]';
-  const texts = isValid ? plainTexts(given as object) : null;
+  const read = parseJson(edited);
+  const given = isRecord(read) ? read : null;
+  const texts = given && plainTexts(given);
   return (
     <div class="edit-arguments">
       {texts === null ? (
@@ -465,21 +466,21 @@ function EditArguments({ answering: { field, edited, setEdited, say }, agent }: 
               ref={place === 0 ? field : undefined}
               rows={Math.min(text.split('\n').length, 12)}
               value={text}
-              onInput={onText((next) => setEdited(withText(given as object, name, next)))}
+              onInput={onText((next) => setEdited(textOf({ ...given, [name]: next })))}
             />
           </label>
         ))
       )}
       <p class="muted">
-        {isValid
+        {given
           ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`
           : 'This is not a JSON object.'}
       </p>
       <div class="buttons decide">
         <Button
-          disabled={!isValid}
+          disabled={given === null}
           class="primary"
-          onClick={() => void say({ answer: 'approve', arguments: given as Record<string, unknown> })}
+          onClick={() => given && void say({ answer: 'approve', arguments: given })}
         >
           Run with these arguments
         </Button>
@@ -497,13 +498,4 @@ function plainTexts(given: object): readonly (readonly [string, string])[] | nul
   return all.length > 0 && all.every(isPlain) ? all : null;
 }
 
-const withText = (given: object, name: string, text: string): string =>
-  escapeHidden(pretty(JSON.stringify({ ...given, [name]: text })));
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
+const textOf = (given: object): string => escapeHidden(pretty(JSON.stringify(given)));

@@ -1,11 +1,12 @@
 import { useLayoutEffect } from 'preact/hooks';
 import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
+import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
-import { type Call, type Question, questionOf } from '../../model/thread/calls.ts';
+import { type Call, isPending, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
 import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
@@ -26,7 +27,7 @@ import { Files } from './files.tsx';
 export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
   const question = questionOf(call, agent);
   const conversation = useConversation();
-  const isOver = call.result !== null || (call.approval !== null && call.approval.answer !== null);
+  const isOver = call.result !== null || call.answer !== null;
   const isAnswering = isBeingAnswered(conversation, call);
   useLayoutEffect(() => {
     if (isOver) moveTexts(conversation, call);
@@ -36,8 +37,10 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const failure = failureOf(call);
   const reported = call.status === 'running' ? activityOf(conversation, agent)?.progress : undefined;
   const progress = reported?.tool === call.tool ? reported.text : '';
-  const { files = [] } = call.result ?? {};
-  const grant = call.approval?.grant;
+  const { approval, answer, result } = call;
+  const files = result ? filesOf(result) : [];
+  const given = answer?.arguments;
+  const grant = answer?.grant;
   const heading = (
     <>
       <code class="tool">{escapeHidden(call.tool)}</code>
@@ -57,35 +60,40 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
         <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
           <h4>Arguments</h4>
           <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
-          {call.result && (
+          {result && (
             <>
               <h4>Result</h4>
               <Scrolled>
-                <VisibleText text={pretty(call.result.content)} isOutput />
+                <VisibleText text={pretty(result.content ?? '')} isOutput />
               </Scrolled>
               <Files files={files} />
-              {call.result.fullOutputPath && <p class="muted">full output: {call.result.fullOutputPath}</p>}
+              {result.fullOutputPath && <p class="muted">full output: {result.fullOutputPath}</p>}
             </>
           )}
         </Fold>
       )}
       {failure && <FailureText failure={failure} />}
-      {call.approval && call.approval.answer === null && !call.result && (
-        <ApprovalCard approval={call.approval} call={call} agent={agent} />
-      )}
-      {call.approval?.answer && (
+      {approval && !answer && !result && <ApprovalCard {...{ approval, call, agent }} />}
+      {answer && (
         <p class="muted answered">
-          <span>{escapeHidden(answeredBy(call.approval.answer, call.approval.by ?? '', call.approval))}</span>
-          {call.approval.reason && <>: {escapeHidden(call.approval.reason)}</>}
+          <span>
+            {escapeHidden(
+              answeredBy(answer.answer, answer.author.name, {
+                ...answer,
+                isChanged: given !== undefined && !approval?.asks,
+              }),
+            )}
+          </span>
+          {answer.reason && <>: {escapeHidden(answer.reason)}</>}
           {grant !== undefined && (
             <LinkButton onClick={() => jumpTo(grant)}>Show what was allowed</LinkButton>
           )}
         </p>
       )}
-      {call.approval?.asks && call.approval.given && (
+      {approval?.asks && given && (
         <p class="muted answered">
-          {escapeHidden(call.approval.asks.server)} asked “{escapeHidden(call.approval.asks.message)}” and got{' '}
-          <code>{argumentsLine(call.approval.given)}</code>
+          {escapeHidden(approval.asks.server)} asked “{escapeHidden(approval.asks.message)}” and got{' '}
+          <code>{argumentsLine(given)}</code>
         </p>
       )}
     </div>
@@ -146,25 +154,24 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
 
 /** A denied call did what the person wanted. */
 function failureOf(call: Call): ModelFailure | null {
-  return call.result && !isDenied(call) ? resultFailure(call.result.content) : null;
+  return call.result && !isDenied(call) ? resultFailure(call.result.content ?? '') : null;
 }
 
-function isDenied({ approval }: Call): boolean {
-  return approval?.answer === 'deny' && !approval.asks;
+function isDenied({ approval, answer }: Call): boolean {
+  return answer?.answer === 'deny' && !approval?.asks;
 }
 
 function statusOf(call: Call): string {
-  const isPending = call.isCallers || (call.approval && call.approval.answer === null);
-  if (isPending && !call.result) return 'waiting';
+  if (!call.result && (call.isCallers || isPending(call))) return 'waiting';
   if (failureOf(call)) return 'failed';
   return call.status;
 }
 
 function stateText(call: Call): string {
   if (isDenied(call)) return 'denied';
-  const took = call.result?.duration ?? null;
-  if (statusOf(call) === 'failed') return took === null ? 'failed' : `failed after ${duration(took)}`;
-  if (call.result) return call.result.duration === null ? 'done' : duration(call.result.duration);
+  const took = call.result?.duration;
+  if (statusOf(call) === 'failed') return took === undefined ? 'failed' : `failed after ${duration(took)}`;
+  if (call.result) return took === undefined ? 'done' : duration(took);
   if (statusOf(call) === 'waiting') return call.isCallers ? 'waits for its caller' : 'waits for a person';
   return call.status === 'running' ? 'runs' : 'asked';
 }
@@ -194,8 +201,8 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
         <FailureText failure={failure} />
       ) : call.result ? (
         <p class="muted">
-          {call.result.by !== null && `answered by ${escapeHidden(call.result.by)}: `}
-          <bdi>{oneLine(call.result.content, 200)}</bdi>
+          {call.resultBy !== null && `answered by ${escapeHidden(call.resultBy)}: `}
+          <bdi>{oneLine(call.result.content ?? '', 200)}</bdi>
         </p>
       ) : !mayPost.value ? (
         <p class="muted">

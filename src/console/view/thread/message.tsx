@@ -143,7 +143,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
     >
       {lateFor && (
         <p class="muted late">
-          This answer came late: {escapeHidden(lateBecause(lateFor.by))}. It was posted as a message.
+          This answer came late: {escapeHidden(lateBecause(lateFor.resultBy))}. It was posted as a message.
         </p>
       )}
       {to.length > 0 && <UnreadBy entry={entry} />}
