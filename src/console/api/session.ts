@@ -16,8 +16,11 @@ export function markSession(): void {
 }
 
 /** Calls back when another tab signs in or out. */
-export function onOtherSession(changed: () => void): void {
-  addEventListener('storage', ({ key }) => key === SESSION && changed());
+export const onOtherSession = (changed: () => void): void => onStored(SESSION, changed);
+
+/** Calls back when another tab stores this. */
+export function onStored(name: string, changed: () => void): void {
+  addEventListener('storage', ({ key }) => key === name && changed());
 }
 
 /** Reads the one-time code (`#code=…`) and removes it from the address; null: there is none. */
@@ -27,13 +30,18 @@ export function takeCode(): string | null {
   return code;
 }
 
-/** A value that is kept as JSON on this machine. Another version or another program of this address may have stored anything. */
-export function readValue(name: string): unknown {
-  return parseJson(localStorage.getItem(name) ?? '');
+/**
+ * A value that is kept as JSON on this machine, or in `sessionStorage` until the tab is closed. Another version of the page, or
+ * another program of this address, may have stored anything.
+ */
+export function readValue(name: string, storage = localStorage): unknown {
+  return parseJson(storage.getItem(name) ?? '');
 }
 
-export function keepValue(name: string, value: object): void {
-  store(localStorage, name, JSON.stringify(value));
+/** Null: none. */
+export function keepValue(name: string, value: object | null, storage = localStorage): void {
+  if (value === null) storage.removeItem(name);
+  else store(storage, name, JSON.stringify(value));
 }
 
 /** Texts that are kept on this machine and shared by its tabs. Of more than `most`, the first ones are forgotten. */
@@ -43,8 +51,8 @@ export function keptSet(name: string, most = 10_000) {
     return new Set(Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : []);
   };
   const texts = signal(read());
-  addEventListener('storage', ({ key }) => {
-    if (key === name) texts.value = read();
+  onStored(name, () => {
+    texts.value = read();
   });
   const keep = (all: Iterable<string>) => {
     texts.value = new Set([...all].slice(-most));
@@ -87,14 +95,4 @@ export function keepDraft(place: string, text: string): void {
     drafted.value = new Set(isDrafted ? [...others, place] : others);
   if (text === '') sessionStorage.removeItem(DRAFT + place);
   else store(sessionStorage, DRAFT + place, text);
-}
-
-/** A value that is kept as JSON until the tab is closed. */
-export function readOfTab(name: string): unknown {
-  return parseJson(sessionStorage.getItem(name) ?? '');
-}
-
-export function keepOfTab(name: string, value: object | null): void {
-  if (value === null) sessionStorage.removeItem(name);
-  else store(sessionStorage, name, JSON.stringify(value));
 }

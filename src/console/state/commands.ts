@@ -64,11 +64,19 @@ const offered = (all: readonly Offer[]): readonly Command[] => all.filter((one) 
 
 export const commands = computed(() => [...ofConversation(), ...offered(everywhere()), ...KEYS_ONLY]);
 
+export const actionOf = (key: string) => commands.value.find(({ keys }) => keys === key)?.run;
+
 function everywhere(): Offer[] {
   const wanted = hasSingleKeys.value ? 'off' : 'on';
   const isOutside = route.value.page !== 'conversation';
   return [
     { name: 'New conversation', keys: 'n', run: visit(linkTo.new), isOffered: mayPost.value },
+    {
+      name: 'Write a message',
+      keys: 'c',
+      run: () => focusOn('composer'),
+      isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
+    },
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
     { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },
@@ -118,7 +126,6 @@ function ofConversation(): readonly Command[] {
   return offered([
     ...(isOperator.value ? steering(id) : []),
     ...ofEntry(id),
-    { name: 'Write a message', keys: 'c', run: () => focusOn('composer'), isOffered: mayPost.value },
     { name: view, words: 'lanes', keys: 't', run: visit(link) },
     ...DOWNLOADS.map(({ format, label }) => ({
       name: label,

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { FilePart } from '../../conversation/index.ts';
 import { inOneLine } from '../../kernel/hidden.ts';
 import { isRetryable, type RequestError, requests, Unreachable } from '../api/requests.ts';
-import { keepOfTab, readOfTab } from '../api/session.ts';
+import { keepValue, readValue } from '../api/session.ts';
 import { isPicture } from '../model/files.ts';
 import { access, isAway, report } from './session.ts';
 
@@ -45,7 +45,7 @@ const contents = new Map<string, File>();
 const previews = new Map<string, string>();
 
 export const chosen = signal<readonly ChosenFile[]>(
-  [readOfTab(KEPT) ?? []]
+  [readValue(KEPT, sessionStorage) ?? []]
     .flat()
     .filter(isChosen)
     .map((file) => (file.state.kind === 'uploading' ? { ...file, state: { kind: 'lost' } } : file)),
@@ -144,7 +144,7 @@ const find = (id: string) => chosen.peek().find((file) => file.id === id);
 
 function store(files: readonly ChosenFile[]): void {
   chosen.value = files;
-  keepOfTab(KEPT, files.length > 0 ? files : null);
+  keepValue(KEPT, files.length > 0 ? files : null, sessionStorage);
 }
 
 /** Pictures of a person's own messages need no request. The oldest are forgotten. */

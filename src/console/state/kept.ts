@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { drafted, keepDraft, keepOfTab, readDraft, readOfTab } from '../api/session.ts';
+import { drafted, keepDraft, keepValue, readDraft, readValue } from '../api/session.ts';
 import { opened } from './conversation.ts';
 import { chosen, draftOf } from './files.ts';
 
@@ -49,10 +49,12 @@ interface Left {
   readonly place?: ReadingPlace;
 }
 
-const leftIn = (conversation: string): Left => (readOfTab(`parley.left.${conversation}`) ?? {}) as Left;
+const placeOf = (conversation: string) => `parley.left.${conversation}`;
+const leftIn = (conversation: string): Left =>
+  (readValue(placeOf(conversation), sessionStorage) ?? {}) as Left;
 
 function changeLeft(conversation: string, change: Left): void {
-  keepOfTab(`parley.left.${conversation}`, { ...leftIn(conversation), ...change });
+  keepValue(placeOf(conversation), { ...leftIn(conversation), ...change }, sessionStorage);
 }
 
 /** `name`: unique in the conversation. */

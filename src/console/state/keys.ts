@@ -40,8 +40,16 @@ export function allowSingleKeys(isAllowed: boolean): void {
   localStorage.setItem(SINGLE_KEYS, isAllowed ? 'on' : 'off');
 }
 
-/** `search`: opens the palette for everything or one conversation, also while a person types. `help`: with the actions alone. */
-export function listenToKeys(search: (conversation?: string) => void, help: () => void): () => void {
+interface Handlers {
+  /** Opens the palette for everything or one conversation, also while a person types. */
+  readonly search: (conversation?: string) => void;
+  /** Opens it with the actions alone. */
+  readonly help: () => void;
+  /** The action with this key. */
+  readonly actionOf: (key: string) => (() => unknown) | undefined;
+}
+
+export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
     const isOpen = document.querySelector('dialog[open]') !== null; // KEYS-5
@@ -53,7 +61,8 @@ export function listenToKeys(search: (conversation?: string) => void, help: () =
     }
     if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const isHandled = closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event, help));
+    const isHandled =
+      closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event, handlers));
     if (isHandled) event.preventDefault();
   };
   const ended = new AbortController();
@@ -107,7 +116,8 @@ function leaveField({ key, target }: KeyboardEvent): boolean {
   return true;
 }
 
-const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
+/** The keys besides those of actions. */
+const KEYS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   j: () => move(1),
   ArrowDown: () => move(1),
   k: () => move(-1),
@@ -116,22 +126,16 @@ const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
   G: () => moveTo(Number.MAX_SAFE_INTEGER),
   Enter: (event) => explain(event),
   o: () => unfold(),
-  '/': () => focusOn('search'),
-  c: () => focusOn('composer'),
-  i: () => visit(linkTo.inbox),
-  n: () => visit(linkTo.new),
-  s: () => visit(linkTo.system),
-  t: () => switchView(),
   Escape: () => leave(),
 };
 
-function act(event: KeyboardEvent, help: () => void): boolean {
+function act(event: KeyboardEvent, { help, actionOf }: Omit<Handlers, 'search'>): boolean {
   const isTyped = isCharacter(event);
   if (isTyped && !hasSingleKeys.value) return false; // KEYS-4
   if (pressShortcut(event)) return true;
   if (isTyped && lastCharacter.isQuick && !MOVES.includes(event.key)) return false; // KEYS-3
-  if (event.key === '?') help();
-  return event.key === '?' || (ACTIONS[event.key]?.(event) ?? false);
+  const action = event.key === '?' ? help : (KEYS[event.key] ?? actionOf(event.key));
+  return action !== undefined && action(event) !== false;
 }
 
 /** The control of the selected entry or conversation that has this key, if it is the only one. */
@@ -211,17 +215,6 @@ export function focusOn(id: string): boolean {
   const field = document.getElementById(id);
   field?.focus();
   return field !== null;
-}
-
-function visit(link: string): boolean {
-  go(link);
-  return true;
-}
-
-function switchView(): boolean {
-  const at = route.value;
-  if (at.page !== 'conversation') return false;
-  return visit(at.view === 'thread' ? linkTo.timeline(at.id) : linkTo.conversation(at.id));
 }
 
 function leave(): boolean {

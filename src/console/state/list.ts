@@ -1,6 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
-import { keepValue, keptSet, readValue } from '../api/session.ts';
+import { keepValue, keptSet, onStored, readValue } from '../api/session.ts';
+import { whileVisible } from '../api/visible.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
@@ -56,6 +57,9 @@ export const pin = pinned.put;
 /** How far conversations were read. */
 const SEEN = 'parley.seen';
 const seen = signal<Seen>(readSeen());
+onStored(SEEN, () => {
+  seen.value = readSeen();
+});
 
 /** The open conversation counts as read while its page is visible. */
 export function isNew(row: ConversationRow): boolean {
@@ -131,19 +135,10 @@ export function keepMarks(): () => void {
       if (document.visibilityState === 'visible' && length > 0) keepSeen(new Map([[here.id, length]]));
     }, AFTER_MS);
   });
-  const onStorage = ({ key }: StorageEvent) => {
-    if (key === SEEN) seen.value = readSeen();
-  };
-  addEventListener('storage', onStorage);
-  const onVisible = () => document.visibilityState === 'visible' && void sync({});
-  document.addEventListener('visibilitychange', onVisible);
-  onVisible();
-  const timer = setInterval(onVisible, SYNC_EVERY_MS); // what other browsers read
+  const endSync = whileVisible(() => sync({}), SYNC_EVERY_MS); // what other browsers read
   return () => {
     endSeen();
-    clearInterval(timer);
-    document.removeEventListener('visibilitychange', onVisible);
-    removeEventListener('storage', onStorage);
+    endSync();
   };
 }
 

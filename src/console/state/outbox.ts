@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
-import { keepOfTab, readOfTab } from '../api/session.ts';
+import { keepValue, readValue } from '../api/session.ts';
 import { filesFor, moveFiles, next, partsFor, postOf, remove } from './files.ts';
 import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
 
@@ -35,7 +35,7 @@ const MOST_ACCEPTED = 20;
 export const accepted = signal<readonly (KeptPost & { readonly index: number })[]>([]);
 
 export const outbox = signal<readonly KeptPost[]>(
-  [readOfTab(KEPT) ?? []]
+  [readValue(KEPT, sessionStorage) ?? []]
     .flat()
     .map((kept) => ({ by: 'an unknown person', ...(kept as object) })) // an older page kept no writer
     .filter(isKept)
@@ -197,5 +197,5 @@ function change(id: string, state: KeptPost['state'], reason?: string): void {
 
 function store(posts: readonly KeptPost[]): void {
   outbox.value = posts;
-  keepOfTab(KEPT, posts.length > 0 ? posts : null);
+  keepValue(KEPT, posts.length > 0 ? posts : null, sessionStorage);
 }

@@ -1,5 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
+import { whileVisible } from '../api/visible.ts';
 import type { AgentCard, DeadLetter, McpServer, Status } from '../model/answers.ts';
 import { awayProblem, type Problem, problemsOf } from '../model/system.ts';
 import { route } from './route.ts';
@@ -56,17 +57,10 @@ export function keepSystem(): () => void {
   return effect(() => {
     const isOnPage = route.value.page === 'system';
     const look = async () => {
-      if (document.visibilityState !== 'visible') return;
       if (isOnPage) await refresh();
       else status.value = await requests.status();
     };
-    const tryToLook = () => void look().catch(() => undefined); // the page shows that the daemon is away
-    tryToLook();
-    const timer = setInterval(tryToLook, isOnPage ? ON_PAGE_MS : EVERY_MS);
-    document.addEventListener('visibilitychange', tryToLook);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener('visibilitychange', tryToLook);
-    };
+    const tryToLook = () => look().catch(() => undefined); // the page shows that the daemon is away
+    return whileVisible(tryToLook, isOnPage ? ON_PAGE_MS : EVERY_MS);
   });
 }

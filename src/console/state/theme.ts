@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals';
-import { store } from '../api/session.ts';
+import { onStored, store } from '../api/session.ts';
 
 /** Light, dark, or as the system is. Kept in this browser. */
 export const THEMES = ['system', 'light', 'dark'] as const;
@@ -12,8 +12,8 @@ export const theme = signal<Theme>(kept());
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });
-addEventListener('storage', ({ key }) => {
-  if (key === THEME) theme.value = kept();
+onStored(THEME, () => {
+  theme.value = kept();
 });
 
 export function chooseTheme(next: Theme): void {

@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
+import { actionOf } from '../state/commands.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
 import { keepAlerting } from '../state/inbox.ts';
@@ -37,7 +38,7 @@ function Console() {
   useEffect(keepAlerting, []);
   useEffect(keepSystem, []);
   useEffect(keepSearching, []);
-  useLayoutEffect(() => listenToKeys(openPalette, openCommands), []); // what is shown can be used
+  useLayoutEffect(() => listenToKeys({ search: openPalette, help: openCommands, actionOf }), []); // what is shown can be used
   useEffect(ignoreStrayClicks, []);
   useSignalEffect(() => {
     const at = route.value;

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { keepOfTab, readOfTab } from '../api/session.ts';
+import { keepValue, readValue } from '../api/session.ts';
 import {
   contentOf,
   groupsOf,
@@ -105,10 +105,10 @@ const CHOSEN = 'parley.inbox';
 
 /** The key of the item that is shown in full. When it is answered, it is the one at its place; on a phone none is until one is touched. */
 function useChosen(items: readonly InboxItem[]) {
-  const [wanted, setWanted] = useState<unknown>(() => [readOfTab(CHOSEN)].flat()[0] ?? null);
+  const [wanted, setWanted] = useState<unknown>(() => [readValue(CHOSEN, sessionStorage)].flat()[0] ?? null);
   const choose = (key: string) => {
     setWanted(key);
-    keepOfTab(CHOSEN, [key]);
+    keepValue(CHOSEN, [key], sessionStorage);
   };
   const place = useRef(0);
   const at = items.findIndex(({ key }) => key === wanted);

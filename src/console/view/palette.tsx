@@ -49,11 +49,6 @@ function Search() {
   const at = Math.min(chosen.value, found.length - 1);
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    list.current?.closest('dialog')?.addEventListener('click', ({ target, currentTarget }) => {
-      if (target === currentTarget) close(); // beside it
-    });
-  }, []);
-  useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
   const onKeyDown = (event: KeyboardEvent) => {

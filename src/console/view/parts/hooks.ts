@@ -7,6 +7,7 @@ import {
   Virtualizer,
 } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { whileVisible } from '../../api/visible.ts';
 import { heading } from '../../state/inbox.ts';
 
 /** The answer to a request, and why there is none; both null while it is awaited. */
@@ -29,13 +30,10 @@ export function useRequest<T>(ask: () => Promise<T>, inputs: readonly unknown[])
 /** The time, as it goes by. Null: it stands still. */
 export function useNow(everyMs: number | null): number {
   const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    if (everyMs === null) return;
-    const tick = () => document.visibilityState === 'visible' && setNow(Date.now());
-    tick();
-    const timer = setInterval(tick, everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
+  useEffect(
+    () => (everyMs === null ? undefined : whileVisible(() => setNow(Date.now()), everyMs)),
+    [everyMs],
+  );
   return now;
 }
 
