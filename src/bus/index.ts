@@ -1,6 +1,6 @@
 /**
  * The bus: subjects, envelopes and schemas of all messages, and the port that a broker's adapter fulfils. Everything here is
- * pure; `nats/` is the adapter, `memory/` the one for tests.
+ * pure; `nats/` is the adapter.
  *
  * port.ts          what the daemon needs of a bus, alone or among daemons that share the work
  * contract.ts      request and answer of each verb of the request API; answers.ts: the longer ones
@@ -29,7 +29,14 @@ export {
   type WhatIfTurn,
 } from './answers.ts';
 export * from './contract.ts';
-export { MAX_ORIGINAL_BYTES, type Repost, repostOf, SKIPPED } from './dead-letter.ts';
+export {
+  decodeDeadLetter,
+  encodeDeadLetter,
+  MAX_ORIGINAL_BYTES,
+  type Repost,
+  repostOf,
+  SKIPPED,
+} from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
 export type { Fate } from './fate.ts';
 export { type Arrival, Follower } from './follower.ts';

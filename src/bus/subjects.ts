@@ -55,6 +55,7 @@ export function createSubjects(prefix = 'parley') {
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
+    /** `parley.in.<publisher>.<conversation>`: the messages of people. */
     in: (publisher: string, conversation: string) => `${prefix}.in.${namesOf(publisher, conversation)}`,
     log: (conversation: string) => `${prefix}.log.${conversationOf(conversation)}`,
     live: (conversation: string, agent: string) =>

@@ -31,7 +31,6 @@ import {
 import { makeDataDirectory, ownHttpToken } from './compose/data-directory.ts';
 import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
-import { warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
@@ -142,7 +141,7 @@ async function start(
   const { url, address } = await composition.server();
   const bus = await composeBus(composition);
 
-  await claim(bus, given.store ? null : warnOfHidden(composition, store));
+  await bus.claim();
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
@@ -228,15 +227,6 @@ async function isWritable({ daemon }: Config, posts: Pick<Posts, 'isBlocked'>): 
   if (posts.isBlocked) return false;
   if (store !== 'file' && nats.kind !== 'managed') return true;
   return (await freeBytes(data).catch(() => FULL_DISK_BYTES)) >= FULL_DISK_BYTES; // a team in memory has no directory
-}
-
-/** Other daemons have time to answer; meanwhile the other store is read. */
-async function claim(bus: Bus, looked: Promise<void> | null): Promise<void> {
-  try {
-    await bus.claim();
-  } finally {
-    await looked;
-  }
 }
 
 /** `parts`: created after the tools. */

@@ -9,7 +9,7 @@
  *   api/            the request API: one handler for each verb, search, erasure, retention
  *   reload/         replaces the configuration: what differs, the swap, the entries that name it
  *   files/          files on their way to the store: size, hash, type, scan
- *   ingress/        Delivery -> Post -> Entry, or a dead letter; publisher limits, floods, order, retries, posts that crash the daemon
+ *   ingress/        Delivery -> Post -> Entry, or a dead letter; publisher limits, floods, order, retries
  *   conversations/  the open conversations: eviction, deletion, rows, ownership; worker/: decide, append, run effects
  *   what-if/        requests of past turns, sent again with one change
  *   team/           configuration -> Team; the definitions of turns

@@ -5,7 +5,6 @@ import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import type { ModelRequest, ToolFile, WireMessage } from '../agents/index.ts';
 import type { AnswerOf, RequestOf, Verb } from '../bus/index.ts';
-import { createMemoryBus, type MemoryBus } from '../bus/memory/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
 import { type Entry, type FilePart, filesOf } from '../conversation/index.ts';
 import { type Activity, createDaemon, type Daemon, type Log, type Simulation } from '../daemon/index.ts';
@@ -14,6 +13,7 @@ import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
 import { askingIn, isAnswer, listedCalls } from './expectations.ts';
+import { createMemoryBus, type MemoryBus } from './memory-bus.ts';
 import { SimulatedTime } from './simulated-time.ts';
 import { type FakeTool, type ModelSource, StandIns } from './stand-ins.ts';
 

@@ -115,7 +115,7 @@ function roomRules(): IForbiddenRuleType[] {
 }
 
 /** Folders of adapters; each is imported through its `index.ts`. */
-const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|bus/memory|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
+const ADAPTERS = 'src/(?:bus/nats/managed|bus/nats|persistence/[^/]+|models/[^/]+|tools/[^/]+)/';
 
 /** I4: package → the folders that may import it. */
 const ANYWHERE_PURE = [

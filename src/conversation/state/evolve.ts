@@ -257,7 +257,7 @@ function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-re
   });
 }
 
-/** The request that it was made for comes next. */
+/** The turn's own model call follows: a summary ends no turn. */
 function applySummary(next: Next, entry: EntryOf<'summary'>): void {
   addUsage(next, entry);
   next.spent = spentWith(next.spent, entry.agent, entry);

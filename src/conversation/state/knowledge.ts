@@ -47,8 +47,8 @@ export class Knowledge {
   readonly #awayCandidates = new Set<number>();
   /** By others, never shown and never to be shown (V17). */
   readonly #leftOut = new Set<number>();
-  /** Own results shown as previews, with the length of each in code points. */
   readonly #withoutFiles = new Set<number>();
+  /** Own results shown as previews, with the length of each in code points. */
   readonly #previews = new Map<number, number>();
   /** For each assistant entry with calls: the index of each call's first result. */
   readonly #results = new Map<number, (number | undefined)[]>();

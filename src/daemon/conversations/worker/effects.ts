@@ -90,7 +90,8 @@ export interface EffectsContext extends ToolCallContext {
 export class Effects {
   readonly #running = new Map<string, Set<LinkedAbort>>();
   readonly #reserved = new Map<string, ReservedCall>();
-  readonly #settled = new Set<Promise<void>>();
+  /** What runs and has not reported its outcome. */
+  readonly #reporting = new Set<Promise<void>>();
   #requests = new Map<string, AuditRecord>();
   readonly #conversation: string;
   readonly #daemon: EffectsContext;
@@ -115,15 +116,15 @@ export class Effects {
   }
 
   get running(): number {
-    return this.#settled.size;
+    return this.#reporting.size;
   }
 
   /** Resolves when everything that runs now has reported. */
   async idle(): Promise<void> {
-    await Promise.all(this.#settled);
+    await Promise.all(this.#reporting);
   }
 
-  /** Must be called before the entries that request these effects are appended. */
+  /** Records what the calls of tools will be given. Must be called before the entries that request these effects are appended. */
   async announce(effects: readonly Effect[]): Promise<void> {
     if (this.#requests.size === 0 && !effects.some(({ type }) => type === 'run-tool')) return;
     this.#requests = await recordRequests(this.#conversation, effects, this.#requests, this.#daemon);
@@ -158,8 +159,8 @@ export class Effects {
           'an effect failed',
         );
       })
-      .finally(() => this.#settled.delete(tracked));
-    this.#settled.add(tracked);
+      .finally(() => this.#reporting.delete(tracked));
+    this.#reporting.add(tracked);
   }
 
   async #call(effect: CallEffect, prepared: PreparedCall): Promise<void> {

@@ -67,7 +67,6 @@ const REPORT_RETRY_MS = 1_000;
  * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`ledger.ts`).
  * WORKER-4 When several daemons share the logs, every append follows an own claim (`ownership.ts`). When another daemon
  *          has claimed the conversation, this worker aborts its effects and reports and appends nothing.
- * WORKER-5 While it decides on posts, a note names them (`attempts.ts`).
  */
 export class ConversationWorker {
   readonly id: string;

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { ParleyError } from '../../kernel/index.ts';
-import { decodeDeadLetter, encodeDeadLetter } from '../dead-letter.ts';
-import type {
-  ApiAnswer,
-  ApiHandler,
-  ApiRequest,
-  Bus,
-  DeadLetter,
-  DeadLetters,
-  Delivery,
-  Eraser,
-} from '../port.ts';
+import {
+  type ApiAnswer,
+  type ApiHandler,
+  type ApiRequest,
+  type Bus,
+  type DeadLetter,
+  type DeadLetters,
+  type Delivery,
+  decodeDeadLetter,
+  type Eraser,
+  encodeDeadLetter,
+} from '../bus/index.ts';
+import { ParleyError } from '../kernel/index.ts';
 
 /**
  * The bus in memory: posts, dead letters and requests of one process, without a server.
  *
- * It delivers one post at a time, in order, and never loses one. No agent in another process can connect.
+ * It reads no stream: its user gives each delivery to the daemon (`delivery`). No agent in another process can connect.
  */
 
 export interface MemoryBusOptions {
