@@ -397,8 +397,6 @@ export interface StoreArchive {
 
 /** A store that conversations are moved out of. No daemon writes to it until it is closed. */
 export interface MigrationSource {
-  /** `ConversationStore.id` of these logs; null: no id yet. */
-  readonly id: string | null;
   readonly archive: StoreArchive;
   close(): Promise<void>;
 }

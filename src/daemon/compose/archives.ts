@@ -6,24 +6,15 @@ import {
   afterLeaderElection,
   closeConnection,
   enforceReplicas,
-  type NatsConnection,
   type NatsOptions,
   openNats,
   requireReplicas,
   reserveSubjects,
-  transferSettledRecord,
   watchConnection,
 } from '../../bus/nats/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import {
-  type Log,
-  messageOf,
-  ParleyError,
-  type Releasers,
-  readOwnText,
-  replaceFile,
-} from '../../kernel/index.ts';
+import { type Log, ParleyError, type Releasers, readOwnText, replaceFile } from '../../kernel/index.ts';
 import type {
   ConversationStore,
   MigrationSource,
@@ -152,31 +143,6 @@ export function storeName({
   return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
 }
 
-export interface MigrationStores {
-  readonly source: MigrationSource;
-  readonly target: MigrationTarget;
-  readonly connection: NatsConnection;
-}
-
-/** What the source settled is settled by the target now. Without that the next daemon only reports too much. */
-export async function passOn(
-  { to, directory, prefix, log }: MigrateOptions,
-  stores: MigrationStores,
-): Promise<void> {
-  const { source, target, connection } = stores;
-  if (source.id === null) return;
-  const name = storeName({ daemon: { store: to, data: directory }, subjectPrefix: prefix });
-  await transferSettledRecord(connection, createSubjects(prefix), source.id, {
-    id: target.store.id,
-    name,
-  }).catch((error: unknown) =>
-    log.warn(
-      { reason: messageOf(error) },
-      'the next daemon may report posts that were moved as settled elsewhere',
-    ),
-  );
-}
-
 /**
  * Opens both stores of a migration, locked so that no daemon serves either of them meanwhile. A source directory is locked first, so that a running daemon is noticed at once; a target
  * directory is created last.
@@ -184,7 +150,7 @@ export async function passOn(
 export async function composeMigration(
   { to, directory, nats, prefix, replicas, log }: MigrateOptions,
   releasers: Releasers,
-): Promise<MigrationStores> {
+): Promise<{ readonly source: MigrationSource; readonly target: MigrationTarget }> {
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   const fileSource = to === 'file' ? null : await openFileSource(directory);
   if (fileSource) releasers.add('source', () => fileSource.close());
@@ -203,5 +169,5 @@ export async function composeMigration(
   releasers.add('target', () => target.store.close());
   if (fileSource)
     await afterLeaderElection(connection, () => enforceReplicas(connection, names, replicas, log));
-  return { source, target, connection };
+  return { source, target };
 }

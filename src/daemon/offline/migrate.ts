@@ -1,7 +1,7 @@
 import { filesIn } from '../../conversation/index.ts';
 import { ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
-import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
+import { composeMigration, type MigrateOptions } from '../compose/archives.ts';
 import { holdCalls } from '../conversations/restored-logs.ts';
 import {
   type Content,
@@ -51,10 +51,8 @@ export interface MigrationReport {
 export async function migrate(options: MigrateOptions): Promise<MigrationReport> {
   const releasers = new Releasers();
   try {
-    const stores = await composeMigration(options, releasers);
-    const report = await migrateStore(stores.source.archive, stores.target);
-    await passOn(options, stores);
-    return report;
+    const { source, target } = await composeMigration(options, releasers);
+    return await migrateStore(source.archive, target);
   } catch (error) {
     throw withOwnHint(error);
   } finally {

@@ -8,7 +8,7 @@ import { createBlobFiles } from '../file-blobs.ts';
 import { createAuditFiles, FileDocuments, refuseUnfinished } from '../file-documents.ts';
 import { type FileStoreOptions, openOwned } from '../file-store.ts';
 import { readLogFile } from '../log/recovery.ts';
-import { checkFormat, knownIdentity } from './format.ts';
+import { checkFormat } from './format.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
 import { storePaths } from './paths.ts';
@@ -28,8 +28,7 @@ export async function openFileSource(directory: string): Promise<MigrationSource
   try {
     await checkFormat(directory);
     await refuseUnfinished(directory);
-    const id = await knownIdentity(directory);
-    return { id, archive: fileArchive(directory), close: async () => outcome.lock.release() };
+    return { archive: fileArchive(directory), close: async () => outcome.lock.release() };
   } catch (error) {
     outcome.lock.release();
     throw error;
