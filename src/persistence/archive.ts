@@ -11,8 +11,7 @@ export function archiveOf(name: string, content: StoredContent): StoreArchive {
   return {
     name,
     conversations: () => content.conversations(),
-    entries: async (conversation) => (await content.log(conversation)).entries,
-    appendEnds: async (conversation) => (await content.log(conversation)).ends,
+    entries: (conversation) => content.entries(conversation),
     audit: async (conversation) => auditTrailOf(await audit.read(conversation)).records,
     outputs: (conversation) => documents.keys(`output.${conversation}.`),
     output: async (conversation, entryId) =>

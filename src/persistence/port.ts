@@ -377,8 +377,6 @@ export interface StoreArchive {
   conversations(): Promise<string[]>;
   /** Every entry, oldest first, without an incomplete append. */
   entries(conversation: string): Promise<Entry[]>;
-  /** The number of entries up to the end of each append; read later than `entries`, it may have more. */
-  appendEnds(conversation: string): Promise<readonly number[]>;
   audit(conversation: string): Promise<readonly AuditRecord[]>;
   /** The entry ids of stored outputs, in order. */
   outputs(conversation: string): Promise<string[]>;

@@ -217,16 +217,14 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
       const gone = new Set(await documents.keys('deleting.'));
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
-    async log(conversation) {
+    async entries(conversation) {
       const entries: Entry[] = [];
-      const ends: number[] = [];
       const [stream, subject] = [names.logStream, names.log(conversation)];
       const source = { broker, conversation, stream, subject, isFenced: true, onForeign: () => undefined };
       await follow(source, new Placement(), (_, found) => {
         for (const entry of found) entries.push(entry);
-        ends.push(entries.length);
       });
-      return { entries, ends };
+      return entries;
     },
   });
 }

@@ -66,10 +66,10 @@ function fileArchive(directory: string): StoreArchive {
     audit: createAuditFiles(paths),
     blobs: createBlobFiles(paths),
     conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
-    async log(conversation) {
+    async entries(conversation) {
       const path = paths.log(conversation);
       const found = await orNullIfMissing(readdir(dirname(path)));
-      return found?.includes(basename(path)) ? readLogFile(path) : { entries: [], ends: [] };
+      return found?.includes(basename(path)) ? (await readLogFile(path)).entries : [];
     },
   });
 }
