@@ -242,15 +242,6 @@ export interface Blobs {
    * number of erased blobs.
    */
   sweep(before: string): Promise<number>;
-  /** A repair, while no log is open: the records say what these logs name. Those of other conversations stay. */
-  rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void>;
-}
-
-/** The files that a log names. */
-export interface NamedFiles {
-  /** The first entry; null: there is none. */
-  readonly first: Pick<Entry, 'id'> | null;
-  readonly files: readonly FilePart[];
 }
 
 export interface ConversationStore {
@@ -341,34 +332,16 @@ export interface Inspection {
   readonly unreadable: readonly string[];
 }
 
-/** What a deletion should have removed. */
-export interface Leftover {
-  readonly conversation: string;
-  /** Where it is, within the directory of the store. */
-  readonly path: string;
-  /** Opening the store removes it. */
-  readonly isSwept: boolean;
-}
-
 /** Reads a store without its lock, and changes nothing. */
 export interface StoreInspector {
   conversations(): Promise<string[]>;
-  /** Files of deleted conversations, including deletions in progress. */
-  leftovers(): Promise<Leftover[]>;
   inspect(conversation: string): Promise<Inspection>;
   /** The text of a definition or of a part of it; null: not stored. */
   definition(hash: string): Promise<string | null>;
   readonly blobs: InspectedBlobs;
 }
 
-export interface InspectedBlobs extends Pick<Blobs, 'facts' | 'read'> {
-  /** Whether the records let the log that begins with this entry name a blob (`Blobs.rebuild`). */
-  isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean>;
-  /** Whether there is content, with a record or without. */
-  hasContent(sha256: string): Promise<boolean>;
-  /** By hash, what is stored, with the time (ISO 8601) of the newest upload. */
-  stored(): Promise<ReadonlyMap<string, string>>;
-}
+export type InspectedBlobs = Pick<Blobs, 'facts' | 'read'>;
 
 /** Everything a store contains, for a migration or a backup. Reading changes nothing. */
 export interface StoreArchive {
@@ -384,7 +357,7 @@ export interface StoreArchive {
   /** The hashes of all texts of definitions, in order. */
   definitions(): Promise<string[]>;
   definition(hash: string): Promise<string | null>;
-  readonly blobs: Pick<Blobs, 'facts' | 'read'>;
+  readonly blobs: InspectedBlobs;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
   /** Set: it is a backup on which no daemon has started. */

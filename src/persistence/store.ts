@@ -249,7 +249,6 @@ class Store implements ConversationStore {
         await this.finishDeletions();
         return blobs.sweep(before);
       }),
-      rebuild: admitted((logs) => blobs.rebuild(logs)),
     };
   }
 
