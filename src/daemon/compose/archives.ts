@@ -26,13 +26,11 @@ import { openStreamSource, openStreamTarget } from '../../persistence/jetstream/
 import {
   checkFormat,
   inspectFiles,
-  keepAside,
   openFileArchive,
   openFileSource,
   openFileStore,
   openFileTarget,
   readLogFile,
-  refuseFile,
   refuseUnfinished,
   storePaths,
 } from '../../persistence/jsonl/index.ts';
@@ -52,16 +50,6 @@ export async function composeLogReader(
 /** Inspects a data directory. Takes no lock and changes nothing. */
 export function composeInspector(dataDirectory: string): StoreInspector {
   return inspectFiles(dataDirectory);
-}
-
-/** Keeps a refused file, once per content; resolves to its path. */
-export async function composeQuarantine(
-  dataDirectory: string,
-  name: string,
-  content: Buffer,
-): Promise<string> {
-  await refuseFile(dataDirectory);
-  return keepAside(join(dataDirectory, 'quarantine'), name, content);
 }
 
 /** Opens the store of a data directory that no daemon uses. */

@@ -1,14 +1,11 @@
-import { lstat, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
-import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
+import { lstat, readdir } from 'node:fs/promises';
+import { errnoOf, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import { BlobReader } from '../../blobs.ts';
 import type { ConversationRow, Inspection, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
 import { auditTrailOf } from '../../store.ts';
 import { createBlobFiles } from '../file-blobs.ts';
 import { FileDocuments, readAuditLines, refuseUnfinished } from '../file-documents.ts';
-import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { checkFormat } from './format.ts';
 import { idOf, storePaths } from './paths.ts';
@@ -122,12 +119,4 @@ async function readAtRest(path: string): Promise<Inspection['log']> {
     if (!(error instanceof ParleyError)) throw error;
     return error.code === 'LOG_NOT_FOUND' ? { entries: [], tornTail: null } : { damage: error };
   }
-}
-
-/** Durably keeps a copy of refused content, once per content; returns its path. */
-export async function keepAside(directory: string, name: string, content: Buffer): Promise<string> {
-  await makeDirectory(directory);
-  const kept = `${name}-${crc32(content).toString(16).padStart(8, '0')}`;
-  const existing = await orNullIfMissing(readFile(join(directory, kept)));
-  return existing?.equals(content) ? join(directory, kept) : writeNewFile(directory, kept, content);
 }
