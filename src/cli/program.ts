@@ -32,9 +32,8 @@ import { addInit } from './commands/offline/init.ts';
 import { addBackup, addMigrate } from './commands/offline/stores.ts';
 import { type Act, createContext } from './context.ts';
 import { type CliDependencies, type Io, realDependencies } from './io.ts';
-import { withContext } from './options/contexts.ts';
 import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
-import { refuseIgnored, takesContext } from './options/taken-options.ts';
+import { refuseIgnored } from './options/taken-options.ts';
 import { type Failure, renderFailure } from './render/text.ts';
 
 /**
@@ -46,7 +45,7 @@ import { type Failure, renderFailure } from './render/text.ts';
  * chat/        the interactive chat: lines, the screen with pasted text, the session with the outbox of its messages
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      posts, follows and waits (post-and-wait.ts: for say and run), prints pending approvals
- * options/     global options, saved servers, which command accepts which, suggested commands, the publisher
+ * options/     global options, which command accepts which, suggested commands, the publisher
  * output/      log, spinner, questions
  * render/      text for people; pure
  *
@@ -68,9 +67,7 @@ export async function run(
   const act: Act = (command, work) =>
     command.action(async (...given) => {
       refuseIgnored(command, io);
-      const own = command.optsWithGlobals<GlobalOptions>();
-      const options = takesContext(command) ? await withContext(own, io) : own;
-      const context = createContext(io, dependencies, options);
+      const context = createContext(io, dependencies, command.optsWithGlobals<GlobalOptions>());
       const code = await work(context, ...(given.slice(0, -1) as never));
       if (typeof code === 'number') exitCode = code;
     });
@@ -101,7 +98,7 @@ export function createProgram(io: Io, act: Act): Command {
     });
   addGlobalOptions(program);
   program.addHelpText('afterAll', ({ command }) =>
-    command === program ? '' : '\nGlobal options (--json, --data, --nats, --context, …): parley --help',
+    command === program ? '' : '\nGlobal options (--json, --data, --nats, …): parley --help',
   );
   for (const [group, adders] of Object.entries(COMMANDS)) {
     program.commandsGroup(`${group}:`);

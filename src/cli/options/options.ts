@@ -1,8 +1,7 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { NAME_PATTERN } from '../../client/index.ts';
 import type { ConfigFlags } from '../../config/index.ts';
 import type { SkipUntil } from '../../daemon/index.ts';
-import { DURATION_FORM, durationOf } from '../../kernel/index.ts';
 
 /** The options of every command, and parsers of single values. An invalid value exits with 2. */
 
@@ -10,22 +9,12 @@ export interface GlobalOptions extends ConfigFlags {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly prefix?: string;
-  readonly context?: string;
 }
-
-/** The spelling of the `nats` command, for the same options. */
-const ALSO = {
-  '--nats-creds': 'natsCredentials',
-  '--nats-ca': 'natsTlsCa',
-  '--nats-cert': 'natsTlsCert',
-  '--nats-key': 'natsTlsKey',
-} as const satisfies Readonly<Record<string, keyof ConfigFlags>>;
 
 export function addGlobalOptions(program: Command): void {
   program
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'print more details on stderr')
-    .option('--context <name>', 'a server that contexts.json names (PARLEY_CONTEXT)')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option(
       '--nats <urls>',
@@ -43,10 +32,6 @@ export function addGlobalOptions(program: Command): void {
     .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
     .option('--nats-inbox-prefix <prefix>', 'prefix of its reply subjects (PARLEY_NATS_INBOX_PREFIX)')
     .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
-  for (const [flag, name] of Object.entries(ALSO)) {
-    const option = new Option(`${flag} <file>`).hideHelp();
-    program.addOption(Object.assign(option, { attributeName: () => name }));
-  }
 }
 
 /** A parser that accepts what fits: `read` returns null for anything else. */
@@ -67,8 +52,6 @@ export const conversationId = matching(
   'A conversation id is 1 to 128 letters, digits, _ or -.',
 );
 export const publisherName = matching(NAME_PATTERN, 'A publisher is 1 to 128 letters, digits, _ or -.');
-/** Milliseconds. */
-export const duration = parser(durationOf, `Give ${DURATION_FORM}.`);
 export const entryIndex = numberMatching(/^\d{1,15}$/, 'Give the index of an entry: a whole number from 0.');
 export const wholeNumber = numberMatching(/^[1-9]\d{0,14}$/, 'Give a whole number from 1.');
 

@@ -18,14 +18,12 @@ interface Taken {
   readonly isEither?: true;
 }
 
-const ADDRESS = /^(data$|nats|prefix$|context$)/;
+const ADDRESS = /^(data$|nats|prefix$)/;
 const NONE: Taken = {
   options: /^$/,
   hint: 'leave it out: this command uses no daemon, no server and no data',
 };
 const ANY: Taken = { options: ADDRESS, hint: '' };
-/** They read files or several servers, so a saved server is not enough. */
-const NO_CONTEXT: Taken = { options: /^(data$|nats|prefix$)/, hint: 'give the server with --nats' };
 const FILES: Taken = {
   options: /^data$/,
   hint: 'this command uses the files of a data directory: give it with --data; `parley migrate` moves conversations between files and a nats-server',
@@ -40,7 +38,7 @@ const TAKEN_BY: readonly (readonly [commands: string, Taken])[] = [
     'chat say run ls turns show tail feedback file record fork hire dismiss reload what-if phase mode stop resume approvals approve deny resolve rm search status agents dead acp join',
     { ...ANY, isEither: true },
   ],
-  ['explain doctor migrate backup', NO_CONTEXT],
+  ['explain doctor migrate backup', ANY],
   ['fsck export import', FILES],
   ['mcp', { options: /^data$/, hint: 'logins are in the data directory of the daemon: give it with --data' }],
   ['token', { options: /^data$/, hint: 'give the data directory of the daemon with --data' }],
@@ -75,17 +73,12 @@ function takenBy(command: Command): Taken {
   return command.parent?.parent ? takenBy(command.parent) : (TAKEN.get(command.name()) ?? NONE);
 }
 
-/** Whether a saved server applies to this command. */
-export function takesContext(command: Command): boolean {
-  return takenBy(command).options.test('context');
-}
-
 export function noEffect(option: string, hint: string): ParleyError {
   return new ParleyError('USAGE', `${flagOf(option)} has no effect here`, { hint });
 }
 
 /** The options that select the daemon. Never a password or a token. */
-export const KEPT: ReadonlySet<string> = new Set([
+const KEPT: ReadonlySet<string> = new Set([
   ...['data', 'nats', 'natsUser', 'natsPasswordFile', 'natsTokenFile', 'natsCredentials', 'natsNkey'],
   ...['natsTlsCa', 'natsTlsCert', 'natsTlsKey', 'natsInboxPrefix', 'prefix'],
 ]);

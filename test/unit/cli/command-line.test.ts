@@ -114,7 +114,7 @@ it('the help of a command lists only its own options, and names where the global
   const { out } = await parley(['up', '--help']);
   expect(out).toContain('--watch');
   expect(out).not.toContain('--nats-user');
-  expect(out).toContain('Global options (--json, --data, --nats, --context, …): parley --help');
+  expect(out).toContain('Global options (--json, --data, --nats, …): parley --help');
 });
 
 describe('documents that messages name', () => {

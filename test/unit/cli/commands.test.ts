@@ -181,6 +181,11 @@ describe('the commands that change a conversation', () => {
     expect((await parley([...argv, '--json'], { daemon })).json()).toEqual([DETAIL]);
   });
 
+  it('rm says why a conversation stays', async () => {
+    const daemon = fakeDaemon({ delete: { deleted: false, kept: 'a turn runs' } });
+    expect(await parley(['rm', 'c'], { daemon })).toMatchObject({ code: 0, out: 'c stays: a turn runs\n' });
+  });
+
   it('resume says which limit of the conversation ends the next turn too, and its key', async () => {
     const agents = {
       dev: { status: 'limited', limit: 'usdPerConversation' },

@@ -69,8 +69,6 @@ const WITH: Readonly<Record<string, readonly string[]>> = {
   '--nats-password-file': ['--nats-user', 'ann'],
   '--nats-tls-cert': ['--nats-tls-key', '/key'],
   '--nats-tls-key': ['--nats-tls-cert', '/cert'],
-  '--nats-cert': ['--nats-key', '/key'],
-  '--nats-key': ['--nats-cert', '/cert'],
 };
 
 const directory = sharedFolder();
@@ -92,7 +90,7 @@ async function tried(
   const configured = async () => ({ replicas: null }) as Config;
   const loadConfig = argv[0] === 'migrate' ? configured : stop;
   const dependencies = { connect: stop, loadConfig, daemon: async () => room };
-  const ran = await parley([...argv], { dependencies, env: { XDG_CONFIG_HOME: directory, ...env } });
+  const ran = await parley([...argv], { dependencies, env });
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
 

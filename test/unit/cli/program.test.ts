@@ -130,9 +130,9 @@ describe('locating the daemon', () => {
         'nats://flag:1',
         '--nats-user',
         'me',
-        '--nats-creds',
+        '--nats-credentials',
         '/x.creds',
-        '--nats-ca',
+        '--nats-tls-ca',
         '/ca.pem',
       ],
       {
