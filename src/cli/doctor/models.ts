@@ -107,7 +107,8 @@ function checkOf(probed: Probed, { models, tools: configured }: Config, env: Env
         ? endpointFix(`${key}.url`, fault.message)
         : `run its program or open its address yourself, or correct ${key}`,
     );
-  const found = `${where} started and listed ${plural(tools.length, 'tool')} in ${ms} ms`;
+  const names = tools.length > 0 ? `: ${tools.join(', ')}` : '';
+  const found = `${where} started and listed ${plural(tools.length, 'tool')} in ${ms} ms${names}`;
   return tools.length > 0 ? ok(found) : warn(found, `check that ${key} is the right server`);
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { AgentSummary, ToolServerSummary } from '../../../client/index.ts';
+import type { AgentSummary } from '../../../client/index.ts';
 import {
   type Config,
   namesServer,
@@ -13,11 +13,10 @@ import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
 import { agentChecks, deepChecks, modelChecks, probeChecks } from '../../doctor/models.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import {
-  codingChecks,
   enclosureChecks,
   natsServerCheck,
   natsServersChecks,
-  toolServerChecks,
+  unstartedChecks,
 } from '../../doctor/servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
@@ -89,13 +88,11 @@ async function* checks(
   if (servers) yield* await natsServersChecks(context, servers);
   if (servers && !isTrusted) yield* withheldCheck(io.env, servers);
   yield await dataCheck(context);
-  const { check, agents, toolServers } = await askDaemon(context);
+  const { check, agents } = await askDaemon(context);
   yield check;
   if (config instanceof Error) return;
   yield* agentChecks(config, agents);
-  const { PATH = '' } = io.env;
-  if (!probe) yield* await toolServerChecks(config, toolServers, PATH);
-  if (!probe) yield* await codingChecks(config, PATH);
+  if (!probe) yield* unstartedChecks(config);
   yield* await enclosureChecks(context, config);
 }
 
@@ -138,7 +135,6 @@ interface Asked {
   readonly check: Check;
   /** What the running daemon knows; null: it does not answer. */
   readonly agents: readonly AgentSummary[] | null;
-  readonly toolServers: readonly ToolServerSummary[] | null;
 }
 
 /** A daemon that does not run is a warning, not a failure. */
@@ -147,13 +143,12 @@ async function askDaemon(context: Context): Promise<Asked> {
   try {
     return await withDaemon(context, async (client) => {
       const { agents } = await client.request('agents', {});
-      const tools = await client.request('tools', {}).catch(() => null);
       const check = ok(`answers on ${client.url}, ${plural(agents.length, 'agent')}`);
-      return { check, agents, toolServers: tools?.servers ?? null };
+      return { check, agents };
     });
   } catch (error) {
     const { code, message, hint } = context.failure(error);
     const check = (code === 'DAEMON_NOT_RUNNING' ? warn : fail)(message, hint);
-    return { check, agents: null, toolServers: null };
+    return { check, agents: null };
   }
 }
