@@ -31,7 +31,9 @@ function TokenForm() {
           {notice.value.hint && `: ${notice.value.hint}`}
         </p>
       )}
-      <button type="submit">Enter</button>
+      <button type="submit" class="primary">
+        Enter
+      </button>
       <p class="muted">
         <code>parley token</code> prints it, and <code>parley token --url</code> an address that signs a
         browser in once. With tokens of your own, <code>parley token NAME --url</code> makes one for a person.

@@ -91,7 +91,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           <Icon name="clip" />
         </FilePicker>
         {place !== '' && <StopButton id={place} />}
-        <button type="submit" class="send" disabled={writing.isEmpty} aria-label="Send">
+        <button type="submit" class="primary send" disabled={writing.isEmpty} aria-label="Send">
           <Icon name="send" />
         </button>
       </div>

@@ -73,7 +73,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
             >
               {agent && <Avatar id={agent} size="small" />}
               {node}
-              {visits > 1 && <span class="visits"> ×{visits}</span>}
+              {visits > 1 && <span class="muted"> ×{visits}</span>}
               <span class="unseen">
                 {beside && `, side by side with ${beside}`}
                 {LABELS[state]}
