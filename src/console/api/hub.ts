@@ -1,7 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
-import { refusalOf } from './requests.ts';
 
 /**
  * One event stream (`GET /api/events`) for several tabs: in a SharedWorker, or in the page where there is none.
@@ -294,8 +293,12 @@ function covers(stream: ReadonlyMap<string, number>, wanted: ReadonlyMap<string,
 /** `lost` is retryable, `over` is not. */
 async function refusedBy(response: Response): Promise<Connection> {
   if (response.status >= 500 || response.status === 429) return { kind: 'lost' };
-  const { code, message } = await refusalOf(response);
-  return { kind: 'over', code, message };
+  const said = (await response.json().catch(() => ({}))) as { code?: string; detail?: string };
+  return {
+    kind: 'over',
+    code: said.code ?? `HTTP_${response.status}`,
+    message: said.detail ?? response.statusText,
+  };
 }
 
 /** By address and sign-in. */

@@ -83,7 +83,7 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
   }
 }
 
-export async function refusalOf(response: Response): Promise<RequestError> {
+async function refusalOf(response: Response): Promise<RequestError> {
   const { status, statusText, headers } = response;
   const said = (await response.json().catch(() => ({}))) as Partial<Record<string, string>>; // a proxy may send a page
   const { code = `HTTP_${status}`, detail = statusText, hint = '' } = said;
