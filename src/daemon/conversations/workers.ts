@@ -189,12 +189,12 @@ export class Workers {
   }
 
   /** As far as a conversation in memory knows. */
-  fateInMemory(post: PostName): Fate['kind'] {
+  fateInMemory(post: PostName): Fate {
     return this.#open.worker(post.conversation)?.fateOf(post) ?? 'new';
   }
 
   /** As far as its conversation decides it (`bus/fate.ts`). `new` also if the log cannot be read. */
-  async fateOf(post: PostName): Promise<Fate['kind']> {
+  async fateOf(post: PostName): Promise<Fate> {
     const { conversation, position } = post;
     try {
       if (await this.isThere(conversation)) return (await this.current(conversation, true)).fateOf(post);
