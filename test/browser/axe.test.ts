@@ -115,9 +115,9 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
         await page.getByLabel('Note on entry 2').fill('Too short');
         expect(await violations(page)).toEqual([]);
         await page.getByRole('button', { name: 'Cancel' }).click();
-        for (const menu of ['summary[aria-label=More]', 'summary.chip']) {
+        for (const menu of ['[aria-label=More]', 'button.chip']) {
           await page.locator(menu).first().press('Enter'); // an open menu covers the others
-          await page.locator('.menu[open] button').first().waitFor();
+          await page.locator('.menu-list:popover-open button').first().waitFor();
           expect(await violations(page)).toEqual([]);
         }
         await page.evaluate("location.hash = '#/c/mixed/why/2'");

@@ -55,25 +55,21 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     const rows = page.locator('.row', { hasText: 'the same' });
     await expect.poll(() => rows.locator('.id').allInnerTexts()).toEqual(['twin-two', 'twin-one']);
     expect(await page.locator('.row', { hasText: 'alone' }).locator('.id').count()).toBe(0);
-    const openMenu = () =>
-      page
-        .locator('summary', { has: page.locator('svg') })
-        .and(page.getByLabel('More'))
-        .click();
+    const openMenu = () => page.getByRole('button', { name: 'More', exact: true }).click();
     await openMenu();
     const remove = await centreOf(page.getByRole('button', { name: 'Delete this conversation' }));
     await page.mouse.click(remove.x, remove.y);
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancel');
     expect(await clickAgain(page)).toBe(false);
     await page.keyboard.press('Escape'); // closes the menu, and nothing else
-    const asks = page.locator('.menu.at-end button.danger', { hasText: 'this conversation' });
+    const asks = page.locator('.menu-list button.danger', { hasText: 'this conversation' });
     await asks.waitFor({ state: 'attached' }); // the event of the closed menu has removed the confirmation
     await asks.waitFor({ state: 'hidden' });
     expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await page.evaluate(`{
-      document.querySelector('.menu.at-end > summary').click();
-      document.querySelector('.menu.at-end button.danger').click(); // before the event of the opened menu
+      document.querySelector('.controls .at-end').click();
+      document.querySelector('.menu-list button.danger').click(); // before the event of the opened menu
       new Promise((shown) => setTimeout(() => requestAnimationFrame(shown), 100));
     }`);
     const cancel = page.getByRole('button', { name: 'Cancel', exact: true });
@@ -231,11 +227,11 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     await page.getByLabel('Mode').selectOption('chat');
     await page.locator('.band-title', { hasText: 'mode chat' }).waitFor();
     await expect.poll(() => page.getByRole('combobox', { name: 'Phase' }).inputValue()).toBe('plan');
-    await page.locator('summary.chip', { hasText: 'Dev' }).click();
+    await page.locator('button.chip', { hasText: 'Dev' }).click();
     await page.getByRole('button', { name: 'Give the floor' }).click();
     await page.locator('.people', { hasText: 'has the floor' }).waitFor();
-    await page.locator('summary.chip', { hasText: 'Lena' }).click();
-    await page.locator('.menu[open]').getByRole('button', { name: 'Stop' }).click();
+    await page.locator('button.chip', { hasText: 'Lena' }).click();
+    await page.locator('.menu-list:popover-open').getByRole('button', { name: 'Stop' }).click();
     await page.locator('.band-title', { hasText: 'Lena Lead was stopped' }).waitFor();
     const document = await stage.api('GET', 'conversations/steered');
     expect(document).toMatchObject({

@@ -133,7 +133,7 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       const inside = `Math.max(...[...document.querySelectorAll('html, .page, .head, .people, .composer, .menu-list')]
         .map((one) => Math.max(one.scrollWidth, one.getBoundingClientRect().right)))`;
       expect(Math.round(await page.evaluate<number>(inside)), state).toBeLessThanOrEqual(width);
-      const left = `Math.min(0, ...[...document.querySelectorAll('[open] .menu-list')].map((one) => one.getBoundingClientRect().left))`;
+      const left = `Math.min(0, ...[...document.querySelectorAll('.menu-list:popover-open')].map((one) => one.getBoundingClientRect().left))`;
       expect(await page.evaluate(left), state).toBe(0);
       await page.keyboard.press('Escape'); // what is open
     }

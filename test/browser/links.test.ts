@@ -108,10 +108,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await escapeTwice();
     await page.getByLabel('Message', { exact: true }).focus();
     await escapeTwice();
-    await page
-      .getByLabel('More')
-      .and(page.locator('summary', { has: page.locator('svg') }))
-      .click();
+    await page.getByRole('button', { name: 'More', exact: true }).click();
     await escapeTwice();
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();

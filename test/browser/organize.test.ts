@@ -67,11 +67,11 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
       expect(new URL(page.url()).hash).toBe('#/c/first');
     }
     await page.getByLabel('More').last().click();
-    await page.locator('.menu[open]').waitFor();
+    await page.locator('.menu-list:popover-open').waitFor();
     await page.getByLabel('Message', { exact: true }).evaluate('(field) => field.scrollIntoView()');
     await page.evaluate('document.activeElement.blur()'); // the focus is not in the menu
     await page.keyboard.press('Escape');
-    await page.locator('.menu[open]').waitFor({ state: 'detached' });
+    await page.locator('.menu-list:popover-open').waitFor({ state: 'detached' });
     expect(new URL(page.url()).hash).toBe('#/c/first');
   });
 

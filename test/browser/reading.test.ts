@@ -216,7 +216,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     const page = await stage.begin('saved', 'show code');
     await page.locator('article.by-agent .code').waitFor();
     const download = async (name: string) => {
-      await page.locator('.controls summary[aria-label=More]').click();
+      await page.locator('.controls [aria-label=More]').click();
       const started = page.waitForEvent('download');
       await page.getByRole('button', { name }).click();
       const saved = await started;
@@ -241,7 +241,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     for (const width of [320, 390]) {
       const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
       await message(page, 'Noted: hello').waitFor();
-      await page.locator('.controls summary[aria-label=More]').click();
+      await page.locator('.controls [aria-label=More]').click();
       const expectInSight = async (name: string) => {
         const box = await page.getByRole('button', { name }).boundingBox();
         expect(box?.x).toBeGreaterThanOrEqual(0);
@@ -251,7 +251,7 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
       await page.keyboard.press('Escape');
       await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
       for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
-        await page.locator('summary.chip').nth(place).click();
+        await page.locator('button.chip').nth(place).click();
         await expectInSight(`Write to @${slug}`);
       }
     }

@@ -50,13 +50,15 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
       );
       await expect.poll(() => textOf(page.locator('.inbox-link .count'))).toBe(role === 'read' ? '0' : '1'); // of the approval and the question, what it may answer
       expect(await page.getByLabel('Message', { exact: true }).count()).toBe(role === 'post' ? 1 : 0);
-      expect(await page.locator('summary.chip').count()).toBe(role === 'post' ? 2 : 0);
+      expect(await page.locator('button.chip').count()).toBe(role === 'post' ? 2 : 0);
       expect(await page.getByRole('link', { name: 'New conversation' }).count()).toBe(
         role === 'post' ? 1 : 0,
       );
       if (role === 'post') {
-        await page.locator('summary.chip').first().click();
-        expect(await page.locator('.menu[open] button').allInnerTexts()).toEqual(['Write to @dev']);
+        await page.locator('button.chip').first().click();
+        expect(await page.locator('.menu-list:popover-open button').allInnerTexts()).toEqual([
+          'Write to @dev',
+        ]);
       }
       await page.evaluate("location.hash = '#/c/asked'");
       await page.locator('.question').waitFor();

@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     const temp = { slug: 'temp', name: 'Terry Temp', description: 'helps', persona: 'You help.' };
     await stage.api('POST', 'conversations/hiring/hire', { ...temp, publisher: 'alice' });
     const page = await stage.look('#/c/hiring');
-    await page.locator('summary.chip', { hasText: 'Terry Temp' }).click();
+    await page.locator('button.chip', { hasText: 'Terry Temp' }).click();
     await page.getByRole('button', { name: 'Write to @temp' }).click();
     expect(await draft(page)).toBe('@temp ');
     await page.getByLabel('Message').fill('@te');
@@ -65,7 +65,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await page.getByLabel('Message').press('Enter');
     await message(page, '@temp').waitFor();
     await stage.api('POST', 'conversations/hiring/dismiss', { agent: 'temp', publisher: 'alice' });
-    await page.locator('summary.chip', { hasText: 'Terry Temp' }).waitFor({ state: 'detached' });
+    await page.locator('button.chip', { hasText: 'Terry Temp' }).waitFor({ state: 'detached' });
     expect(await page.locator('.people .chip', { hasText: 'Terry Temp' }).count()).toBe(0); // no person
   });
 

@@ -146,44 +146,39 @@ function steering(id: string): Command[] {
   const thread = opened.value?.thread;
   if (!thread) return [];
   const { phase, mode } = thread.floor;
-  const control = (action: () => Promise<unknown>) => () => attempt(action);
-  const all = isWhollyStopped(thread)
-    ? { name: 'Resume all agents', words: 'continue', run: control(() => requests.resume(id, sender())) }
-    : { name: 'Stop all agents', words: 'halt abort', run: control(() => requests.stop(id, sender())) };
+  const step = (name: string, words: string, action: () => Promise<unknown>): Command => ({
+    name,
+    words,
+    run: () => attempt(action),
+  });
   return [
-    all,
+    isWhollyStopped(thread)
+      ? step('Resume all agents', 'continue', () => requests.resume(id, sender()))
+      : step('Stop all agents', 'halt abort', () => requests.stop(id, sender())),
     ...team.value.map(({ slug }) => {
-      const { isStopped } = thread.stateOf(slug);
-      const verb = isStopped ? 'resume' : 'stop';
-      return {
-        name: `${isStopped ? 'Resume' : 'Stop'} ${nameOf(slug)}`,
-        words: slug,
-        run: control(() => requests[verb](id, { agent: slug, ...sender() })),
-      };
+      const [name, verb] = thread.stateOf(slug).isStopped
+        ? (['Resume', 'resume'] as const)
+        : (['Stop', 'stop'] as const);
+      return step(`${name} ${nameOf(slug)}`, slug, () => requests[verb](id, { agent: slug, ...sender() }));
     }),
-    ...team.value.map(({ slug }) => ({
-      name: `Give the floor to ${nameOf(slug)}`,
-      words: slug,
-      run: control(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() })),
-    })),
+    ...team.value.map(({ slug: agent }) =>
+      step(`Give the floor to ${nameOf(agent)}`, agent, () =>
+        requests.mode(id, { mode: 'agent', agent, ...sender() }),
+      ),
+    ),
     ...phases.value
       .filter((one) => one.phase !== phase)
-      .map((one) => ({
-        name: `Phase: ${one.phase}`,
-        words: 'enter',
-        run: control(() => requests.phase(id, { phase: one.phase, ...sender() })),
-      })),
+      .map((one) =>
+        step(`Phase: ${one.phase}`, 'enter', () => requests.phase(id, { phase: one.phase, ...sender() })),
+      ),
     ...(['chat', 'agent'] satisfies Mode[])
       .filter((one) => one !== mode)
-      .map((one) => ({
-        name: `Mode: ${one}`,
-        run: control(() => requests.mode(id, { mode: one, ...sender() })),
-      })),
-    ...workflows.value.map((one) => ({
-      name: `Run the workflow ${one.id}`,
-      words: 'mode start',
-      run: control(() => requests.mode(id, { mode: 'run', workflow: one.id, ...sender() })),
-    })),
+      .map((one) => step(`Mode: ${one}`, '', () => requests.mode(id, { mode: one, ...sender() }))),
+    ...workflows.value.map(({ id: workflow }) =>
+      step(`Run the workflow ${workflow}`, 'mode start', () =>
+        requests.mode(id, { mode: 'run', workflow, ...sender() }),
+      ),
+    ),
   ];
 }
 

@@ -12,7 +12,7 @@ import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
  *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
- * KEYS-5 Keys belong to the uppermost layer: a dialog, which the browser closes, then a menu, then the page.
+ * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
  */
 
 /** KEYS-1, KEYS-3 */
@@ -52,7 +52,7 @@ interface Handlers {
 export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.isComposing) return; // KEYS-2
-    const isOpen = document.querySelector('dialog[open]') !== null; // KEYS-5
+    const isOpen = document.querySelector('dialog[open], :popover-open') !== null; // KEYS-5
     const at = route.value;
     const key = withControl(event);
     if (key === 'k' || (key === 'f' && at.page === 'conversation' && !isOpen)) {
@@ -61,8 +61,7 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
     }
     if (isOpen) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const isHandled =
-      closeMenu(event) || (isWriting(event.target) ? leaveField(event) : act(event, handlers));
+    const isHandled = isWriting(event.target) ? leaveField(event) : act(event, handlers);
     if (isHandled) event.preventDefault();
   };
   const ended = new AbortController();
@@ -98,13 +97,6 @@ function isWriting(target: EventTarget | null): boolean {
   return (
     target instanceof Element && target.closest('input:not([type="checkbox"]), textarea, select') !== null
   );
-}
-
-function closeMenu({ key }: KeyboardEvent): boolean {
-  const menu = key === 'Escape' ? document.querySelector<HTMLDetailsElement>('details.menu[open]') : null;
-  menu?.removeAttribute('open');
-  menu?.querySelector('summary')?.focus();
-  return menu !== null;
 }
 
 function leaveField({ key, target }: KeyboardEvent): boolean {

@@ -53,52 +53,39 @@ function Settings({ here }: OfConversation) {
   const { floor } = here.thread;
   const { slugs, isAnswer } = recipientsOf('', here.thread, agents.value, defaultAgent.value);
   const [next = ''] = slugs;
-  const summary = (
-    <summary class="button quiet" title="Phase and mode: who answers">
-      {floor.phase} · {floor.mode}
-    </summary>
-  );
+  const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (
-    <Menu class="menu floor" summary={summary}>
-      {() => (
+    <Menu
+      class="quiet"
+      title="Phase and mode: who answers"
+      face={`${floor.phase} · ${floor.mode}`}
+      items={() => (
         <div class="settings">
-          <PhaseChoice here={here} />
-          <ModeChoice here={here} />
+          <Choice
+            name="Phase"
+            value={floor.phase}
+            options={phases.value.map(({ phase, description }) => [phase, phase, description] as const)}
+            onChoose={(phase) => requests.phase(here.id, { phase, ...sender() })}
+          />
+          <Choice
+            name="Mode"
+            value={floor.mode === 'run' ? `run ${floor.run?.workflowId ?? ''}`.trim() : floor.mode}
+            options={choices.map((choice) => [choice, choice] as const)}
+            onChoose={(chosen) => {
+              const [mode = 'agent', workflow] = chosen.split(' ');
+              return requests.mode(here.id, {
+                mode: mode as Mode,
+                ...(workflow && { workflow }),
+                ...sender(),
+              });
+            }}
+          />
           <p>
             <bdi>{nameOf(next)}</bdi> answers a message that names no agent, because{' '}
             {whyItAnswers(next, isAnswer, floor, agents.value)}.
           </p>
         </div>
       )}
-    </Menu>
-  );
-}
-
-function PhaseChoice({ here: { id, thread } }: OfConversation) {
-  useShown();
-  return (
-    <Choice
-      name="Phase"
-      value={thread.floor.phase}
-      options={phases.value.map(({ phase, description }) => [phase, phase, description] as const)}
-      onChoose={(phase) => requests.phase(id, { phase, ...sender() })}
-    />
-  );
-}
-
-function ModeChoice({ here: { id, thread } }: OfConversation) {
-  useShown();
-  const { mode, run } = thread.floor;
-  const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
-  return (
-    <Choice
-      name="Mode"
-      value={mode === 'run' ? `run ${run?.workflowId ?? ''}`.trim() : mode}
-      options={choices.map((choice) => [choice, choice] as const)}
-      onChoose={(chosen) => {
-        const [mode = 'agent', workflow] = chosen.split(' ');
-        return requests.mode(id, { mode: mode as Mode, ...(workflow && { workflow }), ...sender() });
-      }}
     />
   );
 }
@@ -159,17 +146,15 @@ function ConversationMenu({ id }: { readonly id: string }) {
     go(linkTo.list);
     forgetRow(id);
   };
-  const more = (
-    <summary class="button quiet" aria-label="More">
-      <Icon name="more" />
-    </summary>
-  );
-  const closed = () => {
-    isAsked.value = false;
-  };
   return (
-    <Menu class="menu at-end" summary={more} onClose={closed}>
-      {(then) =>
+    <Menu
+      class="quiet at-end"
+      aria-label="More"
+      face={<Icon name="more" />}
+      onHide={() => {
+        isAsked.value = false;
+      }}
+      items={(then) =>
         isAsked.value ? (
           <>
             <p>Delete this conversation and its files for all users? This cannot be undone.</p>
@@ -196,6 +181,6 @@ function ConversationMenu({ id }: { readonly id: string }) {
           </>
         )
       }
-    </Menu>
+    />
   );
 }

@@ -92,8 +92,10 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
   const look = `chip ${isStopped ? 'stopped' : status}`;
   if (!mayPost.value) return <span class={look}>{chip}</span>;
   return (
-    <Menu class="menu" summary={<summary class={look}>{chip}</summary>}>
-      {(then) => {
+    <Menu
+      class={look}
+      face={chip}
+      items={(then) => {
         const attempted = (action: () => Promise<unknown>) => then(() => attempt(action));
         const to = { agent: slug, ...sender() };
         return (
@@ -112,7 +114,7 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
           </>
         );
       }}
-    </Menu>
+    />
   );
 }
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { RequestError } from '../../api/requests.ts';
 import { nameFault, sign, signature } from '../../state/session.ts';
 
@@ -171,36 +171,41 @@ export function NameFault() {
   );
 }
 
-interface MenuProps {
-  readonly class: string;
-  readonly summary: ComponentChildren;
+interface MenuProps extends ButtonProps {
+  /** What is on the button. */
+  readonly face: ComponentChildren;
   /** `then` closes the menu before an action. */
-  readonly children: (then: (action?: () => unknown) => () => void) => ComponentChildren;
-  readonly onClose?: () => void;
+  readonly items: (then: (action?: () => unknown) => () => void) => ComponentChildren;
+  readonly onHide?: () => void;
 }
 
-/** Opens below its summary. It is closed by Esc (KEYS-5), and when another element gets the focus. */
-export function Menu({ class: look, summary, children, onClose }: MenuProps) {
-  const menu = useRef<HTMLDetailsElement>(null);
-  const close = () => menu.current?.removeAttribute('open');
-  useEffect(() => {
-    const ended = new AbortController();
-    const leave = ({ target }: Event) => {
-      if (!menu.current?.contains(target as Node)) close();
-    };
-    for (const type of ['pointerdown', 'focusin'])
-      document.addEventListener(type, leave, { signal: ended.signal });
-    return () => ended.abort();
-  }, []);
+/** A button, and a list below it. The browser closes it on Esc (KEYS-5) and on a click elsewhere. */
+export function Menu({ face, items, onHide, ...button }: MenuProps) {
+  const id = useId();
+  const menu = useRef<HTMLDivElement>(null);
+  const hide = () => menu.current?.hidePopover();
   const then = (action?: () => unknown) => () => {
-    close();
+    hide();
     action?.();
   };
   return (
-    <details class={look} ref={menu} onToggle={({ currentTarget }) => !currentTarget.open && onClose?.()}>
-      {summary}
-      <div class="menu-list">{children(then)}</div>
-    </details>
+    <>
+      <Button {...button} popovertarget={id}>
+        {face}
+      </Button>
+      <div
+        id={id}
+        class="menu-list"
+        popover="auto"
+        ref={menu}
+        onToggle={({ newState }) => newState === 'closed' && onHide?.()}
+        onFocusOut={({ relatedTarget, currentTarget }) => {
+          if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) hide();
+        }}
+      >
+        {items(then)}
+      </div>
+    </>
   );
 }
 
