@@ -9,6 +9,27 @@ describe('old conversations and dead letters', () => {
   const { nats } = project;
   const listed = async () => (await project.parley('ls', '--json')).json().map(({ id }) => id);
 
+  it('old conversations are listed by rm --older-than --dry-run, and without a terminal deleted only with --yes', async () => {
+    await project.up();
+    for (const id of ['one', 'two']) await project.parley('say', id, 'hello', '--wait');
+    expect((await project.parley('rm', '--older-than', '90d', '--yes', '--json')).json()).toEqual([]);
+    await sleep(1_200);
+    const dry = await project.parley('rm', '--older-than', '1s', '--dry-run', '--json');
+    expect(dry.json().map(({ id }) => id)).toEqual(['one', 'two']);
+    const unsure = await project.parley('rm', '--older-than', '1s');
+    expect(unsure.code).toBe(2);
+    expect(unsure.stderr).toContain('--yes');
+    expect(await listed()).toEqual(['one', 'two']);
+    const removed = await project.parley('rm', '--older-than', '1s', '--yes', '--json');
+    expect(removed.json()).toMatchObject([
+      { conversation: 'one', deleted: true },
+      { conversation: 'two', deleted: true },
+    ]);
+    expect(await listed()).toEqual([]);
+    expect((await project.parley('rm', 'one', '--older-than', '1s')).code).toBe(2);
+    expect((await project.parley('rm', '--older-than', 'soon')).code).toBe(2);
+  });
+
   it.each(['file', 'jetstream'])(
     'old conversations and dead letters are deleted at a start with retention and the store %s',
     async (store) => {

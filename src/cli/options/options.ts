@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { NAME_PATTERN } from '../../client/index.ts';
 import type { ConfigFlags } from '../../config/index.ts';
 import type { SkipUntil } from '../../daemon/index.ts';
+import { DURATION_FORM, durationOf } from '../../kernel/index.ts';
 
 /** The options of every command, and parsers of single values. An invalid value exits with 2. */
 
@@ -54,6 +55,9 @@ export const conversationId = matching(
 export const publisherName = matching(NAME_PATTERN, 'A publisher is 1 to 128 letters, digits, _ or -.');
 export const entryIndex = numberMatching(/^\d{1,15}$/, 'Give the index of an entry: a whole number from 0.');
 export const wholeNumber = numberMatching(/^[1-9]\d{0,14}$/, 'Give a whole number from 1.');
+
+/** Milliseconds. */
+export const duration = parser(durationOf, `Give ${DURATION_FORM}.`);
 
 /** A number is a sequence, never a year. */
 export const skipUntil = parser((value): SkipUntil | null => {

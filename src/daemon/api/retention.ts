@@ -25,7 +25,7 @@ const SOON_MS = 60_000;
 const MOST_AT_ONCE = 200;
 const UNNAMED_MS = 24 * HOURLY_MS;
 const DOUBT =
-  'retention: nothing is deleted, since the clock may be wrong: nothing became due in the last week, and something did before. Check the clock; `parley rm` deletes each by name';
+  'retention: nothing is deleted, since the clock may be wrong: nothing became due in the last week, and something did before. Check the clock; `parley rm --older-than` deletes what is due';
 
 export interface RetentionParts {
   readonly config: RetentionConfig;

@@ -43,7 +43,7 @@ export function addLs(program: Command, act: Act): void {
 }
 
 /** `unanswered`: daemons whose conversations may be missing. */
-async function allConversations(
+export async function allConversations(
   client: ParleyClient,
 ): Promise<{ rows: ConversationSummary[]; unanswered: Set<string> }> {
   const rows: ConversationSummary[] = [];
@@ -58,7 +58,7 @@ async function allConversations(
 }
 
 /** `2026-11-22 05:00` */
-const minuteOf = (iso: string): string => iso.slice(0, 16).replace('T', ' ');
+export const minuteOf = (iso: string): string => iso.slice(0, 16).replace('T', ' ');
 
 function cells(row: ConversationSummary, now: number): string[] {
   const { id, title, phase, mode, activeAgent, length, tokens, usd, unpricedCalls, updatedAt } = row;
