@@ -73,7 +73,7 @@ export async function natsServerCheck(env: Environment, joins: 'managed' | 'url'
     );
   if (isAtLeast(version, [2, 10])) return ok(version);
   return warn(
-    `${version} syncs to disk every two minutes`,
+    `${version} syncs to disk about once a second`,
     'install 2.10 or newer, which syncs each accepted message at once',
   );
 }

@@ -18,6 +18,7 @@ import {
   takeLock,
 } from '../../../src/bus/nats/managed/process.ts';
 import { endServer, restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
+import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { isAlive } from '../../support/mcp-tools.ts';
@@ -221,5 +222,68 @@ describe('the pause before a restart', () => {
   test('the pause doubles from a tenth of a second up to a limit', () => {
     expect([0, 1, 2, 3].map(restartPause)).toEqual([100, 200, 400, 800]);
     expect(restartPause(1_000_000)).toBe(10_000);
+  });
+});
+
+describe('syncing the files of a server that does not sync them', () => {
+  const never = 3_600_000; // Passes run only on request.
+  const recorder = () => {
+    const synced: string[] = [];
+    return { synced, sync: async (path: string) => void synced.push(path.slice(files.directory.length + 1)) };
+  };
+
+  test('changed files are synced once, files before their folders', async () => {
+    const { synced, sync } = recorder();
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
+    await writeFile(join(files.directory, 'one'), 'a');
+    await loop.pass();
+    expect(synced).toEqual(['one', '']);
+    await loop.pass();
+    expect(synced).toEqual(['one', '']);
+    await writeFile(join(files.directory, 'one'), 'ab');
+    await loop.pass();
+    expect(synced).toEqual(['one', '', 'one']);
+    await loop.stop();
+  });
+
+  test('stopping syncs the last writes', async () => {
+    const { synced, sync } = recorder();
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
+    await writeFile(join(files.directory, 'last'), 'a');
+    await loop.stop();
+    expect(synced).toContain('last');
+  });
+
+  test('the real sync accepts files and folders', async () => {
+    await writeFile(join(files.directory, 'one'), 'a');
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never });
+    await loop.stop();
+    expect(warnings).toEqual([]);
+  });
+
+  test('a missing store, or a file that is removed meanwhile, is not a failure', async () => {
+    const vanish = async (path: string): Promise<void> => {
+      throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+    };
+    const missing = startSyncLoop({ store: join(root, 'none'), log, everyMs: never });
+    const vanishing = startSyncLoop({ store: files.directory, log, everyMs: never, sync: vanish });
+    await missing.stop();
+    await vanishing.stop();
+    expect(warnings).toEqual([]);
+  });
+
+  test('a failed sync is reported once, and everything is synced when it works again', async () => {
+    const { synced, sync } = recorder();
+    let broken = true;
+    const flaky = (path: string): Promise<void> =>
+      broken ? Promise.reject(new Error('disk gone')) : sync(path);
+    await writeFile(join(files.directory, 'one'), 'a');
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync: flaky });
+    await loop.pass();
+    await loop.pass();
+    expect(warnings).toEqual([expect.stringContaining('disk gone')]);
+    broken = false;
+    await loop.stop();
+    expect(synced).toEqual(['one', '']);
   });
 });

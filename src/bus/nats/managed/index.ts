@@ -6,7 +6,7 @@
  * directory.ts      the files of one server; configuration.ts: the one that it reads
  * process.ts        the lock that prevents two servers on one directory, and the process of a server
  * launch.ts         starts or adopts a server
- * supervisor.ts     restarts and ends it
+ * supervisor.ts     restarts and ends it; sync-loop.ts: syncs the files of an old one
  *
  * A process gets a signal only if it is verified to be this server.
  */

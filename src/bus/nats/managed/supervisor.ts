@@ -6,6 +6,7 @@ import { prepareDirectory } from './directory.ts';
 import { type Host, type ManagedLog, systemHost } from './host.ts';
 import { bringUp, pruneRotatedLogs, type RunningServer, type ServerContext, urlOf } from './launch.ts';
 import { findServerProcess, isLockFree, isServerProcess, signalProcess, takeLock } from './process.ts';
+import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 
 /**
  * Keeps a server running until `stop()`.
@@ -14,7 +15,8 @@ import { findServerProcess, isLockFree, isServerProcess, signalProcess, takeLock
  * SUPERVISOR-2 A dead server is restarted on the same port with the same credentials, without a limit and with increasing
  *    pauses. Each attempt is logged.
  * SUPERVISOR-3 After `stop()` no server is started; a start in progress is ended first.
- * SUPERVISOR-4 A server whose disk was full is restarted when there is free space: after a failed write, 2.9.10 answers no
+ * SUPERVISOR-4 For a server that cannot sync each message, this process syncs the files and logs that.
+ * SUPERVISOR-5 A server whose disk was full is restarted when there is free space: after a failed write, 2.9.10 answers no
  *    JetStream request any more, and 2.15.1 refuses every post.
  */
 
@@ -39,6 +41,7 @@ type State =
 
 const WATCH_MS = 250;
 const PRUNE_EVERY = 240; // polls: a minute
+const SYNC_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 /** Bytes. Between `FULL_DISK_BYTES` and this, the state of the disk does not change (hysteresis). */
@@ -57,6 +60,7 @@ class SupervisedServer implements ManagedServer {
   readonly #stopping: AbortController;
   #server: RunningServer;
   #state: State;
+  #syncLoop: SyncLoop | null = null;
   #upSince = performance.now();
   #failures = 0;
   #restarts = 0;
@@ -99,6 +103,11 @@ class SupervisedServer implements ManagedServer {
     this.#server = server;
     this.#upSince = performance.now();
     void server.exited?.then(() => this.#poll()); // sooner than the next poll of the lock
+    void this.#syncLoop?.stop();
+    const { files, log } = this.#context;
+    this.#syncLoop = canSyncAlways(server.version)
+      ? null
+      : startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS });
   }
 
   #watch(): State {
@@ -158,7 +167,11 @@ class SupervisedServer implements ManagedServer {
   async #end(before: State): Promise<void> {
     if (before.kind === 'watching') clearTimeout(before.timer);
     if (before.kind === 'restarting') await before.done;
-    await endServer(this.#context);
+    try {
+      await endServer(this.#context);
+    } finally {
+      await this.#syncLoop?.stop();
+    }
     this.#context.log('info', 'the nats-server is stopped', { pid: this.#server.pid });
   }
 }
@@ -255,7 +268,8 @@ function logServer(log: ManagedLog, { endpoint, pid, version, adopted }: Running
   else
     log(
       'warn',
-      `nats-server ${version} cannot sync each message: a killed process loses nothing; a power loss can lose the last two ` +
-        'minutes of acknowledged messages. Use nats-server 2.10 or newer to avoid this.',
+      `nats-server ${version} cannot sync each message: its files are synced about once a second while this ` +
+        'daemon runs. A killed process loses nothing; a power loss can lose the last two seconds of acknowledged messages, ' +
+        'or the last two minutes if no daemon was running. Use nats-server 2.10 or newer to avoid this.',
     );
 }
