@@ -15,6 +15,8 @@ const encoder = new TextEncoder();
 /** Bytes of a refused body that its dead letter keeps at most. */
 export const MAX_ORIGINAL_BYTES = 128 * 1024;
 const MAX_REASON_CHARACTERS = 2_000;
+/** The code of the letter of posts that `--skip-until` skipped. */
+export const SKIPPED = 'SKIPPED';
 
 /** A dead letter `{reason,code,hint?,id,ingress,size,original,truncated?}` of at most `maxBytes`; `original` is cut to fit. */
 export function encodeDeadLetter(
@@ -136,11 +138,13 @@ function notRetryable({ sequence }: DeadLetter, why: string): Refusal {
   );
 }
 
-function isOfMany({ sequence }: DeadLetter, { count }: RefusedRuns): Refusal {
+function isOfMany({ sequence, code }: DeadLetter, { count }: RefusedRuns): Refusal {
   return refusal(
     'NOT_RETRYABLE',
     `dead letter ${sequence} is of ${count} posts that were refused together, and contains none of them`,
-    'their publisher has to post them again, more slowly; publishers.postsPerMinute in parley.yaml is the limit',
+    code === SKIPPED
+      ? 'while the stream has these posts, `parley up --replay` answers them; otherwise their publisher has to post them again'
+      : 'their publisher has to post them again, more slowly; publishers.postsPerMinute in parley.yaml is the limit',
   );
 }
 

@@ -22,6 +22,8 @@ export interface Delivery {
   readonly traceparent?: string | null;
   /** Milliseconds by which it is too early for its publisher's rate, as `onRead` decided; absent: not decided. */
   readonly waitMs?: number;
+  /** A replay delivers it although it was refused, and gives it no second letter (`fate.ts`). */
+  readonly hasLetter?: boolean;
 }
 
 /** A delivery when it is read, before it waits to be delivered. */
@@ -75,3 +77,11 @@ export type SkipUntil =
   | { readonly kind: 'now' }
   | { readonly kind: 'sequence'; readonly sequence: number }
   | { readonly kind: 'time'; readonly time: number };
+
+/** Posts that a store does not answer, although nothing is known to have settled them. */
+export interface SkippedPosts {
+  /** Reading continues after it. */
+  readonly position: StreamPosition;
+  /** By publisher. */
+  readonly posts: ReadonlyMap<string, RefusedRuns>;
+}

@@ -35,6 +35,7 @@ export {
   MAX_ORIGINAL_BYTES,
   type Repost,
   repostOf,
+  SKIPPED,
 } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
 export type { Fate } from './fate.ts';

@@ -6,6 +6,7 @@ import type {
   OldPosts,
   Reading,
   RefusedRuns,
+  SkippedPosts,
   SkipUntil,
   StreamPosition,
   UnreadPosts,
@@ -291,11 +292,8 @@ export interface Bus {
   readonly isConnected: boolean;
   /** The ingress stream as the store finds it. */
   ingressStart(store: ReadingStore & { readonly isBackup?: boolean }): Promise<IngressStart>;
-  /**
-   * Settles the posts up to there without an answer, and returns the last one. Null, and nothing is settled: a daemon that
-   * shares these logs reads them.
-   */
-  skipUntil(store: ReadingStore, until: SkipUntil): Promise<StreamPosition | null>;
+  /** The posts up to there that are not settled. Null: a daemon that shares these logs reads them. */
+  unsettledUntil(store: ReadingStore, until: SkipUntil): Promise<SkippedPosts | null>;
   startIngress(options: IngressOptions): Promise<void>;
   /** Accepts no new deliveries; resolves when those in flight are settled. */
   stopIngress(): Promise<void>;
@@ -314,8 +312,9 @@ export interface Bus {
   /** `parley.audit.<conversation>`: best effort (BUS-PORT-3). A record that does not fit loses fields and is marked `truncated`. */
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
-   * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one.
-   * `mayStore`: called before each attempt; rejects if another daemon may have stored it.
+   * `parley.dead.<publisher>.<conversation>`: stored; resolves with its sequence there. `id`: the post's id, if it has one. Not
+   * for a delivery that has a letter (`hasLetter`). `mayStore`: called before each attempt; rejects if another daemon may have
+   * stored it.
    */
   publishDead(
     delivery: Delivery,
@@ -323,7 +322,7 @@ export interface Bus {
     id: string,
     mayStore?: () => Promise<void>,
   ): Promise<number>;
-  /** One letter for all of these posts; resolves once the stream has it. */
+  /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
   publishRefusedRuns(
     publisher: string,
     posts: RefusedRuns,

@@ -75,7 +75,7 @@ export function createMemoryBus({
     ingressStart: async () => ({ life: stream, old: null }),
     startIngress: async (options) => options.onBegin?.(),
     stopIngress: async () => undefined,
-    ...{ ingressLag: async () => null, skipUntil: async () => null },
+    ...{ ingressLag: async () => null, unsettledUntil: async () => null },
     lastPost: async (conversation) => ({ stream, sequence: newest.get(conversation) ?? 0 }),
     ingressEnd: async () => ({ stream, sequence }),
     share: () => unsupported('other daemons'),

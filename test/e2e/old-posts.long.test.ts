@@ -41,6 +41,9 @@ describe('old posts of the ingress stream', () => {
       await streams.delete('PARLEY_IN');
       await streams.add(config);
     });
+  const letter = async (name: string, sequence: number) =>
+    (await at(name, 'dead', 'show', `${sequence}`, '--json')).json()[0];
+
   async function answered(...conversations: string[]): Promise<void> {
     const daemon = await up('a');
     await publish(...conversations);
@@ -60,7 +63,7 @@ describe('old posts of the ingress stream', () => {
     expect(await (await up('b')).stop()).toBe(0);
   }, 120_000);
 
-  it('posts that --skip-until skips are never answered without --replay', async () => {
+  it('posts that --skip-until skips are one dead letter of each publisher, and are never answered without --replay', async () => {
     await answered('one', 'two');
     await loseRecord();
     await publish('three');
@@ -68,6 +71,12 @@ describe('old posts of the ingress stream', () => {
     const skipping = await up('b', '--skip-until', '2');
     await say('newest');
     expect(await listed('b')).toEqual(['newest', 'three']);
+    expect(await letter('b', 1)).toMatchObject({
+      code: 'SKIPPED',
+      publisher: 'alice',
+      refused: { count: 2, runs: [[1, 2]] },
+    });
+    expect((await at('b', 'dead', 'retry', '1')).stderr).toContain('up --replay');
     expect(await skipping.stop()).toBe(0);
 
     await rm(join(directory('b'), 'ingress.json'));
@@ -96,6 +105,7 @@ describe('old posts of the ingress stream', () => {
     const latest = await up('d', '--skip-until', 'now');
     await say('last');
     expect(await listed('d')).toEqual(['last']);
+    expect(await letter('d', 2)).toMatchObject({ publisher: 'alice', refused: { count: 2, runs: [[1, 2]] } });
     expect(await latest.stop()).toBe(0);
     expect((await at('d', 'up', '--skip-until', 'soon')).stderr).toContain('Give a sequence');
   }, 120_000);

@@ -18,7 +18,7 @@ import type {
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
-import { beginReading, ingressStart, skipUntil } from './ingress/begin-reading.ts';
+import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { Capacity, capacityIn } from './ingress/capacity.ts';
 import {
   createDeadLetters,
@@ -127,7 +127,8 @@ class NatsBus implements Bus {
 
   ingressStart: Bus['ingressStart'] = (store) => ingressStart(this.#ingressSources(), store);
 
-  skipUntil: Bus['skipUntil'] = (store, until) => skipUntil(this.#ingressSources(), store, until);
+  unsettledUntil: Bus['unsettledUntil'] = (store, until) =>
+    unsettledUntil(this.#ingressSources(), store, until);
 
   async startIngress(ingress: IngressOptions): Promise<void> {
     this.#refuseWhenClosed();

@@ -189,12 +189,12 @@ export class Workers {
   }
 
   /** As far as a conversation in memory knows. */
-  fateInMemory(post: PostName): Fate {
+  fateInMemory(post: PostName): Fate['kind'] {
     return this.#open.worker(post.conversation)?.fateOf(post) ?? 'new';
   }
 
   /** As far as its conversation decides it (`bus/fate.ts`). `new` also if the log cannot be read. */
-  async fateOf(post: PostName): Promise<Fate> {
+  async fateOf(post: PostName): Promise<Fate['kind']> {
     const { conversation, position } = post;
     try {
       if (await this.isThere(conversation)) return (await this.current(conversation, true)).fateOf(post);

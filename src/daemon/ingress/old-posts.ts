@@ -1,9 +1,9 @@
-import type { Bus, OldPosts, Owner, SkipUntil } from '../../bus/index.ts';
-import { type Log, messageOf, ParleyError } from '../../kernel/index.ts';
+import { type Bus, type OldPosts, type Owner, SKIPPED, type SkipUntil } from '../../bus/index.ts';
+import { type Log, messageOf, ParleyError, refusal } from '../../kernel/index.ts';
 import type { BackupFacts, ConversationStore } from '../../persistence/index.ts';
 import { beginFromBackup } from '../conversations/restored-logs.ts';
 export interface OldPostsParts {
-  readonly bus: Pick<Bus, 'ingressStart' | 'skipUntil'>;
+  readonly bus: Pick<Bus, 'ingressStart' | 'unsettledUntil' | 'publishRefusedRuns'>;
   readonly store: ConversationStore;
   readonly owner: Owner;
   readonly log: Log;
@@ -34,18 +34,25 @@ export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
   if (backup) await beginFromBackup(store, backup, log);
 }
 
+/** The letters are stored before the position: a crash between them writes them once more. */
 async function skip({ bus, store, owner, log }: OldPostsParts, until: SkipUntil): Promise<void> {
   const after = await store.ingressPosition();
-  const position = await bus.skipUntil({ after, owner }, until);
-  if (position === null) {
+  const skipped = await bus.unsettledUntil({ after, owner }, until);
+  if (skipped === null) {
     log.warn({}, '--skip-until has no effect: another daemon with these logs reads the posts');
     return;
   }
+  const { position, posts } = skipped;
+  for (const [publisher, runs] of posts) {
+    const message = `${runs.count} posts of ${publisher} were skipped by --skip-until`;
+    const hint = 'while the stream has them, `parley up --replay` answers them';
+    await bus.publishRefusedRuns(publisher, runs, refusal(SKIPPED, message, hint));
+  }
   await store.saveIngressPosition(position);
-  const from = after?.stream === position.stream ? after.sequence : 0;
+  const count = [...posts.values()].reduce((sum, { count }) => sum + count, 0);
   log.warn(
-    { after: from, upTo: position.sequence },
-    'posts were skipped by --skip-until; start without it next time. While the stream has them, `parley up --replay` answers them',
+    { posts: count, upTo: position.sequence },
+    'posts were skipped by --skip-until; start without it next time',
   );
 }
 

@@ -319,6 +319,7 @@ export class Posts {
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
+    if (delivery.hasLetter) return;
     await this.#bus.publishDead(delivery, refusal, id, async () => this.#others?.mayRefuse());
   }
 }

@@ -41,7 +41,7 @@ class Fate {
     this.dismiss();
   }
 
-  /** As the reader of the stream: what another store settled is not delivered, except by a replay. */
+  /** As the reader of the stream: what another store settled, or a letter names, is not delivered, except by a replay. */
   async deliver(isReplay = false): Promise<void> {
     const { stream, sequence } = this.post.position;
     const settled = { upTo: this.#isElsewhere ? sequence : 0, open: [] };
@@ -56,9 +56,10 @@ class Fate {
     });
     const isSkipped =
       sequence <= (start.position?.sequence ?? 0) || (start.skip && covers(start.skip)(sequence));
-    if (isSkipped) return;
+    const hasLetter = (await this.state()) === 'refused';
+    if (isSkipped || (!isReplay && hasLetter)) return;
     this.#isElsewhere = false;
-    await this.world.posts.deliver(this.post);
+    await this.world.posts.deliver({ ...this.post, hasLetter });
   }
 
   async postAgain(): Promise<void> {
@@ -151,5 +152,6 @@ describe('the fate of a post', () => {
     expect(`\`${await fate.state()}\``).toBe(after);
     const entries = await fate.world.entries();
     expect(entries.filter(({ id }) => id === 'm1').length).toBeLessThanOrEqual(1);
+    expect(fate.world.bus.letters.size).toBeLessThanOrEqual(1);
   });
 });

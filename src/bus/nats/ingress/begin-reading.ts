@@ -1,10 +1,11 @@
 import type { StreamInfo } from 'nats';
-import type { OldPosts, SkipUntil, StreamPosition } from '../../deliveries.ts';
+import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../deliveries.ts';
 import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
-import { type Settled, type SettledRecord, type Start, startOf, union } from '../../settled.ts';
-import { isForbidden } from '../streams/broker-error.ts';
+import { covers, type Settled, type SettledRecord, type Start, startOf } from '../../settled.ts';
+import { brokerError } from '../streams/broker-error.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { SettledKeeper } from './settled-keeper.ts';
+import { type StreamMessage, senderOf } from './stored-posts.ts';
 import { StreamConsumer } from './stream-consumer.ts';
 
 /** Finds the position at which a daemon starts to read posts, from the record of settled posts (`../settled.ts`). */
@@ -104,43 +105,58 @@ async function lackedPosts(
   return count === 0 ? null : { stream: config.name, count, last, time: null, by: known?.by.name ?? null };
 }
 
-/** The record says it, too, as it says of posts that another store settled (SETTLED-3): the store's own position may be lost. */
-export async function skipUntil(
+/** Posts that are requested at once. */
+const PAGE = 1_000;
+
+/** Reads the posts without their bodies. */
+export async function unsettledUntil(
   sources: IngressSources,
   store: ReadingStore,
   until: SkipUntil,
-): Promise<StreamPosition | null> {
-  const { connection, subjects } = sources;
+): Promise<SkippedPosts | null> {
+  const { connection, manager, subjects } = sources;
   const { info, start, keeper } = await survey(sources, store);
   const { reader } = keeper;
   const probe = reader !== null && connection.request(subjects.control(reader, 'probe'), '{}');
   if (probe && (await probe.catch(() => null)) !== null) return null;
-  const { created: stream } = info;
-  const known = start.position?.stream === stream ? start.position.sequence : 0;
-  const sequence = Math.max(known, await lastUntil(sources, until, info.state.last_seq));
-  const settled = union({ upTo: sequence, open: [] }, start.skip);
-  keeper.begin(stream, settled);
-  await keeper.settle({ stream, settled, last: null }).catch((error: unknown) => {
-    if (!isForbidden(error)) throw error; // then there is no record, and the store's own position holds
+  const { created: stream, state } = info;
+  const { position, skip } = start;
+  const isSettled = skip ? covers(skip) : () => false;
+  const posts = new Map<string, RefusedRuns>();
+  let end = position?.stream === stream ? position.sequence : 0;
+  let isOver = false;
+  const take = (message: StreamMessage) => {
+    isOver ||= isAfter(message, until) || message.sequence > state.last_seq;
+    if (isOver) return;
+    end = message.sequence;
+    if (isSettled(end)) return;
+    const { publisher } = senderOf(subjects, message);
+    posts.set(publisher, withPost(posts.get(publisher), stream, message));
+  };
+  const consumer = await StreamConsumer.open(connection, manager, subjects.ingressStream, end + 1, {
+    isHeadersOnly: true,
   });
-  return { stream, sequence };
+  try {
+    while (consumer.pending > 0 && !isOver) {
+      const pull = await consumer.pull(Math.min(PAGE, consumer.pending), take);
+      if (pull.kind === 'broken')
+        throw brokerError(new Error(pull.reason), `read stream ${info.config.name}`);
+    }
+  } finally {
+    consumer.close();
+  }
+  return { position: { stream, sequence: end }, posts };
 }
 
-/** The last post up to there; `newest`: of the stream. */
-async function lastUntil(
-  { connection, manager, subjects }: IngressSources,
-  until: SkipUntil,
-  newest: number,
-): Promise<number> {
-  if (until.kind === 'now') return newest;
-  if (until.kind === 'sequence') return Math.min(until.sequence, newest);
-  const options = { isHeadersOnly: true, since: new Date(until.time + 1) };
-  const later = await StreamConsumer.open(connection, manager, subjects.ingressStream, 1, options);
-  try {
-    let first = newest + 1;
-    if (later.pending > 0) await later.pull(1, ({ sequence }) => (first = sequence));
-    return first - 1;
-  } finally {
-    later.close();
-  }
+function isAfter({ sequence, time }: StreamMessage, until: SkipUntil): boolean {
+  if (until.kind === 'sequence') return sequence > until.sequence;
+  return until.kind === 'time' && Number(time / 1_000_000n) > until.time;
+}
+
+function withPost(known: RefusedRuns | undefined, stream: string, message: StreamMessage): RefusedRuns {
+  const { sequence, size } = message;
+  const to = Number(message.time / 1_000_000n);
+  const { count, bytes, from, runs } = known ?? { count: 0, bytes: 0, from: to, runs: [] };
+  const first = runs[0]?.[0] ?? sequence;
+  return { stream, count: count + 1, bytes: bytes + size, from, to, runs: [[first, sequence]] };
 }

@@ -2,11 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
-import type { IngressLag, IngressOptions } from '../../port.ts';
+import type { Fate } from '../../fate.ts';
+import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
 import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
+import { type LetterOf, refusedAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
 import { deliveryOf, fetchPost, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
@@ -21,7 +23,8 @@ import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
  * INGRESS-3 After any break a new consumer is opened after the last post that was read; it retries until it succeeds.
  * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message.
  * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a restart.
- * INGRESS-6 Posts that another store settled are read and not delivered (`../../fate.ts`). The server keeps what is settled here.
+ * INGRESS-6 Posts that another store settled, or that were refused, are read and not delivered (`../../fate.ts`). The server keeps
+ *    what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
  * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over
  *    its rate are refused without reading them (`skip-ahead.ts`). The posts of all other publishers are read.
@@ -104,6 +107,8 @@ export class Ingress {
     try {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
+      const position = { stream: cursor.life, sequence: cursor.last };
+      cursor.letterOf ??= await refusedAfter(this.#sources, position, this.#options.isReplay);
       const { connection, manager, subjects } = this.#sources;
       const { ingressStream: stream } = subjects;
       const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);
@@ -140,7 +145,10 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    if (!cursor.isElsewhere(sequence)) this.#offer(cursor, message);
+    const delivery = deliveryOf(cursor.life, senderOf(this.#sources.subjects, message), message);
+    const fate = fateOf(cursor, delivery);
+    const isReadAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
+    if (fate.kind === 'new' || isReadAgain) this.#offer(cursor, message, delivery);
     else this.#settled(cursor, [sequence]);
   }
 
@@ -164,13 +172,13 @@ export class Ingress {
   }
 
   /** Offers it to the queue without its message if the body was not read (INGRESS-7). */
-  #offer(cursor: Cursor, message: StreamMessage): void {
+  #offer(cursor: Cursor, message: StreamMessage, delivery: Delivery): void {
     const queued = this.#queuedOf(message);
     const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
       const { sequence, size: bytes } = message;
-      const reading = onRead({ ...deliveryOf(cursor.life, queued, message), bytes });
+      const reading = onRead({ ...delivery, bytes });
       this.#watch.read(reading.kind === 'refused');
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
@@ -202,7 +210,7 @@ export class Ingress {
       },
     });
     const isElsewhere = skip ? covers(skip) : () => false;
-    const unread = { lastTime: null, unsettledSkips: 0, waits: new Map() };
+    const unread = { lastTime: null, letterOf: null, unsettledSkips: 0, waits: new Map() };
     const cursor: Cursor = { life, last, mark: new LowWaterMark(last), queue, skip, isElsewhere, ...unread };
     this.#options.onSkip?.((post) => post.stream === life && cursor.isElsewhere(post.sequence));
     for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
@@ -215,8 +223,9 @@ export class Ingress {
     const waitMs = cursor.waits.get(sequence) ?? (this.#options.onRead && 0);
     const delivery = deliveryOf(cursor.life, queued, stored);
     const wait = waitMs !== undefined && { waitMs };
+    const letter = fateOf(cursor, delivery).kind === 'refused' && { hasLetter: true };
     try {
-      await this.#options.onDelivery({ ...delivery, ...wait });
+      await this.#options.onDelivery({ ...delivery, ...wait, ...letter });
       return true;
     } catch (error) {
       const message = 'a post could not be processed; it is read again after a restart'; // INGRESS-5
@@ -289,10 +298,19 @@ interface Cursor {
   readonly skip: Settled | null;
   /** `skip` covers it. */
   readonly isElsewhere: (sequence: number) => boolean;
+  /** Of the posts that were refused before this process read them; null: not read yet. */
+  letterOf: LetterOf | null;
   /** Skipped parts whose letters are not stored: the mark has only the ends of each. */
   unsettledSkips: number;
   /** The `waitMs` from `onRead`, by sequence, of posts in flight that exceed the rate. */
   readonly waits: Map<number, number>;
+}
+
+/** As far as it is known when a post is read. */
+function fateOf(cursor: Cursor, { position: { sequence }, publisher, takenAt }: Delivery): Fate {
+  if (cursor.isElsewhere(sequence)) return { kind: 'elsewhere' };
+  const letter = cursor.letterOf?.(publisher, sequence, takenAt) ?? null;
+  return letter === null ? { kind: 'new' } : { kind: 'refused', letter };
 }
 
 /** INGRESS-6: what the server records. */

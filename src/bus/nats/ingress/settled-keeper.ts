@@ -152,12 +152,6 @@ export class SettledKeeper {
     });
   }
 
-  /** Records it at once. */
-  async settle(progress: Progress): Promise<void> {
-    this.#newest = () => progress;
-    await this.#writeNewest();
-  }
-
   /** Writes pending progress, unless the server is unreachable. */
   async stop(): Promise<void> {
     this.#stopping.abort();

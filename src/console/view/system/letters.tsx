@@ -63,7 +63,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
 }
 
 /** Codes of posts that no retry can append. */
-const FINAL = ['MALFORMED_JSON', 'INVALID_UTF8', 'INVALID_NAME', 'UNREADABLE'];
+const FINAL = ['MALFORMED_JSON', 'INVALID_UTF8', 'INVALID_NAME', 'UNREADABLE', 'SKIPPED'];
 /** Codes of a retry that was refused for good: the list does not say that a letter is of many posts. */
 const NOT_RETRYABLE = ['NOT_RETRYABLE', 'DEAD_LETTER_CUT'];
 
