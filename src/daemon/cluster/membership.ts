@@ -26,7 +26,7 @@ import { SharedPosts, type SharedPostsParts } from './shared-posts.ts';
 
 /**
  * Connects this daemon with the others on the same server and prefix that share its logs
- * (docs/decisions/0011-shared-work.md).
+ * (docs/decisions.md, 0011).
  *
  * MEMBERSHIP-1  It answers peers before it takes over work, and reads posts before it searches for orphaned work.
  * MEMBERSHIP-2  To leave, it takes no more posts, lets running work finish, hands over each conversation as soon
