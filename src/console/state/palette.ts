@@ -1,9 +1,8 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
-import { fitOf } from '../model/list/fuzzy.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
-import { refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
+import { fitOf, refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { type Command, commands } from './commands.ts';
 import { team } from './conversation.ts';
 import { rows } from './conversations.ts';

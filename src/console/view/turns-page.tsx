@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
 import { requests } from '../api/requests.ts';
@@ -97,26 +98,22 @@ export function TurnsPage() {
           <table>
             <thead>
               <tr>
-                {[
-                  'Started',
-                  'Outcome',
-                  'Conversation',
-                  'Agent',
-                  'Model',
-                  'Time',
-                  'Tokens',
-                  'Cost',
-                  'Tools',
-                ].map((name) => (
-                  <th key={name} scope="col">
-                    {name}
+                {COLUMNS.map(([heading, look]) => (
+                  <th key={heading} scope="col" class={look}>
+                    {heading}
                   </th>
                 ))}
               </tr>
             </thead>
             <tbody>
               {page.turns.map((row) => (
-                <Row key={`${row.conversation} ${row.turnId}`} {...row} />
+                <tr key={`${row.conversation} ${row.turnId}`}>
+                  {COLUMNS.map(([heading, look, cell]) => (
+                    <td key={heading} class={look}>
+                      {cell(row)}
+                    </td>
+                  ))}
+                </tr>
               ))}
             </tbody>
           </table>
@@ -128,26 +125,30 @@ export function TurnsPage() {
   );
 }
 
-function Row({ conversation, title, agent, index, answer, startedAt, ms, outcome, ...row }: FoundTurn) {
+const COLUMNS: readonly (readonly [
+  heading: string,
+  look: 'figure' | 'long' | undefined,
+  cell: (row: FoundTurn) => ComponentChildren,
+])[] = [
+  ['Started', undefined, (row) => <Started {...row} />],
+  ['Outcome', undefined, ({ outcome }) => <span class={isBad(outcome) ? 'fault' : ''}>{outcome}</span>],
+  ['Conversation', 'long', ({ title, conversation }) => <bdi>{title ?? conversation}</bdi>],
+  ['Agent', undefined, ({ agent }) => nameOf(agent)],
+  ['Model', undefined, ({ models }) => models.join(', ')],
+  ['Time', 'figure', ({ ms }) => (ms === null ? '' : duration(ms))],
+  ['Tokens', 'figure', ({ tokens }) => count(tokens)],
+  ['Cost', 'figure', ({ usd, unpricedCalls }) => money(usd, unpricedCalls)],
+  ['Tools', 'long', ({ tools }) => tools.join(', ')],
+];
+
+const isBad = (outcome: FoundTurn['outcome']) => outcome === 'failed' || outcome === 'limited';
+
+function Started({ conversation, index, answer, startedAt }: FoundTurn) {
   const link = linkTo.panel(conversation, { kind: 'why', index: answer ?? index });
   return (
-    <tr>
-      <td>
-        <a href={link} title={`${fullTime(startedAt)}: why did it say that?`}>
-          {when(startedAt, Date.now())}
-        </a>
-      </td>
-      <td class={outcome === 'failed' || outcome === 'limited' ? 'fault' : ''}>{outcome}</td>
-      <td class="wide">
-        <bdi>{title ?? conversation}</bdi>
-      </td>
-      <td>{nameOf(agent)}</td>
-      <td>{row.models.join(', ')}</td>
-      <td class="figure">{ms === null ? '' : duration(ms)}</td>
-      <td class="figure">{count(row.tokens)}</td>
-      <td class="figure">{money(row.usd, row.unpricedCalls)}</td>
-      <td class="wide">{row.tools.join(', ')}</td>
-    </tr>
+    <a href={link} title={`${fullTime(startedAt)}: why did it say that?`}>
+      {when(startedAt, Date.now())}
+    </a>
   );
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fitOf } from '../../../src/console/model/list/fuzzy.ts';
+import { fitOf } from '../../../src/console/model/list/search-query.ts';
 
 describe('the words that find an action or a conversation', () => {
   it.each([
