@@ -90,7 +90,7 @@ export function InboxPage() {
           </p>
         )}
         {items.length > 0 && (
-          <p class="muted inbox-keys">
+          <p class="meta inbox-keys">
             <kbd>↓</kbd> <kbd>↑</kbd> next, previous; then the key on a button · <kbd>r</kbd> answer ·{' '}
             <kbd>Enter</kbd> open
           </p>

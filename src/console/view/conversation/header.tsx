@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { useState } from 'preact/hooks';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
 import { recipientsOf, whyItAnswers } from '../../model/addressing.ts';
@@ -122,16 +122,16 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
 
 function StopButton({ here: { id, thread } }: OfConversation) {
   useShown();
-  const isBusy = useSignal(false);
+  const [isBusy, setBusy] = useState(false);
   if (!isOperator.value || isAtWork(thread)) return null; // then the message field has it
   const isStopped = isWhollyStopped(thread);
   const act = async () => {
-    isBusy.value = true;
+    setBusy(true);
     await attempt(() => (isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
-    isBusy.value = false;
+    setBusy(false);
   };
   return (
-    <Button class={isStopped ? 'resume' : 'stop'} disabled={isBusy.value} onClick={() => void act()}>
+    <Button class={isStopped ? 'resume' : 'stop'} disabled={isBusy} onClick={() => void act()}>
       <Icon name={isStopped ? 'play' : 'stop'} />
       {isStopped ? 'Resume' : 'Stop'}
     </Button>
@@ -140,7 +140,7 @@ function StopButton({ here: { id, thread } }: OfConversation) {
 
 /** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
 function ConversationMenu({ id }: { readonly id: string }) {
-  const isAsked = useSignal(false);
+  const [isAsked, ask] = useState(false);
   const remove = async () => {
     if (!(await attempt(() => requests.delete(id)))) return;
     go(linkTo.list);
@@ -151,11 +151,9 @@ function ConversationMenu({ id }: { readonly id: string }) {
       class="quiet at-end"
       aria-label="More"
       face={<Icon name="more" />}
-      onHide={() => {
-        isAsked.value = false;
-      }}
+      onHide={() => ask(false)}
       items={(then) =>
-        isAsked.value ? (
+        isAsked ? (
           <>
             <p>Delete this conversation and its files for all users? This cannot be undone.</p>
             <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
@@ -169,12 +167,7 @@ function ConversationMenu({ id }: { readonly id: string }) {
               </Button>
             ))}
             {isOperator.value && (
-              <Button
-                class="danger"
-                onClick={() => {
-                  isAsked.value = true;
-                }}
-              >
+              <Button class="danger" onClick={() => ask(true)}>
                 Delete this conversation…
               </Button>
             )}
