@@ -72,7 +72,6 @@ describe('dead letters', () => {
     expect(retried.stdout).toMatch(/^1: is now entry 0 of demo\n3: is now entry \d+ of demo\n$/);
     expect(retried.stderr).toContain('nats stream get PARLEY_IN 4');
     expect((await listed()).map(({ sequence }) => sequence)).toEqual([4, 2]);
-    expect(await project.parley('dead', 'retry', '3')).toMatchObject({ code: 0 }); // as after a lost answer
     const discarded = await project.parley('dead', 'discard', '2', '4');
     expect([discarded.code, discarded.stdout]).toEqual([0, '2: discarded\n4: discarded\n']);
     expect(await listed()).toEqual([]);

@@ -16,13 +16,10 @@ import type { Posts } from '../ingress/posts.ts';
  * DEAD-LETTERS-1 A letter is removed only when its post is in the log. A daemon that ends in between leaves both, and the next
  *    retry finds that the post is a duplicate.
  * DEAD-LETTERS-2 A post that is refused again keeps its letter, and gets no second one.
- * DEAD-LETTERS-3 A repeated retry has the same answer, as long as this process remembers it.
  */
 
 /** Letters of one page, by default and at most. */
 const PAGE = 100;
-/** Retries whose answers are remembered. */
-const REMEMBERED = 1_000;
 
 export class DeadLetterOffice {
   readonly #bus: Pick<Bus, 'deadLetters'>;
@@ -30,7 +27,6 @@ export class DeadLetterOffice {
   readonly #believesNames: boolean;
   /** The largest answer, in bytes. */
   readonly #room: number;
-  readonly #retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
 
   constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, believesNames: boolean, room: number) {
     this.#bus = bus;
@@ -63,18 +59,7 @@ export class DeadLetterOffice {
   }
 
   /** Posts it again as its publisher; answers as `post` does. */
-  retry(sequence: number): Promise<AnswerOf<'dead-retry'>> {
-    const known = this.#retries.get(sequence);
-    if (known) return known;
-    const retrying = this.#repost(sequence);
-    this.#retries.set(sequence, retrying);
-    retrying.catch(() => this.#retries.delete(sequence));
-    const [oldest] = this.#retries.keys();
-    if (this.#retries.size > REMEMBERED && oldest !== undefined) this.#retries.delete(oldest);
-    return retrying;
-  }
-
-  async #repost(sequence: number): Promise<AnswerOf<'dead-retry'>> {
+  async retry(sequence: number): Promise<AnswerOf<'dead-retry'>> {
     const { deadLetters } = this.#bus;
     const letter = await this.show(sequence);
     const { publisher, conversation } = letter;
