@@ -23,8 +23,7 @@ import { createTeam, type Team } from '../team/team.ts';
  * RELOAD-2 A running turn keeps the definition that it started with (TEAM-2). An agent that was removed ends its turns.
  * RELOAD-3 Every conversation in memory in which a changed agent takes part gets one `team-changed` entry; the definitions
  *          that it names are stored first (DEFINITIONS-1).
- * RELOAD-4 Reloads run one after the other. The answer contains what changed since it was requested, also if an earlier
- *          request has already applied it.
+ * RELOAD-4 Reloads run one after the other.
  */
 
 type Reloaded = AnswerOf<'reload'>;
@@ -72,8 +71,6 @@ export class Reloader {
   readonly #parts: ReloaderParts;
   #config: Config;
   #newest: Promise<unknown> = Promise.resolve();
-  /** What was applied so far, in order. */
-  #applied: { readonly number: number; readonly answer: Reloaded } | null = null;
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
@@ -82,8 +79,7 @@ export class Reloader {
 
   /** Throws `CONFIG_INVALID`, `RESTART_NEEDED` or `MCP_SERVER_FAILED`: then nothing was changed (RELOAD-1). */
   reload(by: Author): Promise<Reloaded> {
-    const before = this.#applied?.number ?? 0;
-    const running = this.#newest.then(() => this.#reload(by, before));
+    const running = this.#newest.then(() => this.#reload(by));
     this.#newest = running.catch(() => undefined);
     return running;
   }
@@ -100,7 +96,7 @@ export class Reloader {
     }
   }
 
-  async #reload(by: Author, before: number): Promise<Reloaded> {
+  async #reload(by: Author): Promise<Reloaded> {
     const { daemon, onReplaced } = this.#parts;
     const { config, team, changes, settings } = await this.#prepare();
     for (const notice of config.notices)
@@ -109,18 +105,11 @@ export class Reloader {
     daemon.replaceTeam(team); // RELOAD-1
     onReplaced(config);
     const conversations = await this.#announce(changes, by);
-    if (changes.length + settings.length === 0) return this.#unchanged(before);
     const agents = changes.map(({ agent, change, parts }) => ({ agent, change, parts }));
     const answer = { agents, settings, conversations };
-    daemon.log.info({ by: by.id, ...answer }, 'the configuration was reloaded');
-    this.#applied = { number: (this.#applied?.number ?? 0) + 1, answer };
+    if (changes.length + settings.length > 0)
+      daemon.log.info({ by: by.id, ...answer }, 'the configuration was reloaded');
     return answer;
-  }
-
-  /** RELOAD-4 */
-  #unchanged(before: number): Reloaded {
-    const isNew = this.#applied !== null && this.#applied.number > before;
-    return isNew && this.#applied ? this.#applied.answer : { agents: [], settings: [], conversations: 0 };
   }
 
   async #prepare(): Promise<Next> {
