@@ -9,8 +9,7 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
  * PUBLISHER-LIMITS-1  Checked before any part of a post is stored. The rate is checked in stream order, when a post is read; the
  *                     other limits when it is delivered.
  * PUBLISHER-LIMITS-2  The rate counts the times at which the stream took the posts, so posts that waited while no daemon ran are
- *                     not refused. A clock that was set back does not lower the rate. A post that is counted after a later post
- *                     of the stream (daemons that share the work) does not raise it. A post of a request is counted by the
+ *                     not refused. A clock that was set back does not lower the rate. A post of a request is counted by the
  *                     clock of this machine, and charged to the rate of the stream without its time: two clocks in one rate
  *                     would raise it.
  * PUBLISHER-LIMITS-3  Memory does not grow with the number of posts. A publisher that was forgotten has its full burst.
@@ -34,8 +33,6 @@ interface PublisherState {
   /** By the clock of the stream, and by that of this machine (PUBLISHER-LIMITS-2). */
   readonly stream: Rate;
   readonly requests: Rate;
-  /** The last post in stream order that was counted. */
-  last: StreamPosition | null;
   /** By conversation: posts that are not in its log yet. */
   readonly open: Map<string, number>;
 }
@@ -71,14 +68,11 @@ export class PublisherLimits {
     const { postsPerMinute } = this.#limitsOf(post.publisher);
     const state = this.#stateOf(post);
     const { stream, requests } = state;
-    const { position } = post;
+    const { position, takenAt } = post;
     const rate = position ? stream : requests;
-    const isLate = position?.stream === state.last?.stream && isBefore(position, state.last);
-    const takenAt = isLate ? Math.max(post.takenAt, rate.countedAt) : post.takenAt; // PUBLISHER-LIMITS-2
-    if (position && !isLate) state.last = position;
     rate.tokens = tokensAt(rate, postsPerMinute, takenAt);
     rate.countedAt = takenAt;
-    const wait = waitOf(state, postsPerMinute, { ...post, takenAt });
+    const wait = waitOf(state, postsPerMinute, post);
     const cost = costOf(post, postsPerMinute);
     if (rate.tokens >= cost) rate.tokens -= cost;
     if (!position && wait === 0) stream.tokens -= cost;
@@ -164,7 +158,7 @@ export class PublisherLimits {
     if (this.#publishers.size >= MANY) this.#forgetIdle(now);
     const { postsPerMinute } = this.#limitsOf(publisher);
     const full = { tokens: tokensAt(null, postsPerMinute, now), countedAt: now };
-    const state = { stream: { ...full }, requests: { ...full }, last: null, open: new Map() };
+    const state = { stream: { ...full }, requests: { ...full }, open: new Map() };
     this.#publishers.set(publisher, state);
     return state;
   }
@@ -185,10 +179,6 @@ export class PublisherLimits {
       if (onTheirWay === 0 && !this.#isAtWork(conversation)) open.delete(conversation);
     }
   }
-}
-
-function isBefore(position: StreamPosition | undefined, last: StreamPosition | null): boolean {
-  return (position?.sequence ?? 0) < (last?.sequence ?? 0);
 }
 
 /** Milliseconds until this post is within the rates (PUBLISHER-LIMITS-2). */

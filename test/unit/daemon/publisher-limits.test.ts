@@ -58,20 +58,6 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 100, 9_000_000)).toBe(60);
   });
 
-  it('reading conversations in turn, each from an older post, does not raise the rate (PUBLISHER-LIMITS-2)', () => {
-    const some = limits();
-    expect(burst(some, 60, 0)).toBe(60);
-    let permitted = 0;
-    for (let second = 1; second <= 30; second++)
-      for (const conversation of [0, 1, 2]) {
-        const sequence = 1_000 + 30 * conversation + second;
-        const takenAt = 10_000 * conversation + 300 * second;
-        const post = { publisher: 'alice', bytes: 1, takenAt, position: { stream: 's1', sequence } };
-        if (some.count(post) === 0) permitted += 1;
-      }
-    expect(permitted).toBe(29);
-  });
-
   it('the refusal of a post says when the next one is permitted', () => {
     const some = limits();
     burst(some, 60, 0);
