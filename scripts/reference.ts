@@ -77,7 +77,7 @@ function commandsPart(): string {
   );
   return [
     `### Options of every command\n\n${optionTable(program.options.filter(({ flags }) => !flags.startsWith('--nats-')))}`,
-    `### Options of several commands\n\nThe lists below name them without their meaning.\n\n${optionTable(shared)}`,
+    `### Options of several commands\n\nThe lists below name these without their meaning, and options whose name says all.\n\n${optionTable(shared)}`,
     ...groups.map((group) => {
       const own = program.commands.filter((command) => command.helpGroup() === group);
       const parts = own.flatMap((command) =>
@@ -90,9 +90,9 @@ function commandsPart(): string {
   ].join('\n\n');
 }
 
-/** Descriptions of arguments that say no more than the name and the usage. */
+/** Descriptions of arguments and options that say no more than the name and the usage (`--publisher` has another meaning elsewhere). */
 const PLAIN =
-  /^(?:its (?:id|name)|of the approval|only this (?:one|agent)\b.*|your shell|its id \(default: every conversation\))$/;
+  /^(?:its (?:id|name)|of the approval|only (?!from this one)[\w ]*this (?:one|agent|conversation|phase|model|tool|error code)\b.*|whose view|why|begin at this entry|at most this many(?: turns)?|the (?:hired agent|index of the answer|slug of the new agent)|your shell|its id \(default: every conversation\))$/;
 
 /** A list item: usage and meaning, and below it the options of this command. */
 function commandPart(command: Command, above: string, repeated: ReadonlySet<string>): string {
@@ -104,7 +104,9 @@ function commandPart(command: Command, above: string, repeated: ReadonlySet<stri
     ),
   ];
   const visible = command.options.filter(({ hidden }) => !hidden);
-  const shared = visible.filter((option) => repeated.has(optionText(option)));
+  const shared = visible.filter(
+    (option) => repeated.has(optionText(option)) || PLAIN.test(option.description),
+  );
   const others = shared.map(({ flags }) => `\`${flags}\``).join(', ');
   return [
     `- **\`${usage.join(' ')}\`**: ${text(command.description())}${others === '' ? '' : `. Also ${others}`}`,
@@ -155,6 +157,10 @@ function keysPart(schema: Schema): string {
   const sections = Object.entries(schema.properties ?? {}).map(([key, below]) => ({
     key,
     rows: keysOf(key, below)
+      // The heading of a section, or the name, says what is below it.
+      .filter(
+        ([name, one]) => name !== key || !one.properties || Object.keys(one.properties).length < SECTION,
+      )
       .filter(([, one]) => one.description)
       .map(([name, one]) =>
         keyRow(name, one, variables.get(name.replace('models.<name>', 'models.default'))),
@@ -221,18 +227,21 @@ function errorsPart(sources: readonly Source[]): string {
   );
   const rows = codes.flatMap(([code]) => {
     const unique = [...new Map(telling.get(code)?.map((one) => [one.hint, one])).values()];
+    if (unique.length > MOST_MESSAGES) return [];
     const named = unique.filter(({ message, hint }) => !IS_VALUE.test(message) || hint.length > 60);
-    // A message about usage is read where the command was given.
-    return (named.length > 0 ? named : unique)
-      .slice(0, code === 'USAGE' ? 1 : MOST_MESSAGES)
-      .map(({ message, hint }, place) => [place === 0 ? `\`${code}\`` : '', message, hint]);
+    return (named.length > 0 ? named : unique).map(({ message, hint }, place) => [
+      place === 0 ? `\`${code}\`` : '',
+      message,
+      hint,
+    ]);
   });
-  const others = codes.flatMap(([code]) => (telling.get(code)?.length ? [] : [`\`${code}\``]));
-  const listed = `Of these, the message says all: ${others.join(', ')}.`;
+  const shown = new Set(rows.map(([code]) => code));
+  const others = codes.map(([code]) => `\`${code}\``).filter((code) => !shown.has(code));
+  const listed = `Of these, each message says all: ${others.join(', ')}.`;
   return `${table(['code', 'message', 'what to do'], rows)}\n\n${listed}`;
 }
 
-/** The most messages of one code: each message says itself what to do. */
+/** A code of more messages is that of a kind of fault: none of them is typical. */
 const MOST_MESSAGES = 2;
 /** Known at run time only. */
 const IS_VALUE = /^[…:; ]*$/;
