@@ -22,6 +22,8 @@ export {
   type Daemon,
   type DaemonOptions,
   type Readiness,
+  type TelemetryEvent,
+  type TelemetrySink,
 } from './daemon/index.ts';
 export { ParleyError } from './kernel/index.ts';
 export type { FunctionReply, FunctionRequest, ModelFunction } from './models/index.ts';

@@ -5,7 +5,7 @@ import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import type { Runtime } from '../../src/daemon/create-runtime.ts';
 import { Files } from '../../src/daemon/files/files.ts';
-import { Metrics } from '../../src/daemon/observe/metrics.ts';
+import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../src/daemon/team/health.ts';
 import type { Team } from '../../src/daemon/team/team.ts';
@@ -93,7 +93,7 @@ export function createRuntime(
     timers: systemTimers,
     newId,
     log,
-    metrics: new Metrics(false),
+    telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
     reach: () => undefined,
     ingressEnd: async () => ({ stream: 'bench', sequence: 0 }),

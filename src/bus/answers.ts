@@ -438,7 +438,6 @@ const server = fields({
   leftOut: list(z.string())
     .optional()
     .describe('Tools that cannot be offered to models, each with the reason'),
-  unaccepted: list(z.string()).optional().describe('Tools that are new or changed since they were accepted'),
   error: z.string().optional().describe('Why it failed'),
 });
 

@@ -24,6 +24,8 @@ export interface Io {
   isTerminalClosed(): boolean;
   /** Calls back once when the process ends, except by an unhandled signal. Returns a function that cancels it. */
   onExit(handler: () => void): () => void;
+  /** Calls back once when stdout has no reader any more. Then that no longer ends the process. */
+  onOutputLost(handler: () => void): void;
   /** Hides the variables of this process from other programs. Returns the reason why it cannot; null: they are hidden. */
   hideEnvironment(): string | null;
   /** Ends the process at once. */

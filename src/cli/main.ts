@@ -31,6 +31,11 @@ function processIo(): Io {
       process.once('exit', handler);
       return () => process.off('exit', handler);
     },
+    onOutputLost(handler) {
+      process.stdout.off('error', endWithOutput);
+      process.stdout.once('error', handler);
+      process.stdout.on('error', () => {}); // pending writes fail too
+    },
     hideEnvironment: () => hideEnvironment(env),
     exitNow: (code) => process.exit(code),
   };

@@ -46,7 +46,7 @@ import { type Failure, renderFailure } from './render/text.ts';
  * doctor/      the checks of `parley doctor`, and file permissions
  * follow/      posts, follows and waits (post-and-wait.ts: for say and run), prints pending approvals
  * options/     global options, which command accepts which, suggested commands, the publisher
- * output/      log, spinner, questions
+ * output/      log, telemetry, spinner, questions
  * render/      text for people; pure
  *
  * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.

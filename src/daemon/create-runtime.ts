@@ -11,7 +11,7 @@ import type { Ownership } from './conversations/ownership.ts';
 import type { Watchers } from './feed/watchers.ts';
 import { Files } from './files/files.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
-import type { Metrics } from './observe/metrics.ts';
+import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
 import { Definitions } from './team/definitions.ts';
 import { ModelHealth } from './team/health.ts';
@@ -38,14 +38,16 @@ interface Acquired {
   /** The model of all agents in other processes. */
   readonly remote: Model;
   readonly toolbox: Toolbox;
-  readonly metrics: Metrics;
+  readonly telemetry: TelemetrySink | undefined;
+  /** Called with the milliseconds that an append took. */
+  readonly onAppended?: ((durationMs: number) => void) | undefined;
   /** All posts are read again, so no stored position counts. */
   readonly isReplay: boolean;
   readonly given: Given;
 }
 
 export async function createRuntime(config: Config, acquired: Acquired) {
-  const { bus, watchers, toolbox, isReplay, given, ...shared } = acquired;
+  const { bus, watchers, toolbox, telemetry, onAppended, isReplay, given, ...shared } = acquired;
   const { store, remote, log } = shared;
   const newId = createIdSource();
   const { now, elapsed, timers } = timeOf(given);
@@ -74,6 +76,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
     maxPayload: bus.maxPayload,
     ...{ now, elapsed, timers, newId },
+    telemetry: createTelemetry(telemetry, now, onAppended),
     lastPost: (conversation: string) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
     liveText: new LiveText(timers, newId),

@@ -39,6 +39,7 @@ import { Watchers } from './feed/watchers.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
 import { Metrics } from './observe/metrics.ts';
+import type { TelemetrySink } from './observe/telemetry.ts';
 import { openTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
 import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
@@ -59,6 +60,8 @@ export interface DaemonOptions extends Given {
   /** Reads the configuration again, for a reload; absent: there is none. */
   readonly load?: (() => Promise<Config>) | undefined;
   readonly log: Log;
+  /** Receives telemetry events; absent: none are made. */
+  readonly telemetry?: TelemetrySink | undefined;
   /** Answers every post of the stream that is not in the logs of this store. */
   readonly isReplay?: boolean;
   /** Answers no post up to there. `isReplay` has precedence. */
@@ -121,7 +124,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, load, log, mayInstall, faults = {}, ...more }: DaemonOptions,
+  { config, load, log, telemetry, mayInstall, faults = {}, ...more }: DaemonOptions,
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
@@ -158,8 +161,9 @@ async function start(
   const runtime = await createRuntime(config, {
     store,
     ownership: membership?.ownership ?? new SoleOwner(),
-    ...{ bus, watchers, remote, log, traces, metrics },
+    ...{ bus, watchers, remote, log, traces },
     toolbox: await tools.open(config),
+    ...metrics.sinks(telemetry),
     shutdown: signal,
     reach: faults.reach ?? (() => undefined),
     ...{ isReplay, given },

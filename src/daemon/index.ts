@@ -15,7 +15,7 @@
  *   team/           configuration -> Team; the definitions of turns
  *   tools/          policy and rules for tool calls, one call with its audit records, large results
  *   feed/           what conversations publish, passed on to watchers in this process
- *   observe/        counts, traces for a collector
+ *   observe/        telemetry events, their counts, traces for a collector
  */
 
 export type { SkipUntil } from '../bus/index.ts';
@@ -31,6 +31,7 @@ export { type Probed, probe } from './compose/probe.ts';
 export { composeHidingFault as enclosureFault } from './compose/tools.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';
 export type { CrashPoint, ReachCrashPoint } from './observe/crash-points.ts';
+export type { TelemetryEvent, TelemetrySink } from './observe/telemetry.ts';
 export { type BackupOptions, type BackupReport, backup } from './offline/backup.ts';
 export { type ExplainOfflineOptions, explainOffline } from './offline/explain-offline.ts';
 export { type Finding, type FsckOptions, type FsckReport, fsck } from './offline/fsck.ts';

@@ -79,7 +79,7 @@ export interface GatewayOptions {
   /** If there are any, every request except health needs one. */
   readonly tokens: readonly Token[];
   readonly known: KnownHosts;
-  /** Limit of a request's body. */
+  /** Limit of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;
   /** The same, where a client sends a whole history, or files in base64. */
   readonly maxHistoryBytes: number;

@@ -11,7 +11,8 @@ export function archiveOf(name: string, content: StoredContent): StoreArchive {
   return {
     name,
     conversations: () => content.conversations(),
-    entries: (conversation) => content.entries(conversation),
+    entries: async (conversation) => (await content.log(conversation)).entries,
+    appendEnds: async (conversation) => (await content.log(conversation)).ends,
     audit: async (conversation) => auditTrailOf(await audit.read(conversation)).records,
     outputs: (conversation) => documents.keys(`output.${conversation}.`),
     output: async (conversation, entryId) =>

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Entry } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
-import type { BlobFacts, Blobs } from './port.ts';
+import type { BlobFacts, Blobs, NamedFiles } from './port.ts';
 import { logClosed, requireBlobHash } from './rules.ts';
 import { InOrder, type Storage, type StoredContent } from './storage.ts';
 
@@ -62,6 +62,11 @@ export class BlobReader {
     if (content !== null) return verified({ sha256, size: known.size }, content, () => damaged(sha256));
     if ((await this.record(sha256))?.content === known.content) throw damaged(sha256);
     return null; // it was erased meanwhile
+  }
+
+  /** BLOBS-2 */
+  async isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean> {
+    return (await this.record(sha256))?.in[`${conversation}.${lifeOf(first)}`] !== undefined;
   }
 
   async record(sha256: string): Promise<BlobRecord | null> {
@@ -182,6 +187,31 @@ export class StoredBlobs extends BlobReader implements Omit<Blobs, 'of'> {
       });
     }
     return erased;
+  }
+
+  /** A record that is lost is written again from the content of that name, if its storage names content by its hash. */
+  async rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void> {
+    const { documents, blobs } = this.#storage;
+    const named = new Set<string>();
+    for (const [conversation, { first, files }] of logs) {
+      if (first === null) continue;
+      const stored: string[] = [];
+      for (const { type: _, name: __, ...facts } of files) {
+        const content = (await this.record(facts.sha256)) ? null : await blobs.read(facts.sha256);
+        if (content !== null) await this.put(facts, () => content);
+        if ((await this.record(facts.sha256)) === null) continue;
+        stored.push(facts.sha256);
+        named.add(`${conversation}.${lifeOf(first)} ${facts.sha256}`);
+      }
+      if (stored.length > 0) await this.claim(conversation, lifeOf(first), stored, false);
+    }
+    for (const sha256 of await documents.keys('blob.'))
+      await documents.change(`blob.${sha256}`, (stored) => {
+        const known = alive(stored);
+        const isOver = (log: string) => logs.has(log.split('.')[0] ?? '') && !named.has(`${log} ${sha256}`);
+        const left = without(known?.in ?? {}, isOver);
+        return known && left.isLess ? { ...known, in: left.logs } : null;
+      });
   }
 
   /**

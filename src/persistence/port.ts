@@ -242,6 +242,15 @@ export interface Blobs {
    * number of erased blobs.
    */
   sweep(before: string): Promise<number>;
+  /** A repair, while no log is open: the records say what these logs name. Those of other conversations stay. */
+  rebuild(logs: ReadonlyMap<string, NamedFiles>): Promise<void>;
+}
+
+/** The files that a log names. */
+export interface NamedFiles {
+  /** The first entry; null: there is none. */
+  readonly first: Pick<Entry, 'id'> | null;
+  readonly files: readonly FilePart[];
 }
 
 export interface ConversationStore {
@@ -332,16 +341,34 @@ export interface Inspection {
   readonly unreadable: readonly string[];
 }
 
+/** What a deletion should have removed. */
+export interface Leftover {
+  readonly conversation: string;
+  /** Where it is, within the directory of the store. */
+  readonly path: string;
+  /** Opening the store removes it. */
+  readonly isSwept: boolean;
+}
+
 /** Reads a store without its lock, and changes nothing. */
 export interface StoreInspector {
   conversations(): Promise<string[]>;
+  /** Files of deleted conversations, including deletions in progress. */
+  leftovers(): Promise<Leftover[]>;
   inspect(conversation: string): Promise<Inspection>;
   /** The text of a definition or of a part of it; null: not stored. */
   definition(hash: string): Promise<string | null>;
   readonly blobs: InspectedBlobs;
 }
 
-export type InspectedBlobs = Pick<Blobs, 'facts' | 'read'>;
+export interface InspectedBlobs extends Pick<Blobs, 'facts' | 'read'> {
+  /** Whether the records let the log that begins with this entry name a blob (`Blobs.rebuild`). */
+  isClaimed(sha256: string, conversation: string, first: Pick<Entry, 'id'>): Promise<boolean>;
+  /** Whether there is content, with a record or without. */
+  hasContent(sha256: string): Promise<boolean>;
+  /** By hash, what is stored, with the time (ISO 8601) of the newest upload. */
+  stored(): Promise<ReadonlyMap<string, string>>;
+}
 
 /** Everything a store contains, for a migration or a backup. Reading changes nothing. */
 export interface StoreArchive {
@@ -350,6 +377,8 @@ export interface StoreArchive {
   conversations(): Promise<string[]>;
   /** Every entry, oldest first, without an incomplete append. */
   entries(conversation: string): Promise<Entry[]>;
+  /** The number of entries up to the end of each append; read later than `entries`, it may have more. */
+  appendEnds(conversation: string): Promise<readonly number[]>;
   audit(conversation: string): Promise<readonly AuditRecord[]>;
   /** The entry ids of stored outputs, in order. */
   outputs(conversation: string): Promise<string[]>;
@@ -357,7 +386,7 @@ export interface StoreArchive {
   /** The hashes of all texts of definitions, in order. */
   definitions(): Promise<string[]>;
   definition(hash: string): Promise<string | null>;
-  readonly blobs: InspectedBlobs;
+  readonly blobs: Pick<Blobs, 'facts' | 'read'>;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
   /** Set: it is a backup on which no daemon has started. */
@@ -368,6 +397,8 @@ export interface StoreArchive {
 
 /** A store that conversations are moved out of. No daemon writes to it until it is closed. */
 export interface MigrationSource {
+  /** `ConversationStore.id` of these logs; null: no id yet. */
+  readonly id: string | null;
   readonly archive: StoreArchive;
   close(): Promise<void>;
 }

@@ -89,7 +89,8 @@ export interface StoredContent {
   readonly audit: Pick<AuditLog, 'read'>;
   readonly blobs: Pick<BlobContents, 'read'>;
   conversations(): Promise<string[]>;
-  entries(conversation: string): Promise<Entry[]>;
+  /** `ends`: the number of entries up to the end of each append. */
+  log(conversation: string): Promise<{ readonly entries: Entry[]; readonly ends: readonly number[] }>;
 }
 
 /**

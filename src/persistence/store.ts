@@ -249,6 +249,7 @@ class Store implements ConversationStore {
         await this.finishDeletions();
         return blobs.sweep(before);
       }),
+      rebuild: admitted((logs) => blobs.rebuild(logs)),
     };
   }
 

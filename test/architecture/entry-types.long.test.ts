@@ -19,6 +19,7 @@ const OTHERS = [
   'src/cli/render/entry.ts',
   'src/gateway/mcp/render.ts',
   'src/conversation/progress/progress.ts',
+  'src/daemon/observe/telemetry.ts',
   'test/chaos/checks/views.ts',
   'src/console/model/thread/blocks.ts',
   'src/console/model/thread/thread.ts',

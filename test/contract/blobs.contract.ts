@@ -233,6 +233,21 @@ export function describeBlobs(current: () => ConversationStore, reopen: () => Pr
       expect(await current().blobs.facts(facts.sha256)).toBeNull();
     });
 
+    it('a rebuild records what logs name, and forgets what they do not; other conversations stay', async () => {
+      const [one, two] = [await putBlob(current(), 'one'), await putBlob(current(), 'two')];
+      await begin('demo', one.part, two.part);
+      await begin('other', two.part);
+      const first = entryWith(0);
+      await current().blobs.rebuild(new Map([['demo', { first, files: [] }]]));
+      expect(await current().blobs.sweep(LATER)).toBe(1);
+      expect(await textOf(current(), two.facts.sha256)).toBe('two');
+      await putBlob(current(), 'one');
+      const never = { ...one.part, sha256: 'f'.repeat(64) };
+      await current().blobs.rebuild(new Map([['demo', { first, files: [one.part, never] }]]));
+      expect(await current().blobs.sweep(LATER)).toBe(0);
+      expect(await current().delete('demo')).toMatchObject({ files: 1 });
+    });
+
     it('blobs are refused after the store is closed', async () => {
       const { facts, content } = await putBlob(current(), 'one');
       await current().close();
@@ -243,6 +258,7 @@ export function describeBlobs(current: () => ConversationStore, reopen: () => Pr
         () => blobs.read(facts.sha256),
         () => blobs.of('demo'),
         () => blobs.sweep(LATER),
+        () => blobs.rebuild(new Map()),
       ])
         await expect(use()).rejects.toMatchObject({ code: 'STORE_CLOSED' });
       await reopen();

@@ -75,6 +75,8 @@ export interface RunningDaemon {
   /** Its stdout after the ready line, line by line. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads the output as a script does
   events(): any[];
+  /** Stops reading its stdout and closes it. */
+  closeStdout(): void;
   /** Its stderr so far. */
   stderr(): string;
   signal(name: NodeJS.Signals): void;
@@ -320,6 +322,10 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
     ready,
     pid: child.pid ?? 0,
     events: () => said.slice(1).map((one) => JSON.parse(one)),
+    closeStdout() {
+      lines.close();
+      child.stdout?.destroy();
+    },
     stderr: () => errors,
     signal,
     exited,

@@ -107,8 +107,7 @@ function checkOf(probed: Probed, { models, tools: configured }: Config, env: Env
         ? endpointFix(`${key}.url`, fault.message)
         : `run its program or open its address yourself, or correct ${key}`,
     );
-  const names = tools.length > 0 ? `: ${tools.join(', ')}` : '';
-  const found = `${where} started and listed ${plural(tools.length, 'tool')} in ${ms} ms${names}`;
+  const found = `${where} started and listed ${plural(tools.length, 'tool')} in ${ms} ms`;
   return tools.length > 0 ? ok(found) : warn(found, `check that ${key} is the right server`);
 }
 

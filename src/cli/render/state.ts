@@ -191,15 +191,11 @@ function connectionsText({ agents, daemons }: Status, palette: Palette): string[
     return `agent ${agent}: ${palette.red('not connected')}, ${then}`;
   });
   const servers = daemons.flatMap(({ daemon, servers = [] }) =>
-    servers.map(({ server, state, leftOut = [], unaccepted = [], error }) => {
+    servers.map(({ server, state, leftOut = [], error }) => {
       const at = daemons.length > 1 ? ` of ${daemon}` : '';
       const shown =
         state === 'ready' ? 'connected' : palette.red(state === 'failed' ? 'not connected' : state);
-      const why = [
-        ...(error === undefined ? [] : [error]),
-        ...leftOut.map((tool) => `left out ${tool}`),
-        ...unaccepted.map((tool) => `${tool} is new or changed: its calls wait for approval`),
-      ];
+      const why = [...(error === undefined ? [] : [error]), ...leftOut.map((tool) => `left out ${tool}`)];
       const told = printable(why.join('; ')).replaceAll('\n', ' ');
       return `MCP server ${server}${at}: ${shown}${told === '' ? '' : ` (${told})`}`;
     }),

@@ -211,6 +211,7 @@ export interface Config
   /** Ordered by id. Their agents, nodes and tools exist, and each can end. */
   readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
+  readonly telemetry: 'console' | 'off';
   /** Null: no traces are exported. */
   readonly traces: TracesConfig | null;
   /** The `.env` files, with the names of the variables in use. */

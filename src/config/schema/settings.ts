@@ -76,6 +76,7 @@ export interface DaemonSettings {
 /** For clients of a running daemon; overrides PARLEY_NATS there. */
 const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
 export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
+const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
 /** Other programs that run a nats-server read it too. */
 const NATS_BINARY_VARIABLE = 'NATS_BIN';
 
@@ -84,6 +85,7 @@ export const SETTING_VARIABLES: readonly string[] = [
   ...SETTINGS.map(settingVariable),
   CLIENT_URL_VARIABLE,
   CONFIG_VARIABLE,
+  TELEMETRY_VARIABLE,
   NATS_BINARY_VARIABLE,
 ];
 
@@ -132,6 +134,12 @@ function natsBinary({ env, workingDirectory }: SettingsInput): string | null {
   const text = variable(env, NATS_BINARY_VARIABLE);
   if (text === undefined) return null;
   return text.includes('/') ? resolve(workingDirectory, text) : text;
+}
+
+export function resolveTelemetry(env: Environment, problems: Problems): 'console' | 'off' {
+  const text = variable(env, TELEMETRY_VARIABLE);
+  const setting = text === undefined ? null : { text, source: `environment ${TELEMETRY_VARIABLE}` };
+  return oneOf(setting, ['off', 'console'], problems);
 }
 
 /** The first value is the default. */

@@ -20,7 +20,7 @@ import type { FilePart, Part } from '../log/parts.ts';
 import type { TypedAnswer } from '../log/typed.ts';
 import type { ReductionPlan } from '../reduction/reduction-builder.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
-import type { AuditedOutcome } from '../tools/tool-rules.ts';
+import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 
 /** The commands that a conversation accepts, and the decision that `decide` returns. */
 
@@ -330,8 +330,12 @@ export type Reply =
   | { readonly kind: 'done' }
   /** `index`: the first new result, or the newest of those that the log has; what follows is after it. */
   | { readonly kind: 'answered'; readonly index: number }
-  /** `givenUp`: turns that are not resumed any more. */
-  | { readonly kind: 'recovered'; readonly givenUp?: readonly GivenUp[] }
+  | {
+      readonly kind: 'recovered';
+      readonly count: RepairCount;
+      /** Turns that are not resumed any more. */
+      readonly givenUp?: readonly GivenUp[];
+    }
   /** The report belongs to a call or turn that is over; nothing changed. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };

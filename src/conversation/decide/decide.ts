@@ -93,10 +93,9 @@ function replyTo(builder: DecisionBuilder, command: Command): Reply {
     case 'resume':
       return resume(builder, command);
     case 'recover':
-      recover(builder, command.audited);
-      return { kind: 'recovered' };
+      return { kind: 'recovered', count: recover(builder, command.audited) };
     case 'claim':
-      return { kind: 'recovered', givenUp: claim(builder, command) };
+      return { kind: 'recovered', ...claim(builder, command) };
     case 'answer':
       return answerApproval(builder, command);
     case 'answer-calls':

@@ -9,7 +9,7 @@ import {
   type Turn,
 } from '../state/state.ts';
 import { isConversationTool } from '../tools/conversation-tools.ts';
-import type { AuditedCall, AuditedOutcome } from '../tools/tool-rules.ts';
+import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit } from './records.ts';
@@ -77,27 +77,34 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 }
 
 /** Resumes the outstanding work. */
-export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): void {
-  if (builder.state.isPartialCopy) return;
+export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
+  const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
+  if (builder.state.isPartialCopy) return count;
   endTurnsOfRemovedAgents(builder);
   endRunOfRemoved(builder);
   for (const item of outstandingWork(builder.state)) {
     const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
     if (item.type === 'abort-turn') {
-      backfill(builder, turn, audited);
+      backfill(builder, turn, audited, count);
       endTurn(builder, item.agent, 'aborted');
-    } else resumeTurn(builder, item.agent, audited);
+    } else resumeTurn(builder, item.agent, audited, count);
   }
   startTurns(builder);
+  return count;
 }
 
-function resumeTurn(builder: DecisionBuilder, slug: string, audited: readonly AuditedOutcome[]): void {
+function resumeTurn(
+  builder: DecisionBuilder,
+  slug: string,
+  audited: readonly AuditedOutcome[],
+  count: RepairCount,
+): void {
   const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
   if (!builder.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: the turn cannot continue.
-    backfill(builder, turn, audited);
+    backfill(builder, turn, audited, count);
     endTurn(builder, slug, 'aborted');
     return;
   }
@@ -111,13 +118,18 @@ function resumeTurn(builder: DecisionBuilder, slug: string, audited: readonly Au
     hops: turn.hops,
     upTo: builder.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited);
+  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
   else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
 }
 
 /** No model call was out: once every call has its result, the turn continues as usual (V8, L15). */
-function resumeCalls(builder: DecisionBuilder, turn: Turn, audited: readonly AuditedOutcome[]): void {
-  repairCalls(builder, turn, audited);
+function resumeCalls(
+  builder: DecisionBuilder,
+  turn: Turn,
+  audited: readonly AuditedOutcome[],
+  count: RepairCount,
+): void {
+  repairCalls(builder, turn, audited, count);
   advanceTurn(builder, turn.agent);
 }
 
@@ -137,7 +149,7 @@ const MOST_ATTEMPTS = 5;
 export function claim(
   builder: DecisionBuilder,
   { daemon, ingress, handedOver = false, audited }: ClaimCommand,
-): readonly GivenUp[] {
+): { readonly count: RepairCount; readonly givenUp: readonly GivenUp[] } {
   const before = builder.state.claim;
   const isUnderWay = outstandingWork(builder.state).some(({ type }) => type === 'resume-turn');
   const failed = before !== null && !before.progressed ? before.attempt : 0;
@@ -150,9 +162,10 @@ export function claim(
     attempt: isUnderWay ? attempt : undefined,
     ingress,
   });
-  if (isUnderWay && attempt > MOST_ATTEMPTS) return giveUp(builder);
-  recover(builder, audited);
-  return [];
+  if (isUnderWay && attempt > MOST_ATTEMPTS) {
+    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) };
+  }
+  return { count: recover(builder, audited), givenUp: [] };
 }
 
 /** Ends the turns that were resumed too often, and starts the next ones. */

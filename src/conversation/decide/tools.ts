@@ -4,7 +4,7 @@ import { type Risk, type ToolCall, wireCallId } from '../log/entry.ts';
 import { policyAgentOf } from '../state/roster.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
-import type { AuditedOutcome, Judgement } from '../tools/tool-rules.ts';
+import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
 import { grantFor } from './approvers.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse, runStarted, startTool } from './records.ts';
@@ -142,37 +142,53 @@ export function startTools(builder: DecisionBuilder, slug: string): void {
 }
 
 /** Repairs the started calls of a turn after a crash (TOOLS-3). */
-export function repairCalls(builder: DecisionBuilder, turn: Turn, audited: readonly AuditedOutcome[]): void {
-  backfill(builder, turn, audited);
+export function repairCalls(
+  builder: DecisionBuilder,
+  turn: Turn,
+  audited: readonly AuditedOutcome[],
+  count: RepairCount,
+): void {
+  backfill(builder, turn, audited, count);
   for (const call of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(call.name) || !call.started) continue;
     closeQuestion(builder, call);
     const judgement = judgeAgain(builder, turn, call);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
-    if (isUnchanged && didNotRun(call, audited))
+    if (isUnchanged && didNotRun(call, audited)) {
       runStarted(builder, turn, call); // TOOLS-4
-    else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
+      count.retried++;
+    } else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;
       addResult(builder, turn, call, { content: toolError('INTERRUPTED', message) });
+      count.unknown++;
     } else if (call.risk === 'safe' && judgement.kind === 'refuse') {
       refuse(builder, turn, call, judgement.code, judgement.message);
+      count.unknown++;
     } else if (judgement.kind === 'run' && judgement.risk === 'safe') {
       startTool(builder, turn, call, 'safe', true);
+      count.retried++;
     } else {
       const why = 'the daemon stopped while it ran: it may already have happened';
       const accepts = judgement.kind === 'ask' ? judgement.accepts : undefined;
       requestApproval(builder, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
+      count.unknown++;
     }
   }
 }
 
 /** Adds results that the audit log has and the conversation's log lacks: a known outcome is not reported as unknown (L12). */
-export function backfill(builder: DecisionBuilder, turn: Turn, audited: readonly AuditedOutcome[]): void {
+export function backfill(
+  builder: DecisionBuilder,
+  turn: Turn,
+  audited: readonly AuditedOutcome[],
+  count: RepairCount,
+): void {
   for (const call of turn.openCalls) {
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);
     if (typeof known?.content !== 'string' || !call.started || isConversationTool(call.name)) continue;
     addResult(builder, turn, call, { content: known.content, files: known.files });
+    count.repaired++;
   }
 }
 

@@ -69,6 +69,13 @@ export interface AuditedOutcome {
   readonly files?: readonly FilePart[] | undefined;
 }
 
+/** What a recovery did, for logs and metrics. */
+export interface RepairCount {
+  repaired: number;
+  retried: number;
+  unknown: number;
+}
+
 /**
  * A list names tools by name, or by a pattern `mcp__<server>__<beginning>*` for tools of one MCP server.
  * Two patterns overlap only where one contains the other.

@@ -6,15 +6,24 @@ import {
   afterLeaderElection,
   closeConnection,
   enforceReplicas,
+  type NatsConnection,
   type NatsOptions,
   openNats,
   requireReplicas,
   reserveSubjects,
+  transferSettledRecord,
   watchConnection,
 } from '../../bus/nats/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Entry } from '../../conversation/index.ts';
-import { type Log, ParleyError, type Releasers, readOwnText, replaceFile } from '../../kernel/index.ts';
+import {
+  type Log,
+  messageOf,
+  ParleyError,
+  type Releasers,
+  readOwnText,
+  replaceFile,
+} from '../../kernel/index.ts';
 import type {
   ConversationStore,
   MigrationSource,
@@ -26,11 +35,13 @@ import { openStreamSource, openStreamTarget } from '../../persistence/jetstream/
 import {
   checkFormat,
   inspectFiles,
+  keepAside,
   openFileArchive,
   openFileSource,
   openFileStore,
   openFileTarget,
   readLogFile,
+  refuseFile,
   refuseUnfinished,
   storePaths,
 } from '../../persistence/jsonl/index.ts';
@@ -50,6 +61,16 @@ export async function composeLogReader(
 /** Inspects a data directory. Takes no lock and changes nothing. */
 export function composeInspector(dataDirectory: string): StoreInspector {
   return inspectFiles(dataDirectory);
+}
+
+/** Keeps a refused file, once per content; resolves to its path. */
+export async function composeQuarantine(
+  dataDirectory: string,
+  name: string,
+  content: Buffer,
+): Promise<string> {
+  await refuseFile(dataDirectory);
+  return keepAside(join(dataDirectory, 'quarantine'), name, content);
 }
 
 /** Opens the store of a data directory that no daemon uses. */
@@ -131,6 +152,31 @@ export function storeName({
   return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
 }
 
+export interface MigrationStores {
+  readonly source: MigrationSource;
+  readonly target: MigrationTarget;
+  readonly connection: NatsConnection;
+}
+
+/** What the source settled is settled by the target now. Without that the next daemon only reports too much. */
+export async function passOn(
+  { to, directory, prefix, log }: MigrateOptions,
+  stores: MigrationStores,
+): Promise<void> {
+  const { source, target, connection } = stores;
+  if (source.id === null) return;
+  const name = storeName({ daemon: { store: to, data: directory }, subjectPrefix: prefix });
+  await transferSettledRecord(connection, createSubjects(prefix), source.id, {
+    id: target.store.id,
+    name,
+  }).catch((error: unknown) =>
+    log.warn(
+      { reason: messageOf(error) },
+      'the next daemon may report posts that were moved as settled elsewhere',
+    ),
+  );
+}
+
 /**
  * Opens both stores of a migration, locked so that no daemon serves either of them meanwhile. A source directory is locked first, so that a running daemon is noticed at once; a target
  * directory is created last.
@@ -138,7 +184,7 @@ export function storeName({
 export async function composeMigration(
   { to, directory, nats, prefix, replicas, log }: MigrateOptions,
   releasers: Releasers,
-): Promise<{ readonly source: MigrationSource; readonly target: MigrationTarget }> {
+): Promise<MigrationStores> {
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   const fileSource = to === 'file' ? null : await openFileSource(directory);
   if (fileSource) releasers.add('source', () => fileSource.close());
@@ -157,5 +203,5 @@ export async function composeMigration(
   releasers.add('target', () => target.store.close());
   if (fileSource)
     await afterLeaderElection(connection, () => enforceReplicas(connection, names, replicas, log));
-  return { source, target };
+  return { source, target, connection };
 }

@@ -1,8 +1,6 @@
-import type { Assembled } from '../../agents/index.ts';
 import type { IngressLag, ModelStatus, ProgramStatus } from '../../bus/index.ts';
-import type { CallOutcome, Entry, MessageEntry } from '../../conversation/index.ts';
 import type { Measurement, Measurements } from '../../gateway/index.ts';
-import { type Clock, systemClock } from '../../kernel/index.ts';
+import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 import type { SpanCounts } from './trace-exporter.ts';
 
 /**
@@ -118,6 +116,10 @@ function histogramSamples(
   ];
 }
 
+/**
+ * Counts the telemetry events of the daemon since its start (`telemetry.ts`). Labels are names of agents, models and tools,
+ * and outcomes; never conversations (METRIC-SERIES-1).
+ */
 export interface Gauges {
   readonly openConversations: number;
   readonly ingressUnsettled: number;
@@ -131,13 +133,11 @@ export interface Gauges {
   readonly spans?: SpanCounts | null;
 }
 
+type ModelCall = Extract<TelemetryEvent, { type: 'model_call' }>;
+
 /** Turns whose start is remembered. */
 const MOST_RUNNING = 10_000;
 
-/**
- * Counts what the daemon has done since its start. Labels are names of agents, models and tools, and outcomes; never conversations
- * (METRIC-SERIES-1).
- */
 export class Metrics {
   readonly #metrics = {
     turnsStarted: new Metric(
@@ -190,50 +190,26 @@ export class Metrics {
   readonly #running = new Map<string, number>();
 
   readonly #isCounting: boolean;
-  readonly #now: Clock;
 
-  /** `isCounting`: false where nobody reads the counts. */
-  constructor(isCounting = true, now: Clock = systemClock) {
+  constructor(isCounting = true) {
     this.#isCounting = isCounting;
-    this.#now = now;
   }
 
-  /** An append was durable after so many milliseconds. */
-  appended(durationMs: number): void {
-    if (this.#isCounting) observe(this.#metrics.appendSeconds, {}, durationMs);
+  /** Counts each event and forwards it. */
+  sink(next: TelemetrySink | undefined): TelemetrySink {
+    return (event) => {
+      this.#count(event);
+      next?.(event);
+    };
   }
 
-  /** These entries are durable. */
-  applied(entries: readonly Entry[]): void {
-    if (this.#isCounting) for (const entry of entries) this.#countEntry(entry);
-  }
-
-  /** `contextTokens`: the window of the model. */
-  viewBuilt({ request: { agent }, tokens }: Assembled, contextTokens?: number): void {
-    if (this.#isCounting && contextTokens) this.#metrics.viewShare.add({ agent }, tokens / contextTokens);
-  }
-
-  /** A call with its retries. `model`: null for an agent in another process. A cost that is unknown is no cost of 0. */
-  modelCalled(model: string | null, outcome: CallOutcome, firstTokenMs?: number): void {
-    if (!this.#isCounting) return;
-    const labels = { agent: outcome.agent, model: model ?? NO_MODEL };
-    const kind = OUTCOME[outcome.type];
-    this.#remember(keyOf(labels.model, labels.agent), outcome);
-    const metrics = this.#metrics;
-    metrics.modelCalls.add({ ...labels, outcome: kind });
-    metrics.modelSeconds.add(labels, outcome.duration / 1_000);
-    observe(metrics.callSeconds, { model: labels.model, outcome: kind }, outcome.duration);
-    observe(metrics.firstToken, { model: labels.model }, firstTokenMs ?? Number.NaN);
-    if (outcome.type !== 'model-answered') return;
-    const { usage } = outcome.answer;
-    if (usage?.usd === undefined) metrics.unpriced.add(labels);
-    if (!usage) return;
-    metrics.tokens.add({ ...labels, kind: 'input' }, usage.inputTokens);
-    metrics.tokens.add({ ...labels, kind: 'cached_input' }, usage.cachedInputTokens ?? 0);
-    metrics.tokens.add({ ...labels, kind: 'cache_write' }, usage.cacheWriteTokens ?? 0);
-    metrics.tokens.add({ ...labels, kind: 'output' }, usage.outputTokens);
-    metrics.tokens.add({ ...labels, kind: 'reasoning' }, usage.reasoningTokens ?? 0);
-    if (usage.usd !== undefined) metrics.usd.add(labels, usage.usd);
+  /** What the runtime reports to. */
+  sinks(next: TelemetrySink | undefined) {
+    if (!this.#isCounting) return { telemetry: next };
+    return {
+      telemetry: this.sink(next),
+      onAppended: (durationMs: number) => observe(this.#metrics.appendSeconds, {}, durationMs),
+    };
   }
 
   /** How these models are: what was counted, and their newest answer and failure. Undefined: nothing is counted. */
@@ -301,52 +277,61 @@ export class Metrics {
     ];
   }
 
-  #remember(key: string, outcome: CallOutcome): void {
-    const newest = this.#newest.get(key);
-    const at = new Date(this.#now()).toISOString();
-    if (outcome.type === 'model-answered') this.#newest.set(key, { ...newest, answeredAt: at });
-    if (outcome.type === 'model-failed')
-      this.#newest.set(key, { ...newest, failure: { at, code: plainName(outcome.code) ?? 'UNKNOWN' } });
-  }
-
-  #countEntry(entry: Entry): void {
+  #count(event: TelemetryEvent): void {
     const metrics = this.#metrics;
-    if (entry.type === 'turn-started') {
+    if (event.type === 'turn_started') {
       if (this.#running.size >= MOST_RUNNING) this.#running.clear(); // turns that another daemon took over
-      this.#running.set(entry.turnId, Date.parse(entry.createdAt));
-      metrics.turnsStarted.add({ agent: entry.agent });
-    } else if (entry.type === 'turn-ended') {
-      const labels = { agent: entry.agent, outcome: entry.outcome };
+      this.#running.set(event.turnId, Date.parse(event.ts));
+      metrics.turnsStarted.add({ agent: event.agent });
+    } else if (event.type === 'turn_ended') {
+      const labels = { agent: event.agent, outcome: event.outcome };
       metrics.turnsEnded.add(labels);
-      const startedAt = this.#running.get(entry.turnId) ?? Number.NaN;
-      this.#running.delete(entry.turnId);
-      observe(metrics.turnSeconds, labels, Date.parse(entry.createdAt) - startedAt);
-    } else if (entry.type === 'attempt-failed') {
-      const { model, key } = entry;
-      const code = plainName(entry.code) ?? 'UNKNOWN';
+      const startedAt = this.#running.get(event.turnId) ?? Number.NaN;
+      this.#running.delete(event.turnId);
+      observe(metrics.turnSeconds, labels, Date.parse(event.ts) - startedAt);
+    } else if (event.type === 'tool_result_persisted') {
+      metrics.toolResults.add({ agent: event.agent });
+      if (event.durationMs > 0)
+        observe(metrics.toolSeconds, { tool: event.tool ?? 'unknown' }, event.durationMs);
+    } else if (event.type === 'view_built') {
+      if (event.contextTokens)
+        metrics.viewShare.add({ agent: event.agent }, event.tokens / event.contextTokens);
+    } else if (event.type === 'model_attempt_failed') {
+      const { model, key, code = 'UNKNOWN' } = event;
       metrics.attempts.add({ model, ...(key !== undefined && { key: String(key) }), code });
-    } else if (entry.type === 'message' && entry.role === 'tool' && entry.turnId !== undefined)
-      this.#countResult(entry);
+    } else if (event.type === 'model_call') this.#countCall(event);
   }
 
-  #countResult({ agentId, author, toolName, duration = 0 }: MessageEntry): void {
-    this.#metrics.toolResults.add({ agent: agentId ?? author.id });
-    if (duration > 0)
-      observe(this.#metrics.toolSeconds, { tool: plainName(toolName) ?? 'unknown' }, duration);
+  /** A cost that is unknown is no cost of 0. */
+  #countCall({
+    ts,
+    agent,
+    model = NO_MODEL,
+    outcome,
+    code = 'UNKNOWN',
+    usage,
+    durationMs,
+    firstTokenMs,
+  }: ModelCall): void {
+    const key = keyOf(model, agent);
+    const newest = this.#newest.get(key);
+    if (outcome === 'answered') this.#newest.set(key, { ...newest, answeredAt: ts });
+    if (outcome === 'failed') this.#newest.set(key, { ...newest, failure: { at: ts, code } });
+    const metrics = this.#metrics;
+    const labels = { agent, model };
+    metrics.modelCalls.add({ ...labels, outcome });
+    metrics.modelSeconds.add(labels, durationMs / 1_000);
+    observe(metrics.callSeconds, { model, outcome }, durationMs);
+    observe(metrics.firstToken, { model }, firstTokenMs ?? Number.NaN);
+    if (outcome === 'answered' && usage?.usd === undefined) metrics.unpriced.add(labels);
+    if (!usage) return;
+    metrics.tokens.add({ ...labels, kind: 'input' }, usage.inputTokens);
+    metrics.tokens.add({ ...labels, kind: 'cached_input' }, usage.cachedInputTokens ?? 0);
+    metrics.tokens.add({ ...labels, kind: 'cache_write' }, usage.cacheWriteTokens ?? 0);
+    metrics.tokens.add({ ...labels, kind: 'output' }, usage.outputTokens);
+    metrics.tokens.add({ ...labels, kind: 'reasoning' }, usage.reasoningTokens ?? 0);
+    if (usage.usd !== undefined) metrics.usd.add(labels, usage.usd);
   }
-}
-
-const OUTCOME = {
-  'model-answered': 'answered',
-  'model-failed': 'failed',
-  'model-aborted': 'aborted',
-} as const;
-
-const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
-
-/** A model may invent a tool name, and a remote agent an error code: labels contain no texts. */
-function plainName(text: string | undefined): string | undefined {
-  return text !== undefined && PLAIN_NAME.test(text) ? text : undefined;
 }
 
 /** The label of calls of agents in other processes. No configured model has this name. */

@@ -33,6 +33,7 @@ import {
  * BACKUP-5  A conversation that cannot be read does not prevent the copy of the others. The report names it.
  * BACKUP-6  The copy proves nothing about calls that may run after it is made (RESTORED-2). It is another store than the
  *           original: it has no id.
+ * BACKUP-7  A log keeps its appends: a cut of the copy loses its last append alone.
  */
 
 export interface BackupOptions extends ArchiveOptions {
@@ -166,7 +167,7 @@ class Copying {
       const { entries, outputs } = found;
       if (entries.length === 0) return;
       const audit = recordsOfBackup(entries, found.audit);
-      await copy(this.#source, this.#target, id, { ...found, audit });
+      await copy(this.#source, this.#target, id, { ...found, audit }, { divides: false }); // BACKUP-7
       await list(this.#target, id, entries);
       const files = [...filesIn(entries).keys()];
       this.copied.set(id, { entries: entries.length, outputs: outputs.length, files });

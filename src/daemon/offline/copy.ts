@@ -23,6 +23,8 @@ const TEXTS_AT_ONCE = 100;
 
 export interface Content {
   readonly entries: readonly Entry[];
+  /** Where an append of the source ended, as far as it is known: the copy has the same appends. */
+  readonly ends?: readonly number[];
   readonly audit: readonly AuditRecord[];
   readonly outputs: readonly (readonly [id: string, content: string])[];
 }
@@ -30,30 +32,34 @@ export interface Content {
 /** Entries first: beside a running daemon, records and outputs may be newer than the entries, never older. */
 export async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
   const entries = await archive.entries(id);
+  const ends = await archive.appendEnds(id);
   const audit = await archive.audit(id);
   const outputs: (readonly [string, string])[] = [];
   for (const entryId of await archive.outputs(id)) {
     const content = await archive.output(id, entryId);
     if (content !== null) outputs.push([entryId, content]); // null: a crash before it was stored, and no entry names it
   }
-  return { entries, audit, outputs };
+  return { entries, audit, outputs, ...(ends && { ends }) };
 }
 
-/** Writes a conversation that the target does not have, and compares it with what was read. */
+/** Writes a conversation that the target does not have, and compares it with what was read. `divides`: its large appends too. */
 export async function copy(
   source: StoreArchive,
   target: MigrationTarget,
   id: string,
   content: Content,
+  { divides }: { readonly divides: boolean },
 ): Promise<void> {
   await copyFiles(source, target, id, content.entries);
-  await write(target, id, content);
+  await write(target, id, content, divides);
   const difference = await differenceOf(target.archive, id, content);
   if (difference !== null) throw differs(difference);
 }
 
+/** By hash, with the index of the first entry that names it. */
+
 /** Before the entries that name them. What the target has is verified, and not read from the source again. */
-async function copyFiles(
+export async function copyFiles(
   source: StoreArchive,
   { store, archive }: MigrationTarget,
   id: string,
@@ -66,6 +72,15 @@ async function copyFiles(
     await store.blobs.put(facts, () => contentIn(source, sha256, damaged));
     await verifyFile(archive, sha256, facts);
   }
+}
+
+export async function verifyFiles(
+  source: StoreArchive,
+  archive: StoreArchive,
+  entries: readonly Entry[],
+): Promise<void> {
+  for (const sha256 of filesIn(entries).keys())
+    await verifyFile(archive, sha256, await source.blobs.facts(sha256));
 }
 
 async function verifyFile(archive: StoreArchive, sha256: string, facts: BlobFacts | null): Promise<void> {
@@ -89,12 +104,19 @@ async function* contentIn(
   }
 }
 
-async function write({ store }: MigrationTarget, id: string, content: Content): Promise<void> {
+async function write(
+  { store }: MigrationTarget,
+  id: string,
+  content: Content,
+  divides: boolean,
+): Promise<void> {
   for (const [entryId, output] of content.outputs) await store.toolRecords.saveOutput(id, entryId, output);
   for (const records of batchesOf(content.audit, GROUP_BYTES)) await store.toolRecords.append(id, records);
   const { log } = await store.open(id);
   try {
-    const batches = batchesOf(content.entries, GROUP_BYTES);
+    const batches = appendsOf(content).flatMap((entries) =>
+      divides ? batchesOf(entries, GROUP_BYTES) : [entries],
+    );
     await Promise.all(batches.map((entries) => log.append(entries[0]?.index ?? 0, entries)));
   } catch (cause) {
     throw new ParleyError('MIGRATION_FAILED', `conversation ${id} could not be copied: ${messageOf(cause)}`, {
@@ -106,8 +128,19 @@ async function write({ store }: MigrationTarget, id: string, content: Content): 
   }
 }
 
+/** A cut of the copy loses what a cut of the source would lose: its last append. */
+function appendsOf({ entries, ends = [] }: Content): Entry[][] {
+  if (ends.length === 0) return batchesOf(entries, GROUP_BYTES);
+  const within = ends.filter((end) => end < entries.length);
+  return [...within, entries.length].map((end, at) => entries.slice(within[at - 1] ?? 0, end));
+}
+
 /** Null: the archive has exactly this. */
-async function differenceOf(archive: StoreArchive, id: string, wanted: Content): Promise<string | null> {
+export async function differenceOf(
+  archive: StoreArchive,
+  id: string,
+  wanted: Content,
+): Promise<string | null> {
   const found = await contentOf(archive, id);
   for (const kind of ['entries', 'audit', 'outputs'] as const) {
     const at = differsAt(wanted[kind], found[kind]);

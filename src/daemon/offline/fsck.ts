@@ -5,17 +5,21 @@ import {
   checkKnowledge,
   checkLaws,
   checkShapes,
+  closeStrayCalls,
   createRoster,
   type Entry,
+  type FilePart,
   filesIn,
   hasOutstandingWork,
 } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
   InspectedBlobs,
   Inspection,
+  Leftover,
+  NamedFiles,
   StoreInspector,
 } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose/archives.ts';
@@ -40,33 +44,43 @@ export interface FsckOptions {
 }
 
 export interface FsckReport {
-  readonly conversation: string;
+  /** Null: findings that belong to none. */
+  readonly conversation: string | null;
   /** `repaired`: the finding is fixed now. */
   readonly findings: readonly (Finding & { readonly repaired: boolean })[];
 }
 
 /** A running daemon may cause a finding: only one that is in all of these inspections is a fault. */
 const INSPECTIONS = 3;
+/** A deletion in progress is over by then. */
+const SETTLE_MS = 500;
+/** A daemon erases a file that no log names after this time. */
+const UNNAMED_FILE_MS = 86_400_000;
+
 export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   const { dataDirectory, repair } = options;
   const inspector = composeInspector(dataDirectory);
-  const ids = await conversationsOf(inspector, options); // before a store is opened, which would create a directory
+  const found = await scopeOf(inspector, options); // before a store is opened, which would create a directory
   const checks = {
     definitions: new DefinitionChecks(inspector, options.views ?? false),
     files: new FileChecks(inspector.blobs),
   };
-  if (!repair) return inspectAll(inspector, ids, checks);
+  if (!repair) return inspectAll(inspector, found, checks);
   const store = await composeOwnStore(dataDirectory);
   let before: FsckReport[];
   const failures: string[] = [];
   try {
-    before = await inspectAll(inspector, ids, checks);
+    before = await inspectAll(inspector, found, checks);
     for (const { conversation, findings } of before) {
-      if (!findings.some((finding) => finding.repair !== null)) continue;
-      await repairConversation(store, conversation).catch(
-        (error: unknown) => void failures.push(messageOf(error)),
-      );
+      if (conversation === null || !findings.some((finding) => finding.repair !== null)) continue;
+      const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
+      if (!isDeleted && !found.withLog.has(conversation)) continue; // opening the store removed it
+      const repairing = isDeleted ? store.delete(conversation) : repairConversation(store, conversation);
+      await repairing.catch((error: unknown) => void failures.push(messageOf(error)));
     }
+    const all = before.flatMap(({ findings }) => findings);
+    if (all.some(({ kind, repair: can }) => kind === 'file' && can !== null))
+      await repairFiles(store, checks.files).catch((error: unknown) => void failures.push(messageOf(error)));
   } finally {
     await store.close();
   }
@@ -75,21 +89,41 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
       hint: 'earlier repairs are kept: fix the cause and repeat the command',
     });
   }
-  return withOutcome(before, await inspectAll(inspector, ids, checks));
+  const left = await leftoversIn(inspector);
+  return withOutcome(before, await inspectAll(inspector, { ...found, left }, checks));
 }
+
+async function repairFiles({ blobs }: ConversationStore, { named }: FileChecks): Promise<void> {
+  await blobs.rebuild(named);
+  await blobs.sweep(unnamedBefore());
+}
+
+const unnamedBefore = () => new Date(Date.now() - UNNAMED_FILE_MS).toISOString();
 
 interface Checks {
   readonly definitions: DefinitionChecks;
   readonly files: FileChecks;
 }
 
-async function conversationsOf(
+/** What is checked. */
+interface Scope {
+  /** Every conversation, so that files of none are found, too. */
+  readonly isWhole: boolean;
+  readonly ids: readonly string[];
+  /** Those of `ids` that have a log, or should. */
+  readonly withLog: ReadonlySet<string>;
+  readonly left: readonly Leftover[];
+}
+
+async function scopeOf(
   inspector: StoreInspector,
   { conversation, dataDirectory }: FsckOptions,
-): Promise<readonly string[]> {
-  const ids = await inspector.conversations();
-  if (conversation === undefined) return ids;
-  if (ids.includes(conversation)) return [conversation];
+): Promise<Scope> {
+  const withLog = new Set(await inspector.conversations());
+  const left = await leftoversIn(inspector);
+  const ids = new Set([...withLog, ...left.map((leftover) => leftover.conversation)]);
+  if (conversation === undefined) return { isWhole: true, ids: [...ids].sort(), withLog, left };
+  if (ids.has(conversation)) return { isWhole: false, ids: [conversation], withLog, left };
   throw new ParleyError('NOT_FOUND', `there is no conversation ${conversation} in ${dataDirectory}`, {
     hint: 'check the id and --data',
   });
@@ -97,20 +131,51 @@ async function conversationsOf(
 
 async function inspectAll(
   inspector: StoreInspector,
-  ids: readonly string[],
+  { isWhole, ids, withLog, left }: Scope,
   checks: Checks,
 ): Promise<FsckReport[]> {
   const reports: FsckReport[] = [];
   for (const conversation of ids) {
-    const findings = await inspectConversation(inspector, conversation, checks);
+    const its = left.filter((leftover) => leftover.conversation === conversation);
+    const found = withLog.has(conversation) ? await inspectConversation(inspector, conversation, checks) : [];
+    const findings = [...its.map(({ path }) => leftoverFinding(path)), ...found];
     reports.push({ conversation, findings: findings.map((one) => ({ ...one, repaired: false })) });
   }
+  const orphans = isWhole ? await orphansIn(inspector, checks.files) : [];
+  if (orphans.length > 0)
+    reports.push({ conversation: null, findings: orphans.map((one) => ({ ...one, repaired: false })) });
   return reports;
+}
+
+/** A daemon may be naming a file: only what is found twice is an orphan (FSCK-1). */
+async function orphansIn(inspector: StoreInspector, files: FileChecks): Promise<Finding[]> {
+  const before = unnamedBefore();
+  const first = await files.orphans(before);
+  if (first.length === 0) return [];
+  await sleep(SETTLE_MS);
+  for (const id of await inspector.conversations()) files.note(id, wholeOf(await inspector.inspect(id)));
+  const again = new Set((await files.orphans(before)).map(({ text }) => text));
+  return first.filter(({ text }) => again.has(text));
+}
+
+/** A daemon may be deleting a conversation: only what is found twice is a leftover (FSCK-1). */
+async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
+  const first = await inspector.leftovers();
+  if (first.length === 0) return [];
+  await sleep(SETTLE_MS);
+  const paths = new Set((await inspector.leftovers()).map(({ conversation, path }) => conversation + path));
+  return first.filter(({ conversation, path }) => paths.has(conversation + path));
 }
 
 /** Null: they cannot be read, or have no known shape (OFFLINE-FINDINGS-2). */
 function entriesOf({ log }: Inspection): readonly Entry[] | null {
   return 'damage' in log || checkShapes(log.entries).length > 0 ? null : log.entries;
+}
+
+/** Null: what the log names is not known as a whole. */
+function wholeOf(inspection: Inspection): readonly Entry[] | null {
+  const isTorn = 'tornTail' in inspection.log && inspection.log.tornTail !== null;
+  return isTorn ? null : entriesOf(inspection);
 }
 
 /** A daemon may be writing to it: only what every inspection finds is a fault (FSCK-1). */
@@ -123,8 +188,9 @@ async function inspectConversation(
     const inspection = await inspector.inspect(conversation);
     const found = findingsOf(conversation, inspection);
     const entries = entriesOf(inspection);
+    files.note(conversation, wholeOf(inspection));
     if (entries === null) return found;
-    const ofFiles = await files.faults(entries);
+    const ofFiles = await files.faults(conversation, entries);
     return [...found, ...(await definitions.findings(conversation, entries)), ...ofFiles];
   };
   let found = await inspectOnce();
@@ -138,6 +204,12 @@ async function inspectConversation(
 async function repairConversation(store: ConversationStore, conversation: string): Promise<void> {
   const { log, entries, tornTail } = await store.open(conversation); // cuts a torn tail
   try {
+    const newId = createIdSource();
+    const closing = closeStrayCalls(entries, { newId: () => newId(), createdAt: new Date().toISOString() });
+    if (closing.length > 0) {
+      await log.append(entries.length, closing);
+      entries.push(...closing);
+    }
     const state = stateOf(entries);
     if (hasOutstandingWork(state)) await store.markOpen(conversation);
     const isListed = async () => (await store.rows()).some(({ id }) => id === conversation);
@@ -263,6 +335,7 @@ export type FindingKind =
   | 'damage'
   | 'torn-tail'
   | 'law'
+  | 'stray-call'
   | 'audit'
   | 'output'
   | 'definition'
@@ -271,6 +344,7 @@ export type FindingKind =
   | 'row'
   | 'state'
   | 'mark'
+  | 'deleted'
   | 'unreadable';
 
 export interface Finding {
@@ -307,17 +381,35 @@ function findingsOf(conversation: string, inspection: Inspection): Finding[] {
   ];
 }
 
+/** `path`: a leftover of a deleted conversation. */
+function leftoverFinding(path: string): Finding {
+  return finding('deleted', `${path} remains from a deleted conversation`, 'removes it');
+}
+
 function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
   const index = /^(?:entry|line) (\d+)/.exec(text)?.[1];
   return { kind, index: index === undefined ? null : Number(index), text, repair };
 }
 
 function lawFindings(entries: readonly Entry[]): Finding[] {
+  const strays = closeStrayCalls(entries, { newId: () => '', createdAt: '' });
+  const isStray = (text: string) => text.endsWith('and no turn that could bring it');
   // A restored log continues with another stream, whose sequences begin again: only a claim names the stream.
   const namesStream = entries.some((entry) => entry.type === 'claim' && entry.ingress !== undefined);
   const isRestored = (text: string) => !namesStream && text.endsWith(': a post out of order');
-  const broken = checkLaws(entries).filter((text) => !isRestored(text));
-  return [...broken, ...checkKnowledge(entries)].map((text) => finding('law', text));
+  return [
+    ...[
+      ...checkLaws(entries).filter((text) => !isStray(text) && !isRestored(text)),
+      ...checkKnowledge(entries),
+    ].map((text) => finding('law', text)),
+    ...strays.map((closing) =>
+      finding(
+        'stray-call',
+        `entry ${closing.call?.index}: the call ${closing.tool_call_id} (${closing.toolName}) has no result, and no turn that could bring it`,
+        'appends an error result',
+      ),
+    ),
+  ];
 }
 
 const OUTPUT_PATH = /([^/]+)\.json$/;
@@ -379,35 +471,80 @@ function mismatch(
     : `does not follow from the first ${length} entries of the log`;
 }
 
-/** Reads the stored files that the logs name. */
+/** Compares the stored files and their records with what the logs name. */
 class FileChecks {
   readonly #blobs: InspectedBlobs;
   /** Hashes of content that was read to its end. What is damaged may be whole when it is read again. */
   readonly #whole = new Set<string>();
+  readonly #named = new Map<string, NamedFiles>();
+  /** Conversations whose logs cannot be read as a whole. */
+  readonly #unknown = new Set<string>();
 
   constructor(blobs: InspectedBlobs) {
     this.#blobs = blobs;
   }
 
-  async faults(entries: readonly Entry[]): Promise<Finding[]> {
+  /** By conversation, what was read of its log last. */
+  get named(): ReadonlyMap<string, NamedFiles> {
+    return this.#named;
+  }
+
+  /** Null: what its log names is not known. */
+  note(conversation: string, entries: readonly Entry[] | null): void {
+    if (entries === null) {
+      this.#named.delete(conversation);
+      this.#unknown.add(conversation);
+      return;
+    }
+    const files = [...filesIn(entries).values()].map(([, file]) => file);
+    this.#named.set(conversation, { first: entries[0] ?? null, files });
+    this.#unknown.delete(conversation);
+  }
+
+  async faults(conversation: string, entries: readonly Entry[]): Promise<Finding[]> {
     const found: Finding[] = [];
-    for (const [index, { sha256, size }] of filesIn(entries).values()) {
-      const fault = await this.#faultOf(sha256, size);
-      if (fault) found.push(finding('file', `entry ${index}: its file ${sha256} ${fault}`));
+    const [first] = entries;
+    for (const [index, file] of first ? filesIn(entries).values() : []) {
+      const [what, repair = null] = (await this.#faultOf(file, conversation, first as Entry)) ?? [];
+      if (what) found.push(finding('file', `entry ${index}: its file ${file.sha256} ${what}`, repair));
     }
     return found;
   }
 
-  async #faultOf(sha256: string, size: number): Promise<string | null> {
+  async #faultOf(
+    { sha256, size }: FilePart,
+    conversation: string,
+    first: Entry,
+  ): Promise<readonly [what: string, repair?: string] | null> {
     try {
       const facts = await this.#blobs.facts(sha256);
-      if (facts === null) return 'is missing';
+      if (!(await this.#blobs.hasContent(sha256))) return ['is missing'];
+      if (facts === null) return ['has no record: the next sweep would erase it', 'writes its record again'];
       const content = this.#whole.has(sha256) ? [] : await this.#blobs.read(sha256);
       for await (const _ of content ?? []); // to its end: only then its hash is verified
       this.#whole.add(sha256);
-      return facts.size === size ? null : `has ${facts.size} bytes, and the entry says ${size}`;
+      if (facts.size !== size) return [`has ${facts.size} bytes, and the entry says ${size}`];
+      if (await this.#blobs.isClaimed(sha256, conversation, first)) return null;
+      return [
+        'is not recorded as one of this conversation: a deletion elsewhere would erase it',
+        'records it',
+      ];
     } catch (error) {
-      return `cannot be read: ${messageOf(error)}`;
+      return [`cannot be read: ${messageOf(error)}`];
     }
+  }
+
+  /** Files that no log names, stored before this time (ISO 8601). None while a log cannot be read. */
+  async orphans(before: string): Promise<Finding[]> {
+    if (this.#unknown.size > 0) return [];
+    const named = new Set(
+      [...this.#named.values()].flatMap(({ files }) => files.map(({ sha256 }) => sha256)),
+    );
+    const stored = [...(await this.#blobs.stored())].filter(
+      ([sha256, at]) => at < before && !named.has(sha256),
+    );
+    return stored.map(([sha256, at]) =>
+      finding('file', `no log names the file ${sha256}, which was stored at ${at}`, 'erases it'),
+    );
   }
 }

@@ -1,7 +1,7 @@
 import { filesIn } from '../../conversation/index.ts';
 import { ParleyError, Releasers } from '../../kernel/index.ts';
 import type { Deletion, IngressPosition, MigrationTarget, StoreArchive } from '../../persistence/index.ts';
-import { composeMigration, type MigrateOptions } from '../compose/archives.ts';
+import { composeMigration, type MigrateOptions, passOn } from '../compose/archives.ts';
 import { holdCalls } from '../conversations/restored-logs.ts';
 import {
   type Content,
@@ -9,23 +9,30 @@ import {
   contentOf,
   copy,
   copyDefinitions,
+  copyFiles,
+  differenceOf,
   differs,
   isSamePosition,
   list,
   ofNewestStream,
   positionsOf,
   verifyDefinitions,
+  verifyFiles,
 } from './copy.ts';
 /**
  * Moves all conversations of one store into another.
  *
  * MIGRATE-1  The target is closed to daemons and other migrations until everything is read back and compared.
- * MIGRATE-2  An interrupted migration is repeated: what it copied is removed first.
+ * MIGRATE-2  An interrupted migration continues when it is started again: conversations that it copied as they are stay, with their
+ *            files, and others are removed first.
  * MIGRATE-3  A target that contains anything else is refused before the first write.
  * MIGRATE-4  The source is only read.
  * MIGRATE-5  A log without entries is no conversation: the stream of logs may be the feed of a daemon with the file store.
+ * MIGRATE-6  The mark of the target excludes a second run. The second may have ended between the check and the mark, so the
+ *            check is repeated after the mark: a target that was filled meanwhile is refused and left as it is.
  * MIGRATE-7  Of a backup, calls that may have run since it was made are held in the target (RESTORED-1), and the target counts
  *             as a backup until a daemon starts on it.
+ * MIGRATE-8  A run may be killed after its last step: a target that has all of the source and nothing else is done. It is not written.
  */
 
 export interface MigrationReport {
@@ -44,8 +51,10 @@ export interface MigrationReport {
 export async function migrate(options: MigrateOptions): Promise<MigrationReport> {
   const releasers = new Releasers();
   try {
-    const { source, target } = await composeMigration(options, releasers);
-    return await migrateStore(source.archive, target);
+    const stores = await composeMigration(options, releasers);
+    const report = await migrateStore(stores.source.archive, stores.target);
+    await passOn(options, stores);
+    return report;
   } catch (error) {
     throw withOwnHint(error);
   } finally {
@@ -59,16 +68,24 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const ids = await source.conversations();
   const deletions = ofNewestStream(await source.deletions());
   const position = await source.ingressPosition();
-  await begin(source, target, ids);
+  const whole = await movedBefore(source, archive, { deletions, position });
+  if (whole) return reportOf(source, archive, whole, deletions);
+  const isRepeated = await begin(source, target);
+  const copied = new Set(isRepeated ? await keepCopied(source, target, ids) : []);
   const definitions = await copyDefinitions(source, target, (hash) => {
     throw damagedDefinition(hash, source.name);
   });
   const totals = new Totals();
-  for (const { conversation, ...upTo } of deletions) await store.delete(conversation, upTo);
+  const deletedThere = positionsOf(await archive.deletions());
+  for (const { conversation, ...upTo } of deletions) {
+    if (isSamePosition(upTo, deletedThere.get(conversation))) continue;
+    await store.delete(conversation, upTo);
+    copied.delete(conversation);
+  }
   await concurrently(ids, async (id) => {
     const content = await contentOf(source, id);
     if (content.entries.length === 0) return;
-    await copy(source, target, id, content);
+    if (!copied.has(id)) await copy(source, target, id, content, { divides: true }); // an append of a file may exceed a message
     const state = await list(target, id, content.entries);
     await store.saveState(id, { id, ...state });
     totals.add(id, content);
@@ -84,9 +101,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await verifyDefinitions(archive, definitions);
   await verifyRest(archive, { ids: totals.ids, deletions, position });
   await target.end();
-  const { files, counts } = totals;
-  const moved = { conversations: totals.ids.size, ...counts, files: files.size, deletions: deletions.length };
-  return { from: source.name, to: archive.name, ...moved };
+  return reportOf(source, archive, totals, deletions);
 }
 
 class Totals {
@@ -103,15 +118,72 @@ class Totals {
   }
 }
 
-/** MIGRATE-2, MIGRATE-3. Tool records may exist without a log. */
-async function begin(source: StoreArchive, target: MigrationTarget, ids: readonly string[]): Promise<void> {
-  const { archive, store } = target;
+function reportOf(
+  { name: from }: StoreArchive,
+  { name: to }: StoreArchive,
+  { ids, files, counts }: Totals,
+  deletions: readonly Deletion[],
+): MigrationReport {
+  return { from, to, conversations: ids.size, ...counts, files: files.size, deletions: deletions.length };
+}
+
+/** MIGRATE-8. Null: the target is empty, is being filled, or has something else. */
+async function movedBefore(
+  source: StoreArchive,
+  archive: StoreArchive,
+  rest: Omit<Rest, 'ids'>,
+): Promise<Totals | null> {
+  if ((await archive.migration()) !== null || (await archive.conversations()).length === 0) return null;
+  const totals = new Totals();
+  try {
+    for (const id of await source.conversations()) {
+      const content = await contentOf(source, id);
+      if (content.entries.length === 0) continue;
+      if ((await differenceOf(archive, id, content)) !== null) return null;
+      await verifyFiles(source, archive, content.entries);
+      totals.add(id, content);
+    }
+    await verifyDefinitions(archive, await source.definitions());
+    await verifyRest(archive, { ...rest, ids: totals.ids });
+    return totals.ids.size === 0 ? null : totals;
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'MIGRATION_NOT_SAME') return null;
+    throw error;
+  }
+}
+
+/** MIGRATE-2. Tool records may exist without a log. */
+async function keepCopied(
+  source: StoreArchive,
+  target: MigrationTarget,
+  ids: readonly string[],
+): Promise<string[]> {
+  const kept: string[] = [];
+  for (const id of new Set([...ids, ...(await target.archive.conversations())])) {
+    const content = ids.includes(id) ? await contentOf(source, id) : null;
+    if (content && (await differenceOf(target.archive, id, content)) === null) {
+      await copyFiles(source, target, id, content.entries);
+      kept.push(id);
+    } else await target.store.delete(id);
+  }
+  return kept;
+}
+
+/** MIGRATE-2, MIGRATE-3. True: an earlier run may have left something. */
+async function begin(source: StoreArchive, target: MigrationTarget): Promise<boolean> {
+  const { archive } = target;
   const from = await archive.migration();
   if (from !== null && from !== source.name) throw otherSource(archive.name, from, source.name);
   if (from === null) await refuseFilled(archive);
   await target.begin(source.name);
-  if (from === null) return;
-  for (const id of new Set([...ids, ...(await archive.conversations())])) await store.delete(id);
+  if (from !== null) return true;
+  try {
+    await refuseFilled(archive);
+    return false;
+  } catch (error) {
+    await target.end();
+    throw error;
+  }
 }
 
 async function refuseFilled(target: StoreArchive): Promise<void> {

@@ -38,7 +38,12 @@ import {
   visibleCall,
 } from '../../kernel/index.ts';
 import type { BlobFacts, ConversationStore, InspectedBlobs } from '../../persistence/index.ts';
-import { composeInspector, composeLogReader, composeOwnStore } from '../compose/archives.ts';
+import {
+  composeInspector,
+  composeLogReader,
+  composeOwnStore,
+  composeQuarantine,
+} from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
 import { measured } from '../files/measure.ts';
 
@@ -48,7 +53,7 @@ import { measured } from '../files/measure.ts';
  * TRANSFER-1  An import keeps every entry of its file. The ingress sequence of a post is left out: it is meaningless with
  *             another stream. Approvals get ids of the new conversation.
  * TRANSFER-2  An import is one append: all or nothing. A repetition changes nothing (L4).
- * TRANSFER-3  Nothing is stored of a file that is refused.
+ * TRANSFER-3  A refused file is kept in quarantine, and the error names its path.
  * TRANSFER-5  A file is data: nothing in it runs, whatever it says (FORK-4). Only `resume` continues the work of a file, after the
  *             operator has seen all that will run.
  * TRANSFER-4  The definitions that the entries name come after them, one line for each text. An import stores them first.
@@ -157,8 +162,9 @@ export async function importConversation(options: ImportOptions): Promise<Import
   try {
     read = await readFileOf(bytes, options);
   } catch (error) {
+    const kept = await composeQuarantine(dataDirectory, basename(file), bytes);
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
-      hint: `${ACCEPTED_FORMS}\nnothing was changed`,
+      hint: `${ACCEPTED_FORMS}\nnothing was changed; a copy is kept in ${kept}`,
       cause: error,
     });
   }

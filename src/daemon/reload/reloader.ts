@@ -210,6 +210,7 @@ const SETTINGS: Readonly<Record<Setting, { readonly key: string; readonly restar
   sharing: { key: 'sharing', restart: true },
   replicas: { key: 'jetstream.replicas', restart: true },
   remoteAgents: { key: 'agents', restart: true },
+  telemetry: { key: 'PARLEY_TELEMETRY', restart: true },
   traces: { key: 'telemetry', restart: true },
 };
 

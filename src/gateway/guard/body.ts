@@ -1,14 +1,27 @@
-import { ParleyError } from '../../kernel/index.ts';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
+import { errnoOf, ParleyError } from '../../kernel/index.ts';
 import type { Request, RouteContext } from '../context.ts';
 
 /**
  * The body of a request.
  *
- * BODY-1 At most `maxBodyBytes` are kept. A body is taken as it is: none is decompressed.
+ * BODY-1 At most `maxBytes` are kept, as sent and as decoded: decoding stops at the limit, whatever a body expands to.
  * BODY-2 The request is read, never replaced by a copy: the signal of a copy that is garbage-collected while its answer
  *        streams does not report that the client is gone.
  * BODY-3 A body whose connection ends early is the client's fault, not a bug of the daemon.
  */
+
+type Decode = (bytes: InputType, options: ZlibOptions) => Promise<Uint8Array>;
+
+/** By `content-encoding`. */
+const DECODERS: Readonly<Record<string, Decode>> = {
+  gzip: promisify<InputType, ZlibOptions, Buffer>(gunzip),
+  'x-gzip': promisify<InputType, ZlibOptions, Buffer>(gunzip),
+  deflate: promisify<InputType, ZlibOptions, Buffer>(inflate),
+  br: promisify<InputType, ZlibOptions, Buffer>(brotliDecompress),
+};
+const ACCEPTED = 'gzip, deflate, br';
 
 /** The body as one JSON object. */
 export async function jsonBody(
@@ -40,21 +53,37 @@ export async function jsonBody(
 /** The body piece by piece, as it is sent. The reader counts. */
 export function streamedBody({ req }: Request): AsyncIterable<Uint8Array> {
   const encoding = req.header('content-encoding')?.trim().toLowerCase() || 'identity';
-  if (encoding === 'identity') return piecesOf(req.raw.body);
-  throw new ParleyError(
-    'UNSUPPORTED_MEDIA_TYPE',
-    `the content-encoding ${JSON.stringify(encoding)} is not supported`,
-    { hint: 'send the body as it is' },
-  );
+  if (encoding !== 'identity') throw unsupported(encoding, 'send the file as it is');
+  return piecesOf(req.raw.body);
+}
+
+async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
+  const { req } = context;
+  const encoding = (req.header('content-encoding') ?? '').trim().toLowerCase() || 'identity';
+  const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;
+  if (decode === undefined && encoding !== 'identity') {
+    context.header('accept-encoding', ACCEPTED);
+    throw unsupported(encoding, `send the body as it is, or with one of ${ACCEPTED}`);
+  }
+  if (Number(req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const bytes = await readAll(req.raw.body, maxBytes);
+  if (decode === undefined || bytes.length === 0) return bytes;
+  try {
+    return await decode(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    if (errnoOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    throw new ParleyError('BAD_REQUEST', `the body is not valid ${encoding}`, {
+      hint: 'send the header Content-Encoding only with a body that is encoded that way',
+      cause: error,
+    });
+  }
 }
 
 /** Stops at the limit. The server discards the rest (GATEWAY-N-1), so that the client can read the refusal. */
-async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
-  const pieces = streamedBody(context);
-  if (Number(context.req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of pieces) {
+  for await (const chunk of piecesOf(body)) {
     size += chunk.length;
     if (size > maxBytes) throw tooLarge(maxBytes);
     chunks.push(chunk);
@@ -71,6 +100,11 @@ async function* piecesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerato
   }
 }
 
+function unsupported(encoding: string, hint: string): ParleyError {
+  const message = `the content-encoding ${JSON.stringify(encoding)} is not supported`;
+  return new ParleyError('UNSUPPORTED_MEDIA_TYPE', message, { hint });
+}
+
 function incomplete(cause: unknown): never {
   throw new ParleyError('REQUEST_INCOMPLETE', 'the connection ended before the whole body was received', {
     hint: 'send the request again',
@@ -79,7 +113,7 @@ function incomplete(cause: unknown): never {
 }
 
 function tooLarge(maxBytes: number): ParleyError {
-  return new ParleyError('TOO_LARGE', `a body may have ${maxBytes} bytes`, {
+  return new ParleyError('TOO_LARGE', `a body may have ${maxBytes} bytes, decoded`, {
     hint: 'send less at once',
   });
 }

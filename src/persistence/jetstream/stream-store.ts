@@ -28,7 +28,7 @@ import {
 import { firstAfter, lastMessage, purgeSubject, readRange, type StoredMessage } from './reader.ts';
 import { createStreamBlobs } from './stream-blobs.ts';
 import { openStreamLog } from './stream-log.ts';
-import { ANY, ensureStreams, findStream, type StoreNames } from './streams.ts';
+import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams.ts';
 
 /**
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
@@ -199,7 +199,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
   await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);
   const archive = streamArchive({ broker, names, documents });
-  return { archive, close: async () => undefined };
+  return { id: await idOf(broker.manager, names), archive, close: async () => undefined };
 }
 
 export async function openStreamTarget(options: JetStreamStoreOptions): Promise<MigrationTarget> {
@@ -217,14 +217,16 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
       const gone = new Set(await documents.keys('deleting.'));
       return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
-    async entries(conversation) {
+    async log(conversation) {
       const entries: Entry[] = [];
+      const ends: number[] = [];
       const [stream, subject] = [names.logStream, names.log(conversation)];
       const source = { broker, conversation, stream, subject, isFenced: true, onForeign: () => undefined };
       await follow(source, new Placement(), (_, found) => {
         for (const entry of found) entries.push(entry);
+        ends.push(entries.length);
       });
-      return entries;
+      return { entries, ends };
     },
   });
 }

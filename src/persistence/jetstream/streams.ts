@@ -48,7 +48,7 @@ export async function ensureStreams(manager: JetStreamManager, names: StoreNames
 }
 
 /** The id of the logs. It changes when their stream is created again. */
-async function idOf(manager: JetStreamManager, { logStream }: StoreNames): Promise<string> {
+export async function idOf(manager: JetStreamManager, { logStream }: StoreNames): Promise<string> {
   try {
     return `${logStream} ${(await manager.streams.info(logStream)).created}`;
   } catch (error) {

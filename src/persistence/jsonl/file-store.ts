@@ -123,7 +123,7 @@ function reportingOnce(log: StoreLog): StoreLog {
   };
 }
 
-const DELETED_PREFIX = '.deleted-';
+export const DELETED_PREFIX = '.deleted-';
 
 /** FILE-STORE-2. A missing conversation is not an error. */
 async function removeFolder(paths: StorePaths, conversation: string): Promise<Omit<Removed, 'files'>> {

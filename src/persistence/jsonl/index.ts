@@ -12,7 +12,7 @@
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
  */
 export { checkFormat } from './directory/format.ts';
-export { inspectFiles } from './directory/inspect.ts';
+export { inspectFiles, keepAside } from './directory/inspect.ts';
 export { holdDirectory } from './directory/lock.ts';
 export {
   openFileArchive,

@@ -271,13 +271,79 @@ describe('doctor on MCP servers', () => {
     return { code: ran.code, servers: found.filter(({ name }) => name.startsWith('MCP server')) };
   }
 
-  it('doctor starts no MCP server and no coding agent without --probe, and says so', async () => {
+  it('without a daemon, doctor checks only that the MCP servers could be started', async () => {
+    await writeFile(join(directory, 'server.sh'), '', { mode: 0o755 });
     const ran = await checked({ env: { PARLEY_NATS_URL: '' } });
-    expect(ran.code).toBe(0);
-    const message =
-      'not checked: `parley doctor --probe` starts it; `parley status` shows those of a running daemon';
-    expect(ran.servers).toEqual(
-      ['files', 'web', 'own', 'none'].map((name) => ({ name: `MCP server ${name}`, status: 'ok', message })),
+    expect(ran.code).toBe(1);
+    expect(ran.servers).toMatchObject([
+      {
+        name: 'MCP server files (program)',
+        status: 'ok',
+        message: expect.stringContaining('/sh, not started'),
+      },
+      { status: 'ok', message: 'https://tools.example.org/mcp, not checked: no daemon is running' },
+      { status: 'ok', message: expect.stringContaining(join(directory, 'server.sh')) },
+      {
+        status: 'fail',
+        message: 'program no-such-program was not found',
+        fix: 'install it, or correct tools.mcpServers.none.command',
+      },
+    ]);
+  });
+
+  it('doctor finds the program of an MCP server in the PATH of its own settings', async () => {
+    await writeFile(join(directory, 'apart'), '', { mode: 0o755 });
+    const configured = { files: program('apart', { PATH: new Secret(directory) }) };
+    expect((await checked({ env: { PARLEY_NATS_URL: '' } }, configured)).servers).toMatchObject([
+      { status: 'ok' },
+    ]);
+  });
+
+  it('doctor reports what a running daemon knows about its MCP servers, and the remedy', async () => {
+    const seen = [
+      { server: 'files', state: 'ready', tools: ['mcp__files__a', 'mcp__files__b'] },
+      { server: 'web', state: 'failed', tools: [], error: 'HTTP 401' },
+      { server: 'own', state: 'connecting', tools: [] },
+    ];
+    const daemon = fakeDaemon({ tools: { tools: [], servers: seen } });
+    const ran = await checked({ daemon });
+    expect(ran.code).toBe(1);
+    expect(ran.servers).toMatchObject([
+      { status: 'ok', message: 'connected with 2 tools: mcp__files__a, mcp__files__b' },
+      {
+        status: 'fail',
+        message: 'https://tools.example.org/mcp failed: HTTP 401',
+        fix: expect.stringContaining('tools.mcpServers.web.url'),
+      },
+      { status: 'warn', message: './server.sh is being started' },
+      { status: 'warn', fix: expect.stringContaining('restart the daemon') },
+    ]);
+  });
+
+  it('doctor names the tools of an MCP server that cannot be offered', async () => {
+    const leftOut = ['bad: its schema is invalid'];
+    const servers = [{ server: 'files', state: 'ready', tools: ['mcp__files__a'], leftOut }];
+    const ran = await checked(
+      { daemon: fakeDaemon({ tools: { tools: [], servers } }) },
+      { files: program('sh') },
     );
+    expect(ran).toMatchObject({
+      code: 0,
+      servers: [
+        {
+          status: 'warn',
+          message: 'connected with 1 tool; left out: bad: its schema is invalid',
+          fix: expect.stringContaining('agents do without them'),
+        },
+      ],
+    });
+  });
+
+  it('doctor warns of an MCP server without tools', async () => {
+    const daemon = fakeDaemon({
+      tools: { tools: [], servers: [{ server: 'files', state: 'ready', tools: [] }] },
+    });
+    const ran = await checked({ daemon }, { files: program('sh') });
+    expect(ran).toMatchObject({ code: 0, servers: [{ status: 'warn' }] });
   });
 });

@@ -32,7 +32,7 @@ const STATUS: Status = {
       ...{
         servers: [
           { server: 'files', state: 'failed', error: 'ENOENT\nmore' },
-          { server: 'web', state: 'ready', leftOut: ['bad: its schema is invalid'], unaccepted: ['b'] },
+          { server: 'web', state: 'ready', leftOut: ['bad: its schema is invalid'] },
         ],
         owns: { count: 3, first: ['photos'] },
         backOff: [{ model: 'big', key: 2, code: 'RATE_LIMITED', failures: 2, until: ago(-60) }],
@@ -66,7 +66,7 @@ describe('the page of `parley status`', () => {
       '3 conversations; 2 posts not in a log, the oldest for 4s; 1 dead letter',
       'agent critic: not connected, turns wait for it',
       'MCP server files of A: not connected (ENOENT more)',
-      'MCP server web of A: connected (left out bad: its schema is invalid; b is new or changed: its calls wait for approval)',
+      'MCP server web of A: connected (left out bad: its schema is invalid)',
       `model big, key 2 of A: left out until ${clockTime(ago(-60))} (RATE_LIMITED, 2 failures in a row)`,
       '',
       'waiting (22)',

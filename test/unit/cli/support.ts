@@ -232,6 +232,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     isTerminalClosed: () => false,
     hideEnvironment: () => null,
     onExit: () => () => {},
+    onOutputLost: (handler) => void stdout.stream.once('error', handler),
     exitNow: (code) => exits.push(code),
     ...options.io,
   };

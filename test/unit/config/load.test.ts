@@ -27,6 +27,7 @@ describe('loading a configuration folder', () => {
       approvals: { approvers: ['*'], ownRequests: true, expireAfterMs: null },
       shutdown: { graceMs: 10_000 },
       remoteAgents: { silenceMs: 30_000, heartbeatMs: 5_000 },
+      telemetry: 'off',
       workflows: [],
     });
     expect(Object.keys(config.phases)).toContain('verification');

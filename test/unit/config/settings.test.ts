@@ -194,10 +194,15 @@ describe('the settings of the daemon', () => {
   });
 
   it('a wrong variable is refused by its name', async () => {
-    const text = await refusalOf(load({}, { env: { PARLEY_STORE: 'disk' } }));
+    const text = await refusalOf(load({}, { env: { PARLEY_STORE: 'disk', PARLEY_TELEMETRY: 'loud' } }));
+    expect(text).toContain('environment PARLEY_STORE\n    seen:     "disk"');
     expect(text).toContain(
-      'environment PARLEY_STORE\n    seen:     "disk"\n    expected: one of file, jetstream',
+      'environment PARLEY_TELEMETRY\n    seen:     "loud"\n    expected: one of console, off',
     );
+  });
+
+  it('a variable turns telemetry on', async () => {
+    expect((await load({}, { env: { PARLEY_TELEMETRY: 'console' } })).telemetry).toBe('console');
   });
 });
 

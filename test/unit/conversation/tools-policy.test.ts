@@ -62,7 +62,7 @@ describe('the risk of a call', () => {
   it('a call that was safe at the start and is risky now does not run again without an approval', () => {
     const team = ToolTeam.calling('safe');
     team.judge.policy = 'ask everything';
-    team.crash();
+    expect(team.crash().reply).toMatchObject({ count: { retried: 0, unknown: 1 } });
     expect([team.running(), team.pending()]).toEqual([[], ['safe']]);
     expect(team.last('approval-requested').mayHaveRun).toBe(true);
     team.answerApproval('safe', 'rerun');
@@ -104,7 +104,7 @@ describe('a call that became forbidden', () => {
   ] as const)('L12: a started call that became forbidden has an unknown outcome: %s', (name, word) => {
     const team = ToolTeam.calling(name);
     team.judge.policy = 'forbid everything';
-    team.crash();
+    expect(team.crash().reply).toMatchObject({ count: { repaired: 0, retried: 0, unknown: 1 } });
     if (word) team.answerApproval(name, word);
     expect([team.running(), codes(team)]).toEqual([[], ['FORBIDDEN']]);
     expect(team.result(name)).toContain('unknown');

@@ -122,10 +122,11 @@ describe('the calls of one answer', () => {
 describe('tools after a crash', () => {
   it('a started safe call runs once more after a crash, with a mark, and not a third time', () => {
     const team = ToolTeam.calling('safe');
-    team.crash();
+    const { reply } = team.crash();
+    expect(reply).toEqual({ kind: 'recovered', count: { repaired: 0, retried: 1, unknown: 0 } });
     expect(team.running()).toEqual(['safe']);
     expect(team.starts('safe').map((entry) => entry.rerun ?? false)).toEqual([false, true]);
-    team.crash();
+    expect(team.crash().reply).toMatchObject({ count: { retried: 0, unknown: 1 } });
     expect(team.running()).toEqual([]);
     expect(team.result('safe')).toContain('INTERRUPTED');
     expect(team.starts('safe').length).toBe(2);
@@ -161,7 +162,8 @@ describe('tools after a crash', () => {
   it.each(['risky', 'safe'])('recovery takes the result of a %s call from the audit log', (name) => {
     const team = ToolTeam.calling(name);
     const { index, position } = team.tool(name).call;
-    team.crash(0, [{ index, position, content: 'it happened' }]);
+    const { reply } = team.crash(0, [{ index, position, content: 'it happened' }]);
+    expect(reply).toEqual({ kind: 'recovered', count: { repaired: 1, retried: 0, unknown: 0 } });
     expect(team.result(name)).toBe('it happened');
     expect([team.running(), team.pending(), team.calls.length]).toEqual([[], [], 1]);
   });
@@ -174,9 +176,9 @@ describe('tools after a crash', () => {
       if (name === 'gated') team.answerApproval(name, 'approve');
       const { call } = team.tool(name);
       for (let crashes = 0; crashes < 3; crashes++) {
-        const { entries } = team.crash(0, [{ ...call, content: null }]);
+        const { reply, entries } = team.crash(0, [{ ...call, content: null }]);
+        expect(reply).toMatchObject({ count: { repaired: 0, unknown: 0 } });
         expect(kinds(entries)).not.toContain('approval-requested');
-        expect(entries.filter(({ type }) => type === 'message')).toEqual([]);
         expect(team.tool(name).call).toEqual(call);
       }
       expect(team.starts(name)).toHaveLength(1);

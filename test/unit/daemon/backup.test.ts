@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUpStore } from '../../../src/daemon/offline/backup.ts';
@@ -64,6 +64,22 @@ describe('a backup of a store that changes meanwhile', () => {
     expect(await target.archive.deletions()).toEqual([{ conversation: 'old', stream: LIFE, sequence: 2 }]);
     expect(await target.archive.backup()).toEqual({ from: source.name, madeAt: made.madeAt });
     expect(await target.archive.migration()).toBeNull();
+  });
+
+  it('BACKUP-7: a copy has the appends of the original, so that a cut of its log loses the last one alone', async () => {
+    await append('one', 3, 2);
+    await append('one', 5, 1);
+    await append('large', 0, 500);
+    await append('large', 500, 1);
+    await backUp();
+    expect((await stat(join(root, 'to', 'conversations', 'large', 'log.jsonl'))).size).toBeGreaterThan(
+      65_536,
+    );
+    expect(await target.archive.appendEnds?.('large')).toEqual([500, 501]);
+    expect(await target.archive.appendEnds?.('one')).toEqual([3, 5, 6]);
+    const log = join(root, 'to', 'conversations', 'one', 'log.jsonl');
+    await writeFile(log, (await readFile(log)).subarray(0, -5));
+    expect(await target.archive.entries('one')).toEqual(batch(0, 5));
   });
 
   it('BACKUP-1: posts that are settled while it reads do not move its position', async () => {

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
@@ -144,13 +144,15 @@ describe('fsck of a data directory', () => {
     expect(kinds(await run())).toEqual([]); // without marks every log is read
   });
 
-  it('finds a call that will get no result (L13)', async () => {
+  it('finds a call that will get no result; a repair appends an error result (L13)', async () => {
     const log = new Log();
     const tool_calls = [{ id: 'a', type: 'function', function: { name: 'shell', arguments: '{}' } }];
     const author = { kind: 'agent', id: 'pm', name: 'Pm' };
     log.add({ type: 'message', role: 'assistant', author, content: null, tool_calls } as never);
     await keep(log.entries);
-    expect(kinds(await run(true))).toEqual(['law']);
+    expect(kinds(await run(true))).toEqual(['stray-call, repaired']);
+    expect(kinds(await run())).toEqual([]);
+    expect(await readFile(file('log.jsonl'), 'utf8')).toContain('NO_RESULT');
   });
 
   it('finds a missing output file, and audit records that are missing in the log', async () => {
@@ -277,7 +279,9 @@ describe('fsck of files that no daemon writes', () => {
     await writeFile(index, JSON.stringify({ rows: [row] }));
     const deleted = { deleted: [{ id: 'gone', stream: 's', sequence: 3 }] };
     await writeFile(join(data, 'deleted.json'), JSON.stringify(deleted));
-    expect(texts(await run())).toEqual([]);
+    expect(texts(await run())).toEqual([
+      'gone deleted: its row in conversations/index.json remains from a deleted conversation',
+    ]);
   });
 
   it('accepts lower post sequences in a restored log, since its daemon has another stream', async () => {
@@ -297,7 +301,76 @@ describe('fsck of files that no daemon writes', () => {
   });
 });
 
+const MOVED = '.deleted-cix+7-20260101T000000000Z';
+
+describe('fsck of the remains of deleted conversations', () => {
+  beforeEach(() => keep(talk(), 'kept'));
+  const place = (...names: string[]) => join(data, 'conversations', ...names);
+  const tombstones = (...ids: string[]) =>
+    writeFile(
+      join(data, 'deleted.json'),
+      JSON.stringify({ deleted: ids.map((id) => ({ id, stream: 's', sequence: 3 })) }),
+    );
+  const found = (reports: readonly FsckReport[]) =>
+    reports.flatMap(({ conversation, findings }) =>
+      findings.map(({ kind, text, repaired }) => `${conversation} ${kind} ${repaired}: ${text}`),
+    );
+  const left = (path: string) => `${path} remains from a deleted conversation`;
+
+  it('finds a folder that a deletion moved away and did not remove; a repair removes it', async () => {
+    await mkdir(place(MOVED));
+    await writeFile(place(MOVED, 'log.jsonl'), 'a text');
+    const folder = left(`conversations/${MOVED}/`);
+    expect(found(await run())).toEqual([`CIX deleted false: ${folder}`]);
+    expect(found(await run(false, 'CIX'))).toEqual([`CIX deleted false: ${folder}`]);
+    expect(await readdir(place(MOVED))).toEqual(['log.jsonl']); // looking changes nothing
+    expect(found(await run(true))).toEqual([`CIX deleted true: ${folder}`]);
+    expect(await readdir(place())).not.toContain(MOVED);
+    expect(found(await run())).toEqual([]);
+  });
+
+  it('finds such a folder although its name contains no conversation id', async () => {
+    await mkdir(place('.deleted-odd name'));
+    expect(found(await run(true))).toEqual([
+      `.deleted-odd name deleted true: ${left('conversations/.deleted-odd name/')}`,
+    ]);
+  });
+
+  it('finds files and the row of a deleted conversation without a log; a repair removes them', async () => {
+    const row = rowOf('kept', stateOf(talk()), talk());
+    await writeFile(place('index.json'), JSON.stringify({ rows: [row, { ...row, id: 'gone' }] }));
+    await mkdir(place('gone', 'outputs'), { recursive: true });
+    await writeFile(place('gone', 'outputs', 'one.json'), 'a text');
+    await writeFile(place('gone', 'audit.jsonl'), '');
+    await tombstones('gone', 'other');
+    const all = ['conversations/gone/audit.jsonl', 'conversations/gone/outputs'];
+    const texts = [...all, 'its row in conversations/index.json'].map(left);
+    expect(found(await run())).toEqual(texts.map((text) => `gone deleted false: ${text}`));
+    expect(found(await run(true))).toEqual(texts.map((text) => `gone deleted true: ${text}`));
+    expect(await readdir(place())).not.toContain('gone');
+    expect(await readFile(place('index.json'), 'utf8')).not.toContain('gone');
+    expect(JSON.parse(await readFile(join(data, 'deleted.json'), 'utf8')).deleted).toHaveLength(2);
+    expect(await run()).toEqual([{ conversation: 'kept', findings: [] }]);
+  });
+
+  it('does not touch a conversation that began again after its deletion', async () => {
+    await tombstones('kept', 'opened');
+    await mkdir(place('opened'));
+    await writeFile(place('opened', 'log.jsonl'), ''); // a post is about to begin it
+    expect(await run(true)).toEqual([{ conversation: 'kept', findings: [] }]);
+    expect(await readFile(place('kept', 'log.jsonl'), 'utf8')).toContain('two');
+  });
+
+  it('does not report a deletion in progress', async () => {
+    await mkdir(place(MOVED));
+    const looking = run();
+    setTimeout(() => void rm(place(MOVED), { recursive: true }), 100);
+    expect(found(await looking)).toEqual([]);
+  });
+});
+
 describe('fsck of files in messages', () => {
+  const DAY_AGO = '2026-01-01T00:00:00.000Z';
   const content = (sha256: string) => join(data, 'blobs', sha256.slice(0, 2), sha256);
   const record = (sha256: string) => join(data, 'blobs', 'records', `${sha256}.json`);
   const found = (reports: readonly FsckReport[]) =>
@@ -318,6 +391,11 @@ describe('fsck of files in messages', () => {
     }
     return facts.sha256;
   }
+  async function change(path: string, change: (document: Record<string, unknown>) => object): Promise<void> {
+    await writeFile(path, JSON.stringify(change(JSON.parse(await readFile(path, 'utf8')))));
+  }
+  const age = (sha256: string) => change(record(sha256), (known) => ({ ...known, storedAt: DAY_AGO }));
+
   it('finds nothing where records and logs agree, also with a file that no log names yet', async () => {
     await keepFile('both', 'one', 'two');
     await keepFile('to be posted');
@@ -327,12 +405,10 @@ describe('fsck of files in messages', () => {
   it('names the entry of each conversation whose file is missing', async () => {
     const sha256 = await keepFile('both', 'one', 'two');
     await rm(content(sha256));
-    const texts = (fault: string) =>
-      ['one', 'two'].map((id) => `${id} file 0 false: entry 0: its file ${sha256} ${fault}`);
-    const damaged = `the stored file ${sha256} is damaged or its content is missing`;
-    expect(found(await run(true))).toEqual(texts(`cannot be read: ${damaged}`));
+    const texts = ['one', 'two'].map((id) => `${id} file 0 false: entry 0: its file ${sha256} is missing`);
+    expect(found(await run(true))).toEqual(texts);
     await rm(record(sha256));
-    expect(found(await run(true))).toEqual(texts('is missing'));
+    expect(found(await run(true))).toEqual(texts);
   });
 
   it.each(['wrong size!', 'BOTH'])('finds content with another size or hash: %s', async (text) => {
@@ -355,19 +431,87 @@ describe('fsck of files in messages', () => {
     ]);
   });
 
-  it('finds a damaged record', async () => {
+  it('finds a damaged record, and leaves it', async () => {
     const sha256 = await keepFile('both', 'one');
     await writeFile(record(sha256), '{');
     expect(found(await run())).toEqual([expect.stringContaining(`its file ${sha256} cannot be read: `)]);
   });
 
-  it('a repair finishes a deletion that a crash interrupted, as a start does', async () => {
+  it('finds a record that is lost; a repair writes it again from log and content', async () => {
+    const sha256 = await keepFile('both', 'one', 'two');
+    const before = JSON.parse(await readFile(record(sha256), 'utf8'));
+    await rm(record(sha256));
+    expect(found(await run(true))).toEqual(
+      ['one', 'two'].map(
+        (id) => `${id} file 0 true: entry 0: its file ${sha256} has no record: the next sweep would erase it`,
+      ),
+    );
+    expect(JSON.parse(await readFile(record(sha256), 'utf8'))).toEqual({
+      ...before,
+      storedAt: expect.any(String),
+      in: Object.fromEntries(Object.keys(before.in).map((log) => [log, expect.any(String)])),
+    });
+    expect(found(await run())).toEqual([]);
+  });
+
+  it('finds a record that lacks a claim, whose repair keeps the file from a deletion', async () => {
+    const sha256 = await keepFile('both', 'one', 'two');
+    await change(record(sha256), (known) => ({ ...known, in: {} }));
+    expect(found(await run())).toContain(
+      `one file 0 false: entry 0: its file ${sha256} is not recorded as one of this conversation: a deletion elsewhere would erase it`,
+    );
+    expect(found(await run(true)).every((text) => text.includes(' true: '))).toBe(true);
+    expect(found(await run())).toEqual([]);
+    const store = await openFileStore(data);
+    expect(await store.delete('two')).toMatchObject({ files: 0 });
+    expect(await store.delete('one')).toMatchObject({ files: 1 });
+    await store.close();
+  });
+
+  it('finds files that no log names and that are older than a day; a repair erases them', async () => {
+    const kept = await keepFile('kept', 'one');
+    const unclaimed = await keepFile('an upload');
+    const claimed = await keepFile('claimed');
+    const stray = 'e'.repeat(64);
+    await Promise.all([kept, unclaimed, claimed].map(age));
+    await change(record(claimed), (known) => ({ ...known, in: { 'one.0': DAY_AGO } }));
+    await mkdir(join(data, 'blobs', 'ee'));
+    await writeFile(content(stray), 'without a record');
+    await utimes(content(stray), new Date(DAY_AGO), new Date(DAY_AGO));
+    const texts = [claimed, stray, unclaimed].map(
+      (sha256) => `null file null false: no log names the file ${sha256}, which was stored at ${DAY_AGO}`,
+    );
+    expect(found(await run()).sort()).toEqual(texts.sort());
+    expect(found(await run(false, 'one'))).toEqual([]);
+    expect(found(await run(true)).sort()).toEqual(texts.map((text) => text.replace('false', 'true')).sort());
+    expect(found(await run())).toEqual([]);
+    expect(await readFile(content(kept), 'utf8')).toBe('kept');
+  });
+
+  it.each([
+    ['a log is damaged', (text: string) => `no entry\n${text}`],
+    ['a log has a torn tail', (text: string) => text.slice(0, 50)],
+  ])('calls no file an orphan while %s, and erases none', async (_, spoil) => {
+    const sha256 = await keepFile('both', 'one');
+    await age(sha256);
+    const log = file('log.jsonl', 'one');
+    await writeFile(log, spoil(await readFile(log, 'utf8')));
+    expect((await run(true)).flatMap(({ findings }) => findings.map(({ kind }) => kind))).not.toContain(
+      'file',
+    );
+    expect(await readFile(content(sha256), 'utf8')).toBe('both');
+  });
+
+  it('finds a deletion that did not finish; a repair finishes it', async () => {
     const sha256 = await keepFile('both', 'one');
     await mkdir(join(data, 'deleting'));
     await writeFile(join(data, 'deleting', 'one.json'), JSON.stringify({ log: 0, lives: [] }));
+    expect(found(await run())).toEqual([
+      'one deleted null false: deleting/one.json remains from a deleted conversation',
+    ]);
     await run(true);
     expect(await readdir(join(data, 'deleting'))).toEqual([]);
     expect(await readdir(join(data, 'blobs', sha256.slice(0, 2)))).toEqual([]);
-    expect(await run()).toEqual([]);
+    expect(found(await run())).toEqual([]);
   });
 });

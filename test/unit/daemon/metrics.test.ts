@@ -1,22 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import type { Assembled } from '../../../src/agents/index.ts';
-import type { CallOutcome, Entry, Usage } from '../../../src/conversation/index.ts';
+import { describe, expect, it } from 'vitest';
 import { Metric, Metrics } from '../../../src/daemon/observe/metrics.ts';
+import type { TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { openGateway } from '../gateway/support.ts';
-import { createWorld, postCommand, type World } from './world.ts';
-
-const entry = (fields: object, createdAt = '2026-11-22T00:00:00.000Z'): Entry =>
-  ({ index: 4, createdAt, author: { kind: 'agent', id: 'pm' }, turnId: 't', ...fields }) as unknown as Entry;
-const result = (more: object): Entry =>
-  entry({ type: 'message', role: 'tool', agentId: 'pm', toolName: 'fs_read', duration: 12, ...more });
-const answered = (usage?: Usage, duration = 500) =>
-  ({ type: 'model-answered', agent: 'pm', turnId: 't', answer: { usage }, duration }) as CallOutcome;
-const failed = (code: string, duration = 500) =>
-  ({ type: 'model-failed', agent: 'pm', turnId: 't', code, duration }) as CallOutcome;
-const samplesOf = (metrics: Metrics) => {
-  const measured = metrics.measure({ openConversations: 2, ingressUnsettled: 1, ingressLag: null });
-  return Object.fromEntries(measured.map((one) => [one.name, one.samples]));
-};
 
 describe('the metrics', () => {
   it('are in the text format of Prometheus', async () => {
@@ -49,40 +34,45 @@ describe('the metrics', () => {
     await gateway.close();
   });
 
-  it('count turns, calls and results, by names that are no texts', () => {
+  it('count the telemetry events and forward them', () => {
     const metrics = new Metrics();
-    metrics.applied([
-      entry({ type: 'turn-started', agent: 'pm', trigger: [0] }),
-      result({}),
-      result({ toolName: 'send "the password"' }),
-      entry({ type: 'message', role: 'user', content: 'x' }),
-      entry({
-        ...{ type: 'attempt-failed', agent: 'pm', model: 'default', key: 2, duration: 1 },
-        ...{ code: 'my key is 1', next: { model: 'other' } },
-      }),
-      entry({ type: 'turn-ended', agent: 'pm', outcome: 'completed' }, '2026-11-22T00:00:02.000Z'),
-    ]);
-    metrics.modelCalled('default', answered({ inputTokens: 10, outputTokens: 2 }));
-    const usage = {
-      inputTokens: 20,
-      cachedInputTokens: 5,
-      cacheWriteTokens: 7,
-      outputTokens: 3,
-      reasoningTokens: 2,
-    };
-    metrics.modelCalled('default', answered(usage));
-    metrics.modelCalled('default', failed('RATE_LIMITED'));
-    metrics.viewBuilt({ request: { agent: 'pm' }, tokens: 50 } as Assembled, 100);
-    metrics.viewBuilt({ request: { agent: 'pm' }, tokens: 50 } as Assembled); // of an unknown window
-    metrics.appended(20);
-    const samples = samplesOf(metrics);
+    const passed: TelemetryEvent[] = [];
+    const tell = metrics.sink((event) => void passed.push(event));
+    const place = { ts: '', conversation: 'demo', agent: 'pm', turnId: 't' };
+    const call = {
+      ...place,
+      type: 'model_call',
+      model: 'default',
+      call: 1,
+      requestHash: '',
+      durationMs: 500,
+    } as const;
+    const events: TelemetryEvent[] = [
+      { ...place, type: 'turn_started', index: 1, trigger: [0], resumed: false },
+      { ...call, outcome: 'answered', usage: { inputTokens: 10, outputTokens: 2 } },
+      {
+        ...call,
+        outcome: 'answered',
+        usage: {
+          inputTokens: 20,
+          cachedInputTokens: 5,
+          cacheWriteTokens: 7,
+          outputTokens: 3,
+          reasoningTokens: 2,
+        },
+      },
+      { ...call, outcome: 'failed' },
+      { ...place, type: 'tool_result_persisted', index: 3, bytes: 1, isPreview: false, durationMs: 1 },
+      { ...place, type: 'turn_ended', index: 4, outcome: 'completed', lastProcessedMessageIndex: 4 },
+    ];
+    for (const event of events) tell(event);
+    expect(passed).toEqual(events);
+    const measured = metrics.measure({ openConversations: 2, ingressUnsettled: 1, ingressLag: null });
+    const samples = Object.fromEntries(measured.map((one) => [one.name, one.samples]));
     expect(samples).toMatchObject({
       parley_turns_started_total: [{ labels: { agent: 'pm' }, value: 1 }],
       parley_turns_ended_total: [{ labels: { agent: 'pm', outcome: 'completed' }, value: 1 }],
-      parley_tool_results_total: [{ labels: { agent: 'pm' }, value: 2 }],
-      parley_model_attempts_failed_total: [
-        { labels: { model: 'default', key: '2', code: 'UNKNOWN' }, value: 1 },
-      ],
+      parley_tool_results_total: [{ labels: { agent: 'pm' }, value: 1 }],
       parley_model_calls_total: [
         { labels: { agent: 'pm', model: 'default', outcome: 'answered' }, value: 2 },
         { labels: { agent: 'pm', model: 'default', outcome: 'failed' }, value: 1 },
@@ -100,23 +90,25 @@ describe('the metrics', () => {
       parley_open_conversations: [{ labels: {}, value: 2 }],
       parley_ingress_unsettled: [{ labels: {}, value: 1 }],
     });
-    const sumOf = (name: string) => samples[name]?.filter(({ suffix }) => suffix === '_sum');
-    expect(sumOf('parley_turn_seconds')).toMatchObject([{ value: 2 }]);
-    expect(sumOf('parley_view_window_ratio')).toMatchObject([{ value: 0.5 }]);
-    expect(sumOf('parley_append_seconds')).toMatchObject([{ value: 0.02 }]);
-    expect(sumOf('parley_tool_call_seconds')).toMatchObject([
-      { labels: { tool: 'fs_read' }, value: 0.012 },
-      { labels: { tool: 'unknown' }, value: 0.012 },
-    ]);
     expect(samples.process_resident_memory_bytes?.[0]?.value).toBeGreaterThan(0);
   });
 
   it('say how a model answered and why it failed last; a model without calls has none', () => {
-    let minute = 0;
-    const metrics = new Metrics(true, () => Date.parse(`2026-01-01T00:0${minute++}:00.000Z`));
-    metrics.modelCalled('big', answered(undefined, 500), 100);
-    metrics.modelCalled('big', answered(undefined, 1_500), 100);
-    metrics.modelCalled('big', failed('TIMEOUT', 30_000));
+    const metrics = new Metrics();
+    const tell = metrics.sink(undefined);
+    const call = {
+      conversation: 'demo',
+      agent: 'pm',
+      turnId: 't',
+      type: 'model_call',
+      requestHash: '',
+    } as const;
+    const seconds = [0.5, 1.5, 30];
+    for (const [n, took] of seconds.entries())
+      tell({
+        ...{ ...call, model: 'big', ts: `2026-01-01T00:0${n}:00.000Z`, durationMs: took * 1_000 },
+        ...(n === 2 ? { outcome: 'failed', code: 'TIMEOUT' } : { outcome: 'answered', firstTokenMs: 100 }),
+      });
     const [big, idle] = metrics.models(['big', 'idle']) ?? [];
     expect(big).toMatchObject({ model: 'big', calls: 3, failed: 1, firstTokenSeconds: 0.1 });
     expect(big).toMatchObject({
@@ -127,73 +119,32 @@ describe('the metrics', () => {
     expect(big?.seconds?.p95).toBeGreaterThan(1);
     expect(big?.seconds?.p95).toBeLessThanOrEqual(2.5);
     expect(idle).toEqual({ model: 'idle', calls: 0, failed: 0 });
+    expect(new Metrics(false).models(['big'])).toBeUndefined();
   });
 
   it('calls of an agent in another process are counted as its own, and for no model', () => {
-    let minute = 0;
-    const metrics = new Metrics(true, () => Date.parse(`2026-01-01T00:0${minute++}:00.000Z`));
-    metrics.modelCalled(null, { ...answered(), agent: 'critic' });
-    metrics.modelCalled(null, { ...failed('AGENT_NOT_CONNECTED'), agent: 'critic' });
-    metrics.modelCalled('critic', answered());
+    const metrics = new Metrics();
+    const tell = metrics.sink(undefined);
+    const call = {
+      conversation: 'demo',
+      turnId: 't',
+      type: 'model_call',
+      requestHash: '',
+      durationMs: 5,
+    } as const;
+    const [first, then] = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:01:00.000Z'];
+    tell({ ...call, ts: first, agent: 'critic', outcome: 'answered' });
+    tell({ ...call, ts: then, agent: 'critic', outcome: 'failed', code: 'AGENT_NOT_CONNECTED' });
+    tell({ ...call, ts: then, agent: 'pm', model: 'critic', outcome: 'answered' });
     expect(metrics.programs(['critic', 'idle'])).toEqual([
       {
-        ...{ agent: 'critic', calls: 2, failed: 1, answeredAt: '2026-01-01T00:00:00.000Z' },
-        failure: { at: '2026-01-01T00:01:00.000Z', code: 'AGENT_NOT_CONNECTED' },
+        ...{ agent: 'critic', calls: 2, failed: 1, answeredAt: first },
+        failure: { at: then, code: 'AGENT_NOT_CONNECTED' },
       },
       { agent: 'idle', calls: 0, failed: 0 },
     ]);
-    const answeredAt = '2026-01-01T00:02:00.000Z';
-    expect(metrics.models(['critic'])).toMatchObject([{ calls: 1, failed: 0, answeredAt }]);
-  });
-
-  it('count nothing where nobody reads them', () => {
-    const metrics = new Metrics(false);
-    metrics.modelCalled('big', answered());
-    metrics.modelCalled(null, answered());
-    metrics.applied([entry({ type: 'turn-started', agent: 'pm', trigger: [0] }), result({})]);
-    metrics.appended(1);
-    expect([metrics.models(['big']), metrics.programs(['pm'])]).toEqual([undefined, undefined]);
-    const counted = samplesOf(metrics);
-    expect(counted).toMatchObject({ parley_turns_started_total: [], parley_model_calls_total: [] });
-    expect(counted).toMatchObject({ parley_tool_results_total: [], parley_append_seconds: [] });
-  });
-});
-
-describe('the metrics of a conversation at work', () => {
-  let world: World;
-  afterEach(() => world.end());
-  const totals = () =>
-    Object.fromEntries(
-      ['turns_started', 'turns_ended', 'model_calls'].map((name) => [
-        name,
-        samplesOf(world.runtime.metrics)[`parley_${name}_total`]?.map(
-          ({ labels: { outcome = '' }, value }) => [outcome, value],
-        ),
-      ]),
-    );
-
-  it('count nothing that could not be made durable', async () => {
-    world = createWorld();
-    const worker = await world.workers.use('demo');
-    world.faults.push(new Error('no space left'));
-    await expect(worker.submit(postCommand('m1', 'hello'))).rejects.toThrow('no space');
-    expect(totals()).toEqual({ turns_started: [], turns_ended: [], model_calls: [] });
-  });
-
-  it.each([
-    ['answered', 'completed'],
-    ['failed', 'failed'],
-    ['aborted', 'aborted'],
-  ] as const)('count a model call that was %s, and its turn', async (outcome, end) => {
-    world = createWorld();
-    const worker = await world.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello'));
-    if (outcome === 'answered') world.calls[0]?.answer('hi');
-    else if (outcome === 'failed') world.calls[0]?.fail('RATE_LIMITED');
-    else await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'a', name: 'A' } });
-    await expect
-      .poll(totals)
-      .toEqual({ turns_started: [['', 1]], turns_ended: [[end, 1]], model_calls: [[outcome, 1]] });
+    expect(metrics.models(['critic'])).toMatchObject([{ calls: 1, failed: 0, answeredAt: then }]);
+    expect(new Metrics(false).programs(['critic'])).toBeUndefined();
   });
 });
 

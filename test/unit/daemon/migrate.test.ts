@@ -57,7 +57,44 @@ describe('a migration of all conversations', () => {
     await (await openFileStore(join(root, 'to'))).close();
   });
 
+  /** As the command is given again. */
+  async function again() {
+    await target.store.close();
+    target = await openFileTarget(join(root, 'to'));
+    return move();
+  }
+
+  it('MIGRATE-8: a repetition after the last step reports the same and writes nothing', async () => {
+    const first = await move();
+    const { store, archive } = target;
+    const refuse = () => Promise.reject(new Error('it was written'));
+    target = { store, archive, begin: refuse, end: refuse };
+    expect(await move()).toEqual(first);
+    expect(await again()).toEqual(first);
+  });
+
+  it.each([
+    ['an entry more', () => fill('one', 4)],
+    ['another conversation', () => fill('other', 1)],
+    ['one conversation less', () => target.store.delete('one').then(() => undefined)],
+  ])('MIGRATE-8: a target with %s is refused', async (_, change) => {
+    await move();
+    target = await openFileTarget(join(root, 'to'));
+    await change();
+    await expect(again()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+    expect(await target.archive.migration()).toBeNull();
+  });
+
   describe('with files', () => {
+    it('MIGRATE-8: a repetition after the last step refuses a target without a file of the source', async () => {
+      const [facts] = await bringFiles('three', 'a picture');
+      const first = await move();
+      expect(await again()).toEqual(first);
+      const { sha256 } = facts ?? { sha256: '' };
+      await rm(join(root, 'to', 'blobs', sha256.slice(0, 2), sha256));
+      await expect(again()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+    });
+
     const place = ({ sha256 }: { sha256: string }) => join(root, 'from', 'blobs', sha256.slice(0, 2), sha256);
     /** A conversation of the source with these files, of which it has two entries each. */
     async function bringFiles(id: string, ...texts: string[]) {
@@ -104,18 +141,18 @@ describe('a migration of all conversations', () => {
       await moved.close();
     });
 
-    it('copies a file again after an interruption, and a deletion erases it', async () => {
-      const [facts] = await bringFiles('three', 'a picture');
+    it('continues after an interruption, and reads no file again that it copied', async () => {
+      const [first] = await bringFiles('three', 'a picture');
+      const [, second] = await bringFiles('four', 'a picture', 'another');
       await target.begin(source.archive.name);
       const { log } = await target.store.open('three');
       await putBlob(target.store, 'a picture');
       await log.append(0, await source.archive.entries('three'));
       await log.close();
-      expect(await move()).toMatchObject({ conversations: 3, files: 1 });
-      const moved = await openFileStore(join(root, 'to'));
-      expect(await textOf(moved, facts?.sha256 ?? '')).toBe('a picture');
-      expect(await moved.delete('three')).toMatchObject({ files: 1 });
-      await moved.close();
+      const { archive, read } = watched();
+      expect(await migrateStore(archive, target)).toMatchObject({ conversations: 4, files: 2 });
+      expect(read).toEqual([second?.sha256]);
+      expect(await target.archive.blobs.facts(first?.sha256 ?? '')).toEqual(first);
     });
 
     it.each([
@@ -177,6 +214,30 @@ describe('a migration of all conversations', () => {
     await expect(move()).rejects.toMatchObject(
       errorWith('MIGRATION_UNFINISHED', 'from jetstream:OTHER_LOG, not from'),
     );
+  });
+
+  it('checks again after the target is marked, and leaves a target that was filled meanwhile unchanged and open', async () => {
+    const writes: string[] = [];
+    const store = new Proxy(target.store, {
+      get: (real, name) => {
+        const value = Reflect.get(real, name);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]) => {
+          writes.push(String(name));
+          return value.apply(real, given);
+        };
+      },
+    });
+    const begin = async (from: string) => {
+      await fill('one', 3);
+      await fill('two', 3);
+      await target.begin(from);
+    };
+    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject(
+      errorWith('MIGRATION_TARGET_IN_USE', 'is not empty'),
+    );
+    expect(writes).toEqual([]);
+    expect(await target.archive.migration()).toBeNull();
   });
 
   it('keeps the target closed when the content read back differs', async () => {

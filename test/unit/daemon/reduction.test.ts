@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Model, ModelOutcome, ModelRequest, Summariser } from '../../../src/agents/index.ts';
 import { type Entry, expand } from '../../../src/conversation/index.ts';
+import type { TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { PROFILE } from '../agents/support.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
@@ -87,20 +88,22 @@ describe('a view that outgrows its window', () => {
     expect(worker.state).toMatchObject({ tokens: 10, usd: 10 });
   });
 
-  it('is counted as a call of the summary model', async () => {
+  it('is reported to telemetry with the call of the summary model, which has no ordinal in the turn', async () => {
+    const calls: TelemetryEvent[] = [];
+    const telemetry = (event: TelemetryEvent) => event.type === 'model_call' && calls.push(event);
     const { asked, summariser } = handSummariser();
-    await fillAndAsk({ summariser });
+    await fillAndAsk({ summariser, telemetry });
     await expect.poll(() => asked.length).toBe(1);
     asked[0]?.settle(told('Alice posted a lot (entry 0).'));
     await expect.poll(() => world.calls.length).toBe(5);
-    const gauges = { openConversations: 0, ingressUnsettled: 0, ingressLag: null };
-    const counted = world.runtime.metrics
-      .measure(gauges)
-      .find(({ name }) => name === 'parley_model_calls_total');
-    expect(counted?.samples).toContainEqual({
-      labels: { agent: 'pm', model: 'small', outcome: 'answered' },
-      value: 1,
-    });
+    expect(calls.slice(4)).toEqual([
+      {
+        ...{ type: 'model_call', ts: expect.any(String), conversation: 'demo', agent: 'pm', model: 'small' },
+        ...{ turnId: world.calls[4]?.request.turnId, outcome: 'answered', finishReason: 'stop' },
+        ...{ usage: { ...usage, usd: 10 }, requestHash: asked[0]?.request.hash },
+        durationMs: expect.any(Number),
+      },
+    ]);
   });
 
   it.each([

@@ -45,14 +45,10 @@ describe('the status of a daemon', () => {
   });
 
   it('names the error of an MCP server, the age of the queue, and what it does not know', () => {
-    const servers = [
-      { server: 'files', state: 'failed' as const, tools: [], error: 'ENOENT', unaccepted: ['b'] },
-    ];
+    const servers = [{ server: 'files', state: 'failed' as const, tools: [], error: 'ENOENT' }];
     const lag = { messages: 3, oldestTakenAt: Date.parse(minute(1)) };
     const status = statusFrom({ ...known([]), servers, lag });
-    expect(status.daemons[0]?.servers).toEqual([
-      { server: 'files', state: 'failed', error: 'ENOENT', unaccepted: ['b'] },
-    ]);
+    expect(status.daemons[0]?.servers).toEqual([{ server: 'files', state: 'failed', error: 'ENOENT' }]);
     expect([status.queue, status.deadLetters]).toEqual([{ posts: 3, oldestAt: minute(1) }, null]);
     expect(statusFrom(known([])).queue).toBeNull();
   });

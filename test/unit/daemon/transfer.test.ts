@@ -208,9 +208,13 @@ describe('conversations as files', () => {
     ['has a broken line', '{"index":0\n', /line 1: /],
     ['has a line that is no entry', '{"index":0,"type":"message"}\n', /line 1 is not an entry: id/],
     ['breaks a law', line({ index: 4 }), /line 0 has index 4/],
-  ])('refuses a file that %s, names the position, and stores nothing', async (_, content, reason) => {
+  ])('refuses a file that %s, names the position, and keeps a copy', async (_, content, reason) => {
     await expect(bring(content)).rejects.toMatchObject(errorWith('IMPORT_INVALID', reason));
-    expect(await readdir(data)).toEqual(['messages.json']);
+    await bring(content).catch(() => undefined);
+    const kept = await readdir(join(data, 'quarantine')); // once, however often it is tried
+    expect(kept).toHaveLength(1);
+    expect(await readFile(join(data, 'quarantine', kept[0] ?? ''), 'utf8')).toBe(content);
+    expect(await readdir(data)).not.toContain('conversations');
   });
 
   it.each<[string, string, RegExp]>([

@@ -38,6 +38,7 @@ import type { Runtime } from '../../../src/daemon/create-runtime.ts';
 import { Files } from '../../../src/daemon/files/files.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
+import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../../src/daemon/team/health.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
@@ -85,6 +86,7 @@ export interface WorldOptions {
   readonly now?: () => number;
   /** The monotonic clock. */
   readonly elapsed?: () => number;
+  readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
   readonly ownRequests?: boolean;
@@ -124,6 +126,7 @@ export function createWorld(options: WorldOptions = {}) {
   const audited: ({ conversation: string } & AuditRecord)[] = [];
   const calls: Call[] = [];
   const [faults, appends]: [Fault[], number[]] = [[], []];
+  const metrics = new Metrics();
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
   const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
@@ -168,7 +171,6 @@ export function createWorld(options: WorldOptions = {}) {
   };
   const definitions = new Definitions(store.definitions, new FileCache((sha256) => store.blobs.read(sha256)));
   const { elapsed = () => performance.now(), now = Date.now } = options;
-  const metrics = new Metrics(true, now);
   const log = { info: write('info'), warn: write('warn'), error: write('error') };
   const team: Team = {
     sources,
@@ -217,7 +219,7 @@ export function createWorld(options: WorldOptions = {}) {
     ...{ elapsed, timers: systemTimers },
     newId,
     log,
-    metrics,
+    telemetry: createTelemetry(metrics.sink(options.telemetry), now),
     shutdown: shutdown.signal,
     reach: () => undefined,
     lastPost: (conversation) => bus.bus.lastPost(conversation),

@@ -128,8 +128,8 @@ describe('docs/spec/storage.md', () => {
 
   it('docs/spec/storage.md has a row for each kind of finding', () => {
     const kinds: Record<FindingKind, true> = {
-      ...{ damage: true, 'torn-tail': true, law: true, audit: true, output: true },
-      ...{ row: true, state: true, mark: true, unreadable: true },
+      ...{ damage: true, 'torn-tail': true, law: true, 'stray-call': true, audit: true, output: true },
+      ...{ row: true, state: true, mark: true, deleted: true, unreadable: true },
       ...{ definition: true, view: true, file: true },
     };
     expect(firstColumn('What fsck checks').sort()).toEqual(Object.keys(kinds).sort());

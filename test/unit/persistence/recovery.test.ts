@@ -142,7 +142,7 @@ describe('reading a log without a store', () => {
     expect(await readFile(log)).toEqual(bytes);
     expect(await readdir(path('conversations', 'demo'))).toEqual(['log.jsonl']);
     await writeFile(log, logBytes([batch(0, 2)]));
-    expect(await readLogFile(log)).toEqual({ entries: batch(0, 2), tornTail: null });
+    expect(await readLogFile(log)).toEqual({ entries: batch(0, 2), ends: [2], tornTail: null });
   });
 
   it('a missing, unreadable or damaged log file is reported', async () => {

@@ -28,7 +28,7 @@ describe('scanning a log', () => {
     for (const [index, offset] of verdict.offsets.entries()) {
       expect(WHOLE.toString('utf8', offset, offset + 10)).toBe(`{"index":${index}`);
     }
-    expect(scanLog(Buffer.alloc(0))).toEqual({ kind: 'whole', entries: [], offsets: [], bytes: 0 });
+    expect(scanLog(Buffer.alloc(0))).toEqual({ kind: 'whole', entries: [], ends: [], offsets: [], bytes: 0 });
   });
 
   it('a log that is cut at any byte contains the whole batches before that byte (SCAN-2)', () => {

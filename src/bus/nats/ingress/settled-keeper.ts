@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StreamInfo } from 'nats';
+import type { NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import type { StreamPosition } from '../../deliveries.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Settled,
   type SettledRecord,
 } from '../../settled.ts';
+import type { Subjects } from '../../subjects.ts';
 import { apiErrorCode, brokerError, isForbidden, WRONG_LAST_SEQUENCE } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
 import type { IngressSources } from './ingress-sources.ts';
@@ -255,4 +256,35 @@ async function isIntact(
   if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
   const time = last && (await timeOf(manager, subjects.ingressStream, last.sequence));
   return last === null || time === null || `${time}` === last.time; // null: purged
+}
+
+const MOST_TRANSFER_TRIES = 5;
+
+/**
+ * Transfers the record of settled posts (`../settled.ts`) from `from` to `to` after a migration of the logs, by
+ * compare-and-set. Without it the posts of these logs would count as settled elsewhere.
+ */
+export async function transferSettledRecord(
+  connection: NatsConnection,
+  subjects: Subjects,
+  from: string,
+  to: Owner,
+): Promise<void> {
+  try {
+    const manager = await connection.jetstreamManager({ checkAPI: false });
+    for (let tries = 1; ; tries++) {
+      const { record, sequence } = await newest({ manager, subjects });
+      if (record?.by.id !== from) return;
+      try {
+        const text = JSON.stringify({ ...record, by: to });
+        const expect = { lastSubjectSequence: sequence };
+        await connection.jetstream().publish(subjects.settled, text, { expect });
+        return;
+      } catch (error) {
+        if (!WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0) || tries === MOST_TRANSFER_TRIES) throw error;
+      }
+    }
+  } catch (error) {
+    throw brokerError(error, `write to stream ${subjects.settledStream}`);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { AgentSummary } from '../../../client/index.ts';
+import type { AgentSummary, ToolServerSummary } from '../../../client/index.ts';
 import {
   type Config,
   namesServer,
@@ -13,10 +13,11 @@ import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
 import { agentChecks, deepChecks, modelChecks, probeChecks } from '../../doctor/models.ts';
 import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import {
+  codingChecks,
   enclosureChecks,
   natsServerCheck,
   natsServersChecks,
-  unstartedChecks,
+  toolServerChecks,
 } from '../../doctor/servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
@@ -88,11 +89,13 @@ async function* checks(
   if (servers) yield* await natsServersChecks(context, servers);
   if (servers && !isTrusted) yield* withheldCheck(io.env, servers);
   yield await dataCheck(context);
-  const { check, agents } = await askDaemon(context);
+  const { check, agents, toolServers } = await askDaemon(context);
   yield check;
   if (config instanceof Error) return;
   yield* agentChecks(config, agents);
-  if (!probe) yield* unstartedChecks(config);
+  const { PATH = '' } = io.env;
+  if (!probe) yield* await toolServerChecks(config, toolServers, PATH);
+  if (!probe) yield* await codingChecks(config, PATH);
   yield* await enclosureChecks(context, config);
 }
 
@@ -135,6 +138,7 @@ interface Asked {
   readonly check: Check;
   /** What the running daemon knows; null: it does not answer. */
   readonly agents: readonly AgentSummary[] | null;
+  readonly toolServers: readonly ToolServerSummary[] | null;
 }
 
 /** A daemon that does not run is a warning, not a failure. */
@@ -143,12 +147,13 @@ async function askDaemon(context: Context): Promise<Asked> {
   try {
     return await withDaemon(context, async (client) => {
       const { agents } = await client.request('agents', {});
+      const tools = await client.request('tools', {}).catch(() => null);
       const check = ok(`answers on ${client.url}, ${plural(agents.length, 'agent')}`);
-      return { check, agents };
+      return { check, agents, toolServers: tools?.servers ?? null };
     });
   } catch (error) {
     const { code, message, hint } = context.failure(error);
     const check = (code === 'DAEMON_NOT_RUNNING' ? warn : fail)(message, hint);
-    return { check, agents: null };
+    return { check, agents: null, toolServers: null };
   }
 }

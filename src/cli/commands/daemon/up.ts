@@ -9,7 +9,7 @@ import { startWarnings } from '../../doctor/permissions.ts';
 import type { Io } from '../../io.ts';
 import { skipUntil } from '../../options/options.ts';
 import { commandLine } from '../../options/taken-options.ts';
-import { createLog } from '../../output/log.ts';
+import { createConsoleTelemetry, createLog } from '../../output/log.ts';
 import { type Palette, voiceOf } from '../../render/text.ts';
 import { offerProject } from '../offline/init.ts';
 import { consoleUrl } from './status.ts';
@@ -73,10 +73,15 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   if (shown !== null && config.tools.unhidden)
     log.warn({ fault: shown }, 'programs that tools start can read the variables of this daemon');
   const { createDaemon } = await context.dependencies.daemon();
+  const telemetry =
+    config.telemetry === 'console'
+      ? createConsoleTelemetry(io, () => log.warn({}, 'stdout was closed: telemetry ends'))
+      : null;
   const daemon = createDaemon({
     config,
     load,
     log,
+    telemetry: telemetry?.emit,
     isReplay: options.replay,
     skipUntil: options.skipUntil,
     mayInstall: options.install,
@@ -96,10 +101,14 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     starting = started;
     const ready = await started;
     for (const warning of await startWarnings(config.directory, config.daemon.data)) log.warn({}, warning);
-    if (!signals.fired) announce(context, config, ready);
+    if (!signals.fired) {
+      announce(context, config, ready);
+      telemetry?.open();
+    }
     const onFault = (error: Error) => log.warn({ error: error.message }, 'files are not watched any more');
     if (options.watch) unwatch = watchFolder(config.directory, () => reload('--watch'), onFault);
     await signals.stopped;
+    if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process alive
     return 0;
   } finally {
     unwatch();

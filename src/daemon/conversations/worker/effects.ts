@@ -45,7 +45,7 @@ import {
 } from '../../../kernel/json-schema.ts';
 import type { AuditRecord } from '../../../persistence/index.ts';
 import { hasNoCaller, Lineage } from '../../../traces/index.ts';
-import type { Metrics } from '../../observe/metrics.ts';
+import type { Telemetry } from '../../observe/telemetry.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
 import { fitsPayload } from '../../tools/large.ts';
@@ -77,7 +77,7 @@ export interface EffectsContext extends ToolCallContext {
   readonly team: Pick<Team, 'toolbox' | 'retry' | 'limits' | 'files'>;
   readonly elapsed: Clock;
   readonly timers: Timers;
-  readonly metrics: Pick<Metrics, 'modelCalled'>;
+  readonly telemetry: Pick<Telemetry, 'modelCalled'>;
   /** Null: no traces are exported, and no context is passed on. */
   readonly traces: object | null;
   readonly liveText: LiveText;
@@ -218,7 +218,8 @@ export class Effects {
       const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, {
         ...{ retry: { ...daemon.team.retry, attempts: 1 }, signal: abort.signal, random: Math.random },
         ...{ elapsed: daemon.elapsed, timers: daemon.timers, allows },
-        onCallEnded: (outcome) => daemon.metrics.modelCalled(titler.profile.name, outcome),
+        onCallEnded: (outcome) =>
+          daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
       }).finally(() => this.#end(call.turnId, abort));
       if (failure !== undefined)
         daemon.log.warn(
@@ -248,7 +249,8 @@ export class Effects {
         {
           ...{ retry: daemon.team.retry, signal, random: Math.random },
           ...{ elapsed: daemon.elapsed, timers: daemon.timers },
-          onCallEnded: (outcome) => daemon.metrics.modelCalled(summariser.profile.name, outcome),
+          onCallEnded: (outcome) =>
+            daemon.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);
             if (isAllowed) this.#reserved.set(turnId, { agent, ...reservation });
@@ -308,8 +310,13 @@ export class Effects {
         daemon,
         this.#hasAttached(request.turnId),
       );
-      const model = setup.card.runtime !== 'local' ? null : setup.profile.name;
-      daemon.metrics.modelCalled(model, command, firstTokenMs);
+      daemon.telemetry.modelCalled(
+        this.#conversation,
+        setup.card.runtime !== 'local' ? null : setup.profile.name,
+        prepared.number,
+        command,
+        firstTokenMs,
+      );
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && daemon.shutdown.aborted) return;
       const shorter = command.type === 'model-failed' ? shorterAfter(command, prepared) : null;

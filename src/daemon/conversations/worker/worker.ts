@@ -19,7 +19,7 @@ import {
 } from '../../../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError, refusal } from '../../../kernel/index.ts';
 import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
-import type { Metrics } from '../../observe/metrics.ts';
+import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
@@ -52,7 +52,7 @@ export interface WorkerContext extends DeciderContext, EffectsContext, LedgerCon
   readonly definitions: Definitions;
   /** The model of all agents in other processes. */
   readonly remote: Pick<Model, 'turnOver'>;
-  readonly metrics: Metrics;
+  readonly telemetry: Telemetry;
   readonly traces: Pick<TraceExporter, 'appended'> | null;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
 }
@@ -286,7 +286,7 @@ export class ConversationWorker {
       for (const { item } of decided) if (item.position) this.#daemon.progress.took(this.id, item.position); // before anything else happens to it
       if (entries.length > 0) this.#daemon.publishEntries(this.id, entries);
       this.#daemon.traces?.appended(this.id, entries, () => this.entries());
-      observe(this.#daemon, { decided, prepared });
+      observe(this.id, this.#daemon, { decided, prepared });
       this.watchApprovals();
       if (this.#lifecycle === 'open')
         for (const effect of effects) this.#effects.start(effect, prepared.get(effect));
@@ -349,7 +349,7 @@ export class ConversationWorker {
     const status = this.#owner.workStatus(this.#ledger.conversation.state);
     const startedAt = this.#daemon.elapsed();
     if (!(await this.#ledger.append(before, entries, status))) throw this.#fence();
-    this.#daemon.metrics.appended(this.#daemon.elapsed() - startedAt);
+    this.#daemon.telemetry.appended(this.#daemon.elapsed() - startedAt);
   }
 
   /** DELETE-3. If the first append is only a claim, the posts after it are checked instead. */
@@ -384,20 +384,21 @@ interface Appended {
   readonly prepared: ReadonlyMap<unknown, PreparedCall>;
 }
 
-/** Notifies agents in other processes of ended turns, since one may still work on it, and counts. */
+/** Notifies agents in other processes of ended turns, since one may still work on it; and telemetry. */
 function observe(
-  { remote, metrics }: Pick<WorkerContext, 'remote' | 'metrics'>,
+  conversation: string,
+  { remote, telemetry }: Pick<WorkerContext, 'remote' | 'telemetry'>,
   { decided, prepared }: Appended,
 ): void {
   for (const { decision } of decided.filter(isOwn)) {
-    metrics.applied(decision.entries);
+    telemetry.applied(conversation, decision);
     for (const entry of decision.entries) {
       if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
       remote.turnOver?.(entry.turnId);
     }
   }
   for (const call of prepared.values())
-    metrics.viewBuilt(call.assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
+    telemetry.viewBuilt(call.assembled, 'setup' in call ? call.setup.profile.contextTokens : undefined);
 }
 
 /** Retries a report whose append failed, for example on a full disk: its effect did happen. */

@@ -82,7 +82,7 @@ function parseFormat(value: unknown): FormatFile {
 export async function identityOf(root: string): Promise<string> {
   const path = storePaths(root).identity;
   try {
-    const known = parseIdentity((await orNullIfMissing(readFile(path, 'utf8'))) ?? '');
+    const known = await knownIdentity(root);
     if (known !== null) return known;
     const id = randomUUID();
     await replaceFile(path, `${JSON.stringify({ id })}\n`);
@@ -101,11 +101,17 @@ export async function identityOf(root: string): Promise<string> {
   }
 }
 
+/** Null: there is no id, or it is damaged. */
+export async function knownIdentity(root: string): Promise<string | null> {
+  const text = await orNullIfMissing(readFile(storePaths(root).identity, 'utf8'));
+  return text === null ? null : parseIdentity(text);
+}
+
 function parseIdentity(text: string): string | null {
   try {
     const { id } = JSON.parse(text) as { id?: unknown };
     return typeof id === 'string' && id !== '' ? id : null;
   } catch {
-    return null; // missing or damaged
+    return null; // not JSON: damaged
   }
 }

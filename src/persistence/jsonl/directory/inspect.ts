@@ -1,14 +1,18 @@
-import { lstat, readdir } from 'node:fs/promises';
-import { errnoOf, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
+import { lstat, readdir, readFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { errnoOf, makeDirectory, messageOf, orNullIfMissing, ParleyError } from '../../../kernel/index.ts';
 import { BlobReader } from '../../blobs.ts';
-import type { ConversationRow, Inspection, StoreInspector } from '../../port.ts';
+import type { ConversationRow, InspectedBlobs, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
 import { auditTrailOf } from '../../store.ts';
 import { createBlobFiles } from '../file-blobs.ts';
 import { FileDocuments, readAuditLines, refuseUnfinished } from '../file-documents.ts';
+import { DELETED_PREFIX } from '../file-store.ts';
+import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { checkFormat } from './format.ts';
-import { idOf, storePaths } from './paths.ts';
+import { folderOf, idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
  * Reads a data directory without the lock, and changes nothing.
@@ -46,8 +50,9 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       const lost = isMigrating ? [] : await lostConversations(documents);
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
+    leftovers: () => leftoversIn(paths, documents),
     definition: async (hash) => (await documents.get(`definition.${hash}`)) as string | null,
-    blobs: new BlobReader({ documents, blobs: createBlobFiles(paths) }),
+    blobs: inspectBlobs(paths, documents),
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
       const get = (kind: string) => attempt(() => documents.get(`${kind}.${conversation}`));
@@ -79,6 +84,26 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
   };
 }
 
+function inspectBlobs(paths: StorePaths, documents: FileDocuments): InspectedBlobs {
+  const contents = createBlobFiles(paths);
+  const reader = new BlobReader({ documents, blobs: contents });
+  return {
+    facts: (sha256) => reader.facts(sha256),
+    read: (sha256) => reader.read(sha256),
+    isClaimed: (...claim) => reader.isClaimed(...claim),
+    hasContent: async (sha256) => (await contents.storedAt(sha256)) !== null,
+    async stored() {
+      const found = new Map<string, string>();
+      for (const name of await contents.list()) found.set(name, (await contents.storedAt(name)) ?? '');
+      for (const sha256 of await documents.keys('blob.')) {
+        const record = await attempt(() => reader.record(sha256)); // a damaged one is found where a log names it
+        if ('value' in record && record.value) found.set(sha256, record.value.storedAt);
+      }
+      return found;
+    },
+  };
+}
+
 /** There is a log, or something else with its name (INSPECT-2). */
 async function hasLog(path: string): Promise<boolean> {
   try {
@@ -96,6 +121,39 @@ async function lostConversations(documents: FileDocuments): Promise<string[]> {
   if ('fault' in rows || 'fault' in deleted) return []; // an inspection or the next start reports it
   const listed = [...(rows.value as ReadonlyMap<string, ConversationRow>).values()];
   return listed.flatMap(({ id, length }) => (length > 0 && !deleted.value.has(id) ? [id] : []));
+}
+
+/** `.deleted-<folder>-<time>`, as a deletion names it. */
+const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
+
+async function leftoversIn(paths: StorePaths, documents: FileDocuments): Promise<Leftover[]> {
+  const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
+  const removed = names.map((name) => {
+    const conversation = idOf(REMOVED.exec(name)?.[1] ?? '') ?? name;
+    return { conversation, path: `conversations/${name}/`, isSwept: true };
+  });
+  for (const conversation of await documents.keys('deleting.'))
+    removed.push({ conversation, path: `deleting/${folderOf(conversation)}.json`, isSwept: true });
+  const deleted = await attempt(() => documents.keys('deleted.'));
+  const rows = await attempt(() => documents.keys('row.'));
+  if ('fault' in deleted) return removed; // the next start reports it
+  const listed = new Set('fault' in rows ? [] : rows.value);
+  const left = deleted.value.map((id) => leftoversOf(id, paths, listed));
+  return [...removed, ...(await Promise.all(left)).flat()];
+}
+
+/** What is left of a deleted conversation, except an empty log, which a new post may begin. */
+async function leftoversOf(
+  conversation: string,
+  paths: StorePaths,
+  listed: ReadonlySet<string>,
+): Promise<Leftover[]> {
+  if (await hasLog(paths.log(conversation))) return []; // it began again
+  const folder = paths.conversation(conversation);
+  const files = (await readdir(folder).catch(() => [])).filter((name) => name !== basename(paths.log('')));
+  const found = files.map((name) => relative(paths.root, join(folder, name)));
+  if (listed.has(conversation)) found.push('its row in conversations/index.json');
+  return found.map((path) => ({ conversation, path, isSwept: false }));
 }
 
 async function attempt<T>(work: () => Promise<T>): Promise<{ value: T } | { fault: string }> {
@@ -119,4 +177,12 @@ async function readAtRest(path: string): Promise<Inspection['log']> {
     if (!(error instanceof ParleyError)) throw error;
     return error.code === 'LOG_NOT_FOUND' ? { entries: [], tornTail: null } : { damage: error };
   }
+}
+
+/** Durably keeps a copy of refused content, once per content; returns its path. */
+export async function keepAside(directory: string, name: string, content: Buffer): Promise<string> {
+  await makeDirectory(directory);
+  const kept = `${name}-${crc32(content).toString(16).padStart(8, '0')}`;
+  const existing = await orNullIfMissing(readFile(join(directory, kept)));
+  return existing?.equals(content) ? join(directory, kept) : writeNewFile(directory, kept, content);
 }

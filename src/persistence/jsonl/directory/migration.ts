@@ -8,7 +8,7 @@ import { createBlobFiles } from '../file-blobs.ts';
 import { createAuditFiles, FileDocuments, refuseUnfinished } from '../file-documents.ts';
 import { type FileStoreOptions, openOwned } from '../file-store.ts';
 import { readLogFile } from '../log/recovery.ts';
-import { checkFormat } from './format.ts';
+import { checkFormat, knownIdentity } from './format.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
 import { storePaths } from './paths.ts';
@@ -28,7 +28,8 @@ export async function openFileSource(directory: string): Promise<MigrationSource
   try {
     await checkFormat(directory);
     await refuseUnfinished(directory);
-    return { archive: fileArchive(directory), close: async () => outcome.lock.release() };
+    const id = await knownIdentity(directory);
+    return { id, archive: fileArchive(directory), close: async () => outcome.lock.release() };
   } catch (error) {
     outcome.lock.release();
     throw error;
@@ -66,10 +67,10 @@ function fileArchive(directory: string): StoreArchive {
     audit: createAuditFiles(paths),
     blobs: createBlobFiles(paths),
     conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
-    async entries(conversation) {
+    async log(conversation) {
       const path = paths.log(conversation);
       const found = await orNullIfMissing(readdir(dirname(path)));
-      return found?.includes(basename(path)) ? (await readLogFile(path)).entries : [];
+      return found?.includes(basename(path)) ? readLogFile(path) : { entries: [], ends: [] };
     },
   });
 }

@@ -51,6 +51,8 @@ export interface LogFileContents {
   readonly entries: Entry[];
   /** Bytes after the last whole batch: an incomplete write, or one in progress. */
   readonly tornTail: { readonly bytes: number } | null;
+  /** The number of entries up to the end of each append. */
+  readonly ends: readonly number[];
 }
 
 /** Reads a log without owning it: takes no lock, changes nothing. */
@@ -70,7 +72,8 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   const verdict = scanLog(bytes);
   if (verdict.kind === 'damaged') throw damagedError(path, verdict);
   const torn = bytes.length - verdict.bytes;
-  return { entries: verdict.entries, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
+  const { entries, ends } = verdict;
+  return { entries, ends, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
 }
 
 /** What to do about a log that cannot be opened. */
@@ -135,6 +138,8 @@ interface LogContents {
   readonly offsets: number[];
   /** Bytes up to the end of the last whole batch. */
   readonly bytes: number;
+  /** The number of entries up to the end of each whole batch. */
+  readonly ends: number[];
 }
 
 type ScanVerdict =
@@ -149,6 +154,7 @@ const GROUP_BYTES = 32_768;
 export function scanLog(bytes: Buffer): ScanVerdict {
   const entries: Entry[] = [];
   const offsets: number[] = [];
+  const ends: number[] = [];
   let whole = { entries: 0, bytes: 0 };
   let remainingLines = 0;
   let start = 0;
@@ -157,7 +163,7 @@ export function scanLog(bytes: Buffer): ScanVerdict {
     if (lines.length === 0) {
       return sealedLineAfter(bytes, start)
         ? damaged(entries.length, start, 'its checksum does not fit, and whole lines follow')
-        : torn({ entries, offsets }, whole);
+        : torn({ entries, offsets, ends }, whole);
     }
     for (const [at, decoded] of decodeLines(bytes, start, lines).entries()) {
       if (decoded === null || !isWhole(decoded.entry))
@@ -173,12 +179,14 @@ export function scanLog(bytes: Buffer): ScanVerdict {
       offsets.push(start);
       remainingLines = decoded.left;
       start = (lines[at] ?? start) + 1;
-      if (remainingLines === 0) whole = { entries: entries.length, bytes: start };
+      if (remainingLines > 0) continue;
+      whole = { entries: entries.length, bytes: start };
+      ends.push(entries.length);
     }
   }
   return remainingLines === 0
-    ? { kind: 'whole', entries, offsets, bytes: bytes.length }
-    : torn({ entries, offsets }, whole);
+    ? { kind: 'whole', entries, offsets, ends, bytes: bytes.length }
+    : torn({ entries, offsets, ends }, whole);
 }
 
 /** The ends of consecutive sealed lines from `start`, up to `GROUP_BYTES`. Empty: the first line is not sealed. */
