@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
@@ -63,17 +64,20 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
   });
 
-  it('a conversation that is begun meanwhile says that it begins when the daemon answers', async () => {
-    const page = await stage.look('#/new');
-    await page.getByLabel('Message').waitFor();
-    await stage.kill();
-    await page.getByText('Not connected. Trying again…').waitFor();
-    await write(page, 'a new topic');
-    await page.getByText('This conversation begins when the daemon answers.').waitFor();
-    expect(await page.getByText('Not loaded').count()).toBe(0);
-    await stage.restart();
-    await message(page, 'Noted: a new topic').waitFor({ timeout: 20_000 });
-  });
+  it.runIf(hasLongTests)(
+    'a conversation that is begun meanwhile says that it begins when the daemon answers',
+    async () => {
+      const page = await stage.look('#/new');
+      await page.getByLabel('Message').waitFor();
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      await write(page, 'a new topic');
+      await page.getByText('This conversation begins when the daemon answers.').waitFor();
+      expect(await page.getByText('Not loaded').count()).toBe(0);
+      await stage.restart();
+      await message(page, 'Noted: a new topic').waitFor({ timeout: 20_000 });
+    },
+  );
 
   it('posts to a killed daemon are kept, and appended once and in order after its restart', async () => {
     const page = await stage.begin('away', 'hello', 'Noted: hello');

@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   /** On a desktop, in a very wide window too. */
   const violations = async (page: Page): Promise<string[]> => {
     const size = page.viewportSize();
-    if (size === null || size.width < SIZES.desktop.width) return violationsHere(page);
+    if (!hasLongTests || size === null || size.width < SIZES.desktop.width) return violationsHere(page);
     await page.setViewportSize(WIDE);
     const wide = await violationsHere(page);
     await page.setViewportSize(size);
@@ -76,18 +76,19 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   const SIZES = { desktop: { width: 1_280, height: 820 }, phone: { width: 320, height: 640 } };
   const WIDE = { width: 2_560, height: 1_440 };
   const LOOKS = (['light', 'dark'] as const).flatMap((colorScheme) =>
-    (['desktop', 'phone'] as const)
-      .filter((size) => hasLongTests || (size === 'phone') === (colorScheme === 'dark'))
-      .map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
+    (['desktop', 'phone'] as const).map((size) => ({ colorScheme, size, viewport: SIZES[size] })),
   );
+  // Each state is shown in one of them, and in all of them with the long tests.
+  const ON_DESKTOP = hasLongTests ? LOOKS : LOOKS.slice(0, 1);
+  const ON_PHONE = hasLongTests ? LOOKS : LOOKS.slice(-1);
 
-  it.each(LOOKS)('on the first page, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+  it.each(ON_DESKTOP)('on the first page, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look('#/new', { colorScheme, viewport });
     await page.locator('.agent-card').first().waitFor();
     expect(await violations(page)).toEqual([]);
   });
 
-  it.each(LOOKS)(
+  it.each(ON_DESKTOP)(
     'in threads, their menus and panels, $colorScheme on a $size',
     async ({ colorScheme, viewport }) => {
       for (const [conversation, sight] of [
@@ -127,7 +128,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     },
   );
 
-  it.each(LOOKS)('while a text is written, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+  it.each(ON_PHONE)('while a text is written, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look(`#/c/live-${colorScheme}-${viewport.width}`, { colorScheme, viewport });
     await page.getByLabel('Message', { exact: true }).fill('slowly please @');
     await page.locator('.suggestions [role=option]').first().waitFor();
@@ -138,7 +139,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     expect(await violations(page)).toEqual([]);
   });
 
-  it.each(LOOKS)('with files, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+  it.each(ON_PHONE)('with files, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const place = `files-${colorScheme}-${viewport.width}`;
     const page = await stage.look(`#/c/${place}`, { colorScheme, viewport });
     const files = page.getByLabel('Add files');
@@ -166,7 +167,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await stage.endOfTest(/net::ERR_|status of 400/);
   });
 
-  it.each(LOOKS)('in the inbox, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+  it.each(ON_DESKTOP)('in the inbox, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look('#/inbox', { colorScheme, viewport });
     await page.locator('.inbox-entry').nth(2).waitFor();
     await page.getByText('It is broken.').first().waitFor();
@@ -179,22 +180,25 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     expect(await violations(page)).toEqual([]);
   });
 
-  it.each(LOOKS)('in the table of turns, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
+  it.each(ON_PHONE)('in the table of turns, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
     const page = await stage.look('#/turns', { colorScheme, viewport });
     await page.locator('.turn-table tbody tr').nth(4).waitFor();
     expect(await violations(page)).toEqual([]);
   });
 
-  it.each(LOOKS)('in the team and system, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
-    const page = await stage.look('#/system', { colorScheme, viewport });
-    await page.locator('.health').getByText('MCP server broken').waitFor();
-    await page.locator('.member summary').first().click();
-    await page.getByRole('button', { name: 'Read the persona' }).click();
-    await page.locator('.persona').waitFor();
-    expect(await violations(page)).toEqual([]);
-  });
+  it.each(ON_DESKTOP)(
+    'in the team and system, $colorScheme on a $size',
+    async ({ colorScheme, viewport }) => {
+      const page = await stage.look('#/system', { colorScheme, viewport });
+      await page.locator('.health').getByText('MCP server broken').waitFor();
+      await page.locator('.member summary').first().click();
+      await page.getByRole('button', { name: 'Read the persona' }).click();
+      await page.locator('.persona').waitFor();
+      expect(await violations(page)).toEqual([]);
+    },
+  );
 
-  it.each(LOOKS)(
+  it.each(ON_PHONE)(
     'in the runs of a conversation, $colorScheme on a $size',
     async ({ colorScheme, viewport }) => {
       const page = await stage.look('#/c/run', { colorScheme, viewport });
@@ -204,25 +208,28 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     },
   );
 
-  it.each(LOOKS)('in the list and its dialog, $colorScheme on a $size', async ({ colorScheme, viewport }) => {
-    const page = await stage.look('', { colorScheme, viewport });
-    await page.locator('.row').nth(3).waitFor();
-    await page.getByRole('button', { name: 'Filter' }).click();
-    await page.getByLabel('Show').selectOption('Waiting');
-    await page.getByRole('button', { name: 'Show all' }).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await page.getByLabel('Name of the filter').fill('What waits for me');
-    await page.keyboard.press('Enter');
-    await page.locator('.saved-filter').waitFor();
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('>');
-    await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('Escape');
-    await page.locator('.row').first().focus();
-    await page.keyboard.press('m');
-    await page.getByLabel('Title').waitFor();
-    expect(await violations(page)).toEqual([]);
-  });
+  it.each(ON_DESKTOP)(
+    'in the list and its dialog, $colorScheme on a $size',
+    async ({ colorScheme, viewport }) => {
+      const page = await stage.look('', { colorScheme, viewport });
+      await page.locator('.row').nth(3).waitFor();
+      await page.getByRole('button', { name: 'Filter' }).click();
+      await page.getByLabel('Show').selectOption('Waiting');
+      await page.getByRole('button', { name: 'Show all' }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.getByLabel('Name of the filter').fill('What waits for me');
+      await page.keyboard.press('Enter');
+      await page.locator('.saved-filter').waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('>');
+      await page.getByRole('dialog', { name: 'Actions and keys' }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.locator('.row').first().focus();
+      await page.keyboard.press('m');
+      await page.getByLabel('Title').waitFor();
+      expect(await violations(page)).toEqual([]);
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { escapeLater, message, sharedStage, textOf } from './support.ts';
 
 /** Addresses of conversations, entries and panels. */
@@ -29,7 +30,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
   it('the address of an explanation opens it and shows its entry, whichever conversation was open before', async () => {
     const [, second = -1] = await talk('target', ...lines('target'));
     await talk('other', ...lines('other'));
-    for (const from of ['#/c/other', '#/', `#/c/other/why/${second}`]) {
+    for (const from of hasLongTests ? ['#/c/other', '#/', `#/c/other/why/${second}`] : ['#/c/other']) {
       const page = await stage.look(from);
       await page.locator('.row').first().waitFor();
       if (from !== '#/')

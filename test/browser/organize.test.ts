@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, pressAlone, sharedStage, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -144,23 +145,26 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.evaluate('document.activeElement.closest(".sidebar")')).toBe(null);
   });
 
-  it('the cost of a row is beside its time, also when it appears at the end of the first turn', async () => {
-    const page = await stage.look();
-    await row(page, 'Fourth words').waitFor();
-    await stage.api('POST', 'conversations/costly/messages', { content: 'slowly', publisher: 'alice' });
-    const costly = row(page, 'slowly');
-    await costly.locator('.talking').waitFor();
-    const margin = await page.evaluate(
-      "getComputedStyle(document.querySelector('li:has(.talking) time')).marginLeft",
-    );
-    expect(margin).toBe('0px'); // with a margin that depends on the cost, Chromium sometimes keeps the old one
-    await costly.locator('.cost').waitFor();
-    const [cost, time] = [
-      await costly.locator('.cost').boundingBox(),
-      await costly.locator('time').boundingBox(),
-    ];
-    expect((time?.x ?? 0) - (cost?.x ?? 0) - (cost?.width ?? 0)).toBeLessThan(10);
-  });
+  it.runIf(hasLongTests)(
+    'the cost of a row is beside its time, also when it appears at the end of the first turn',
+    async () => {
+      const page = await stage.look();
+      await row(page, 'Fourth words').waitFor();
+      await stage.api('POST', 'conversations/costly/messages', { content: 'slowly', publisher: 'alice' });
+      const costly = row(page, 'slowly');
+      await costly.locator('.talking').waitFor();
+      const margin = await page.evaluate(
+        "getComputedStyle(document.querySelector('li:has(.talking) time')).marginLeft",
+      );
+      expect(margin).toBe('0px'); // with a margin that depends on the cost, Chromium sometimes keeps the old one
+      await costly.locator('.cost').waitFor();
+      const [cost, time] = [
+        await costly.locator('.cost').boundingBox(),
+        await costly.locator('time').boundingBox(),
+      ];
+      expect((time?.x ?? 0) - (cost?.x ?? 0) - (cost?.width ?? 0)).toBeLessThan(10);
+    },
+  );
 
   it('the button of a row under the pointer is in the place of its time', async () => {
     const page = await stage.look();

@@ -31,7 +31,7 @@ const RULES = [
   {
     when: { last: '/^grow/' },
     reply: {
-      text: `The first paragraph stays.\n\nThe second one ${'grows word by word '.repeat(60)}until **its end**.\n\n- a list`,
+      text: `The first paragraph stays.\n\nThe second one ${'grows word by word '.repeat(25)}until **its end**.\n\n- a list`,
       delayMs: 25,
     },
   },

@@ -318,9 +318,11 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(header?.y ?? 0);
     await page.evaluate("location.hash = '#/c/kept-b'");
     await alert.waitFor({ state: 'detached', timeout: 2_000 });
+    await page.clock.install();
     await write(page, 'I am an agent here, too');
     await alert.waitFor();
-    await alert.waitFor({ state: 'detached', timeout: 15_000 });
+    await page.clock.fastForward(11_000);
+    await alert.waitFor({ state: 'detached' });
     await stage.endOfTest(/status of 400/);
   });
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
 import { shared } from '../support/lifetime.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, write } from './support.ts';
 
 /** Several tabs of one browser, which share one event stream. */
@@ -68,27 +69,30 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
     await expect.poll(() => streams().length).toBe(1);
   });
 
-  it('without a SharedWorker, eight tabs load: hidden ones release their streams, and one of them keeps the list', async () => {
-    await context.addInitScript('delete globalThis.SharedWorker');
-    const pages: Page[] = [];
-    for (let n = 0; n < 8; n++) {
-      const page = await look(`#/c/own-${n}`);
-      await page.locator('.composer').waitFor();
-      await write(page, `from ${n}`);
-      await message(page, `Noted: from ${n}`).waitFor();
-      pages.push(page);
-      if (n < 7) await setVisibility(page, 'hidden');
-    }
-    const [first, second] = pages as [Page, Page];
-    await expect.poll(() => streams().length).toBe(2);
-    expect(streams().filter((one) => /follow/.test(one))).toHaveLength(1);
-    await setVisibility(first, 'visible');
-    await write(first, 'again');
-    await message(first, 'Noted: again').waitFor();
-    await expect.poll(() => streams().length).toBe(3); // the next hidden tab keeps the list
-    await post('elsewhere', 'news');
-    await second.locator('.row', { hasText: 'news' }).waitFor();
-  });
+  it.runIf(hasLongTests)(
+    'without a SharedWorker, eight tabs load: hidden ones release their streams, and one of them keeps the list',
+    async () => {
+      await context.addInitScript('delete globalThis.SharedWorker');
+      const pages: Page[] = [];
+      for (let n = 0; n < 8; n++) {
+        const page = await look(`#/c/own-${n}`);
+        await page.locator('.composer').waitFor();
+        await write(page, `from ${n}`);
+        await message(page, `Noted: from ${n}`).waitFor();
+        pages.push(page);
+        if (n < 7) await setVisibility(page, 'hidden');
+      }
+      const [first, second] = pages as [Page, Page];
+      await expect.poll(() => streams().length).toBe(2);
+      expect(streams().filter((one) => /follow/.test(one))).toHaveLength(1);
+      await setVisibility(first, 'visible');
+      await write(first, 'again');
+      await message(first, 'Noted: again').waitFor();
+      await expect.poll(() => streams().length).toBe(3); // the next hidden tab keeps the list
+      await post('elsewhere', 'news');
+      await second.locator('.row', { hasText: 'news' }).waitFor();
+    },
+  );
 
   it('a hidden tab releases its conversation after a while, and catches up when it is shown', async () => {
     await post('hidden', 'hello');

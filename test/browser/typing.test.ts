@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, openItem, pressAlone, type Stage, sharedStage, textOf, write } from './support.ts';
 
 /** What a person types arrives where it is meant to, and starts nothing else. */
@@ -149,29 +150,35 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     expect(await draft(alice)).toBe('');
   });
 
-  it('a reason that a person types moves to the message field when the turn is stopped (KEPT-1)', async () => {
-    const page = await stage.begin('stopped', 'write it');
-    await page.getByLabel('Reason').focus();
-    await typeOn(page, 'not now');
-    await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
-    await page.getByLabel('Reason').waitFor({ state: 'detached' });
-    await expect.poll(() => draft(page)).toBe('not now');
-  });
+  it.runIf(hasLongTests)(
+    'a reason that a person types moves to the message field when the turn is stopped (KEPT-1)',
+    async () => {
+      const page = await stage.begin('stopped', 'write it');
+      await page.getByLabel('Reason').focus();
+      await typeOn(page, 'not now');
+      await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
+      await page.getByLabel('Reason').waitFor({ state: 'detached' });
+      await expect.poll(() => draft(page)).toBe('not now');
+    },
+  );
 
-  it('an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)', async () => {
-    await post('far', 'ask me from afar');
-    const page = await stage.look('#/inbox');
-    const item = await openItem(page, 'from afar');
-    await item.getByLabel('Your answer').focus();
-    await typeOn(page, 'violet, if poss');
-    await post('far', 'red', { to: ['lead'] });
-    await item.waitFor({ state: 'detached' });
-    await typeOn(page, 'ible');
-    expect(page.url()).toMatch(/#\/inbox$/);
-    expect(await textOf(page.getByRole('alert'))).toMatch(/in the message field of its conversation/);
-    await page.evaluate("location.hash = '#/c/far'");
-    await expect.poll(() => draft(page)).toMatch(/^violet, if poss/);
-  });
+  it.runIf(hasLongTests)(
+    'an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)',
+    async () => {
+      await post('far', 'ask me from afar');
+      const page = await stage.look('#/inbox');
+      const item = await openItem(page, 'from afar');
+      await item.getByLabel('Your answer').focus();
+      await typeOn(page, 'violet, if poss');
+      await post('far', 'red', { to: ['lead'] });
+      await item.waitFor({ state: 'detached' });
+      await typeOn(page, 'ible');
+      expect(page.url()).toMatch(/#\/inbox$/);
+      expect(await textOf(page.getByRole('alert'))).toMatch(/in the message field of its conversation/);
+      await page.evaluate("location.hash = '#/c/far'");
+      await expect.poll(() => draft(page)).toMatch(/^violet, if poss/);
+    },
+  );
 
   it('an answer that is being sent is kept, also if the page is loaded again meanwhile (KEPT-1)', async () => {
     const page = await stage.begin('held', 'ask me');

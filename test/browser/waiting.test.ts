@@ -5,7 +5,7 @@ import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 const SCRIPT = [
   { when: { last: '/^flaky/' }, reply: { error: { status: 429, message: 'Ask less often.' } } },
-  { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 5_000 } },
+  { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 2_500 } },
   { when: { last: '/^fast/' }, reply: { text: 'word '.repeat(200), delayMs: 12 } },
   { when: { last: '/^wide/' }, reply: { text: `\`\`\`js\n${'const one = 1; '.repeat(40)}\n\`\`\`` } },
   { reply: { text: 'Noted: {{last}}' } },
@@ -110,9 +110,9 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await page.route('**/messages', async (route) => {
       if (Date.now() >= openAt) return route.continue();
       refusals++;
-      openAt = Math.min(openAt, Date.now() + 5_000);
+      openAt = Math.min(openAt, Date.now() + 2_000);
       const json = { code: 'RATE_LIMITED', detail: 'Too many messages.', hint: '' };
-      return route.fulfill({ status: 429, headers: { 'retry-after': '6' }, json });
+      return route.fulfill({ status: 429, headers: { 'retry-after': '3' }, json });
     });
     await write(page, 'the first');
     await page.locator('.kept-posts li', { hasText: 'Too many messages.' }).waitFor();

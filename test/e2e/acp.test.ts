@@ -7,6 +7,7 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { type Project, projectPerTest, sharedProject } from '../support/project.ts';
 import { call, FAILS, GIVES, LOOKS } from '../support/route-rules.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { until } from '../support/steps.ts';
 import { PNG } from '../support/uploaded-files.ts';
 
@@ -395,7 +396,7 @@ describe('an editor of a daemon that fails', () => {
     expect(saidIn(editor.updates(id))).toBe('Noted by the lead.');
   });
 
-  it('a prompt continues and ends after the nats-server was away', async () => {
+  it.runIf(hasLongTests)('a prompt continues and ends after the nats-server was away', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'slow');
@@ -417,7 +418,7 @@ describe('an editor of a daemon that fails', () => {
     expect(await editor.prompt(id, 'Hello')).toBe('end_turn');
   });
 
-  it('a prompt that is sent while no daemon runs is posted once it does', async () => {
+  it.runIf(hasLongTests)('a prompt that is sent while no daemon runs is posted once it does', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     await project.daemon.kill9();
@@ -428,7 +429,7 @@ describe('an editor of a daemon that fails', () => {
     expect(ofType(await entriesOf(await project.connect(), id), 'message')).toHaveLength(2);
   });
 
-  it('a prompt is cancelled while no daemon runs', async () => {
+  it.runIf(hasLongTests)('a prompt is cancelled while no daemon runs', async () => {
     const editor = await edit(project);
     const id = await editor.begin();
     const ended = editor.prompt(id, 'slow');

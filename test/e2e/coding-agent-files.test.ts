@@ -9,6 +9,7 @@ import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { startProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { PNG, pngOf } from '../support/uploaded-files.ts';
 
 /** Files of a coding agent that the daemon runs, and of one that joined over NATS. */
@@ -56,7 +57,7 @@ shared(async () => {
 
 const image = (bytes: Buffer) => [{ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') }];
 
-describe.each(['here', 'there'])('files of the coding agent %s', (agent) => {
+describe.each(hasLongTests ? ['here', 'there'] : ['there'])('files of the coding agent %s', (agent) => {
   async function answerTo(conversation: string, content: string, bytes?: Buffer): Promise<MessageEntry> {
     const { client } = project;
     const files = bytes ? [await client.upload(bytes, { name: 'plan.png' })] : [];

@@ -7,6 +7,7 @@ import { promptsOf } from '../support/acp/prompts.ts';
 import { shared, sharedFolder } from '../support/lifetime.ts';
 import { checkLog, followUntil, ofType } from '../support/log.ts';
 import { startProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Coding agents that the daemon runs, as real processes beside a real daemon and its managed server. */
 
@@ -184,21 +185,24 @@ describe('a coding agent in the team', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it('a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session', async () => {
-    await post('c11', 'hello', 'dev');
-    await followUntil(client, 'c11', over(1));
-    await post('c11', 'crash', 'dev');
-    await followUntil(client, 'c11', over(2));
-    const { received, printed, sent } = await promptsOf(project, client, 'c11', 'dev', state);
-    expect(printed).toEqual(received);
-    expect(sent).toEqual([true, true]);
-    await post('c11', 'again', 'dev');
-    await followUntil(client, 'c11', over(3));
-    const again = await promptsOf(project, client, 'c11', 'dev', state);
-    expect(again.printed).toEqual(again.received);
-    expect(again.printed[2]).toMatch(/crash.*again/);
-    expect(again.printed[2]).not.toContain('hello');
-  });
+  it.runIf(hasLongTests)(
+    'a turn that fails leaves a prompt that `explain` prints, and its message is told again in the session',
+    async () => {
+      await post('c11', 'hello', 'dev');
+      await followUntil(client, 'c11', over(1));
+      await post('c11', 'crash', 'dev');
+      await followUntil(client, 'c11', over(2));
+      const { received, printed, sent } = await promptsOf(project, client, 'c11', 'dev', state);
+      expect(printed).toEqual(received);
+      expect(sent).toEqual([true, true]);
+      await post('c11', 'again', 'dev');
+      await followUntil(client, 'c11', over(3));
+      const again = await promptsOf(project, client, 'c11', 'dev', state);
+      expect(again.printed).toEqual(again.received);
+      expect(again.printed[2]).toMatch(/crash.*again/);
+      expect(again.printed[2]).not.toContain('hello');
+    },
+  );
 
   it('what its own model calls used and cost is in its answer, and leaves the estimate of views alone', async () => {
     await post('c7', 'cost 0.25', 'dev');

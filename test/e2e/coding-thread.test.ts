@@ -56,7 +56,7 @@ const STEPS: Readonly<Record<string, string | ReturnType<typeof has>>> = {
   'the file is written': 'written',
   'Quinn begins': has('turn-started', 'qa'),
 };
-const IN_SHORT = new Set(['Dev was prompted', 'the edit is allowed', 'the file is written']);
+const IN_SHORT = new Set(['the edit is allowed']);
 const steps = Object.entries(STEPS).filter(([name]) => hasLongTests || IN_SHORT.has(name));
 
 describe('a thread with a coding agent', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/event-source.ts';
 import { entriesOf } from '../support/log.ts';
 import { projectPerTest } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Readers of a live thread over HTTP, on a daemon in its own process. */
 describe('server-sent events', () => {
@@ -50,19 +51,22 @@ describe('server-sent events', () => {
     last.close();
   });
 
-  it('the event stream delivers everything to a hundred readers of a thread, in order, with live text', async () => {
-    await post('first');
-    const readers = await Promise.all(upTo(100).map(() => readEvents(url())));
-    for (const reader of readers) await expect.poll(() => reader.indexes().length).toBeGreaterThan(0);
-    for (let n = 0; n < 10; n++) await post(`message ${n}`);
-    const log = await wholeLog();
-    for (const reader of readers) {
-      await expect.poll(() => reader.indexes()).toEqual(upTo(log.length));
-      expect(reader.events.filter(({ event }) => event === 'entry').map(({ data }) => data)).toEqual(log);
-      expect(reader.events.some(({ event }) => event === 'live')).toBe(true);
-      reader.close();
-    }
-  });
+  it.runIf(hasLongTests)(
+    'the event stream delivers everything to a hundred readers of a thread, in order, with live text',
+    async () => {
+      await post('first');
+      const readers = await Promise.all(upTo(100).map(() => readEvents(url())));
+      for (const reader of readers) await expect.poll(() => reader.indexes().length).toBeGreaterThan(0);
+      for (let n = 0; n < 10; n++) await post(`message ${n}`);
+      const log = await wholeLog();
+      for (const reader of readers) {
+        await expect.poll(() => reader.indexes()).toEqual(upTo(log.length));
+        expect(reader.events.filter(({ event }) => event === 'entry').map(({ data }) => data)).toEqual(log);
+        expect(reader.events.some(({ event }) => event === 'live')).toBe(true);
+        reader.close();
+      }
+    },
+  );
 
   it('the event stream ends after the last entry when the daemon stops', async () => {
     const reader = await readEvents(url());

@@ -4,6 +4,7 @@ import type { FakeHandler, FakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { openProject, type Project, providerSettings, TEAM } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 describe('a daemon with the JetStream store', () => {
   let provider: FakeProvider;
@@ -43,20 +44,23 @@ describe('a daemon with the JetStream store', () => {
     expect((await project.parley('ls', '--json')).stdout).not.toContain('demo');
   });
 
-  it('a killed daemon with the JetStream store continues its outstanding work with the same request', async () => {
-    await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
-    const first = await up();
-    const client = await project.connect();
-    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await provider.waitForRequests(1);
-    await first.kill9();
-    await provider.waitForIdle();
-    await up();
-    await followUntil(client, 'demo', turnsEnded(1));
-    expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
-    const entries = await entriesOf(client, 'demo');
-    expect(entries.map((entry) => entry.index)).toEqual(entries.map((_, index) => index));
-  });
+  it.runIf(hasLongTests)(
+    'a killed daemon with the JetStream store continues its outstanding work with the same request',
+    async () => {
+      await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
+      const first = await up();
+      const client = await project.connect();
+      await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+      await provider.waitForRequests(1);
+      await first.kill9();
+      await provider.waitForIdle();
+      await up();
+      await followUntil(client, 'demo', turnsEnded(1));
+      expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
+      const entries = await entriesOf(client, 'demo');
+      expect(entries.map((entry) => entry.index)).toEqual(entries.map((_, index) => index));
+    },
+  );
 
   it('a daemon with the JetStream store publishes each append once, as the message that is stored', async () => {
     await stage(() => ({ text: 'noted' }));
@@ -127,17 +131,20 @@ describe('a daemon with the JetStream store', () => {
     expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n[there is more');
   });
 
-  it('a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post', async () => {
-    await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
-    const first = await up();
-    const client = await project.connect();
-    await ask(client, 'demo', 'hello');
-    await project.nats.kill9();
-    expect(await first.stop()).toBe(0);
-    await project.nats.restart();
-    await up();
-    expect((await project.parley('show', 'demo')).stdout).toContain('hello');
-  });
+  it.runIf(hasLongTests)(
+    'a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post',
+    async () => {
+      await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
+      const first = await up();
+      const client = await project.connect();
+      await ask(client, 'demo', 'hello');
+      await project.nats.kill9();
+      expect(await first.stop()).toBe(0);
+      await project.nats.restart();
+      await up();
+      expect((await project.parley('show', 'demo')).stdout).toContain('hello');
+    },
+  );
 
   it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
     await stage(() => ({ text: 'noted' }));

@@ -6,6 +6,7 @@ import { launcher } from '../support/cli.ts';
 import { perTest } from '../support/lifetime.ts';
 import { checkLog } from '../support/log.ts';
 import { openProject, servesNats } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** One command and two agents without any key, and what signals to the daemon do to its nats-server. */
@@ -67,13 +68,16 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     await project.up(); // nor anything that would block the next start
   });
 
-  it('the managed server is kept when a daemon with the other store starts on the same data', async () => {
-    const daemon = await project.up();
-    const server = await project.natsServerProcess();
-    await expect(project.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
-    expect(await project.natsServerProcess()).toBe(server);
-    expect(await servesNats(project.data, server)).toBe(true);
-  });
+  it.runIf(hasLongTests)(
+    'the managed server is kept when a daemon with the other store starts on the same data',
+    async () => {
+      const daemon = await project.up();
+      const server = await project.natsServerProcess();
+      await expect(project.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
+      expect(await project.natsServerProcess()).toBe(server);
+      expect(await servesNats(project.data, server)).toBe(true);
+    },
+  );
 
   it('the next daemon finds the same server and log after a kill -9', async () => {
     const first = await project.up();

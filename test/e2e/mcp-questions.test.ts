@@ -4,6 +4,7 @@ import { type FakeHandler, startFakeProvider } from '../support/fake-provider.ts
 import { untilTestEnds } from '../support/lifetime.ts';
 import { callsOf, checkLog, finished, followUntil, ofType } from '../support/log.ts';
 import { openProject, providerSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Questions that an MCP server asks during a call, in a daemon. */
 
@@ -121,18 +122,21 @@ describe('a question of an MCP server', () => {
     for (const name of ['by-ag-ui', 'by-a2a']) expect(checkLog(await project.logFile(name))).toEqual([]);
   });
 
-  it('a daemon that is killed while it waits closes it, and the outcome of the call is unknown (L12)', async () => {
-    const { project, daemon, client, approvalId } = await open();
-    await daemon.kill9();
-    await project.up();
-    const asked = await followUntil(client, 'demo', (all) => ofType(all, 'approval-requested').length > 1);
-    expect(ofType(asked, 'approval-answered')).toMatchObject([{ approvalId, answer: 'expired' }]);
-    const unknown = ofType(asked, 'approval-requested')[1];
-    expect(unknown).toMatchObject({ mayHaveRun: true, tool: TOOL, arguments: '{}' });
-    const late = await project.parley('approve', approvalId);
-    expect(late.stderr).toContain('expired');
-    await project.parley('resolve', unknown?.approvalId ?? '', '--failed');
-    await followUntil(client, 'demo', finished(1));
-    expect(checkLog(await project.logFile('demo'))).toEqual([]);
-  });
+  it.runIf(hasLongTests)(
+    'a daemon that is killed while it waits closes it, and the outcome of the call is unknown (L12)',
+    async () => {
+      const { project, daemon, client, approvalId } = await open();
+      await daemon.kill9();
+      await project.up();
+      const asked = await followUntil(client, 'demo', (all) => ofType(all, 'approval-requested').length > 1);
+      expect(ofType(asked, 'approval-answered')).toMatchObject([{ approvalId, answer: 'expired' }]);
+      const unknown = ofType(asked, 'approval-requested')[1];
+      expect(unknown).toMatchObject({ mayHaveRun: true, tool: TOOL, arguments: '{}' });
+      const late = await project.parley('approve', approvalId);
+      expect(late.stderr).toContain('expired');
+      await project.parley('resolve', unknown?.approvalId ?? '', '--failed');
+      await followUntil(client, 'demo', finished(1));
+      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+    },
+  );
 });

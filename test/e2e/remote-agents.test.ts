@@ -14,6 +14,7 @@ import {
 import { shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
 import { openProject, providerSettings, startProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Remote agents, beside a real daemon and its managed server. */
 
@@ -216,7 +217,7 @@ describe('the example agents', () => {
     },
   );
 
-  it.skipIf(!hasPython)(
+  it.skipIf(!hasPython || !hasLongTests)(
     'the example in Python survives a restart of the daemon, and reports it',
     async () => {
       const own = await openProject({ settings: providerSettings(provider.url), agents: AGENTS });

@@ -5,6 +5,7 @@ import { NO_ANSWER } from '../../src/daemon/cluster/router.ts';
 import { type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, said, turnsEnded } from '../support/log.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
@@ -42,19 +43,22 @@ describe('daemons on one server whose logs are shared', () => {
     expect(owners.size).toBe(2);
   });
 
-  it('a post through the request API is answered by any daemon, whichever one serves it', async () => {
-    await stage({ count: 2 });
-    for (let n = 0; n < 30; n++) {
-      const { index, agents } = await fleet.client.post({
-        conversation: `c${n % 3}`,
-        publisher: 'alice',
-        content: `number ${n}`,
-      });
-      expect(agents).toEqual(['pm']);
-      const entries = await entriesOf(fleet.client, `c${n % 3}`);
-      expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
-    }
-  });
+  it.runIf(hasLongTests)(
+    'a post through the request API is answered by any daemon, whichever one serves it',
+    async () => {
+      await stage({ count: 2 });
+      for (let n = 0; n < 30; n++) {
+        const { index, agents } = await fleet.client.post({
+          conversation: `c${n % 3}`,
+          publisher: 'alice',
+          content: `number ${n}`,
+        });
+        expect(agents).toEqual(['pm']);
+        const entries = await entriesOf(fleet.client, `c${n % 3}`);
+        expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
+      }
+    },
+  );
 
   it('case 3: the work of a killed daemon is continued once, and the log records it', async () => {
     await stage({
@@ -116,24 +120,27 @@ describe('daemons on one server whose logs are shared', () => {
     expect(claimants(entries)).toHaveLength(2);
   });
 
-  it('the outstanding work of stopped daemons continues at the next start, with posts from the meantime', async () => {
-    await stage({
-      count: 2,
-      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
-    });
-    await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
-    await fleet.provider.waitForRequests(1);
-    for (const daemon of fleet.daemons) await daemon.kill9();
-    const program = await connectToNats({ servers: fleet.nats.url });
-    await program.jetstream().publish('parley.in.alice.other', 'are you there?');
-    await program.close();
-    await fleet.add();
-    expect(said(await followUntil(fleet.client, 'demo', turnsEnded(1)))).toEqual(['hello', 'whole']);
-    expect(said(await followUntil(fleet.client, 'other', turnsEnded(1)))).toEqual([
-      'are you there?',
-      'whole',
-    ]);
-  });
+  it.runIf(hasLongTests)(
+    'the outstanding work of stopped daemons continues at the next start, with posts from the meantime',
+    async () => {
+      await stage({
+        count: 2,
+        handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+      });
+      await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+      await fleet.provider.waitForRequests(1);
+      for (const daemon of fleet.daemons) await daemon.kill9();
+      const program = await connectToNats({ servers: fleet.nats.url });
+      await program.jetstream().publish('parley.in.alice.other', 'are you there?');
+      await program.close();
+      await fleet.add();
+      expect(said(await followUntil(fleet.client, 'demo', turnsEnded(1)))).toEqual(['hello', 'whole']);
+      expect(said(await followUntil(fleet.client, 'other', turnsEnded(1)))).toEqual([
+        'are you there?',
+        'whole',
+      ]);
+    },
+  );
 
   it('every request is answered by any of the daemons', async () => {
     await stage({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });

@@ -6,6 +6,7 @@ import { startFakeProvider } from '../support/fake-provider.ts';
 import { perTest } from '../support/lifetime.ts';
 import { followUntil, turnsEnded } from '../support/log.ts';
 import { openProject, providerSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** DAEMON-DAEMON-3: a stop ends under all conditions. Unfinished work is done at the next start. */
 describe('stopping a daemon', { timeout: 60_000 }, () => {
@@ -58,7 +59,7 @@ describe('stopping a daemon', { timeout: 60_000 }, () => {
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
-  it('a stop ends while the server is down', async () => {
+  it.runIf(hasLongTests)('a stop ends while the server is down', async () => {
     const daemon = await project.up();
     await nats.kill9();
     await expect.poll(() => daemon.stderr()).toMatch(/connection|disconnect/i);

@@ -233,13 +233,16 @@ rules:
     expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
   });
 
-  it('the asking agent continues after a kill at the moment when the last answer arrives', async () => {
-    await begin();
-    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
-    await client.post({ conversation: 'demo', ...backups });
-    await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
-    await daemon.kill9();
-    daemon = await project.up();
-    await expectOneAnswerEach();
-  });
+  it.runIf(hasLongTests)(
+    'the asking agent continues after a kill at the moment when the last answer arrives',
+    async () => {
+      await begin();
+      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
+      await client.post({ conversation: 'demo', ...backups });
+      await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
+      await daemon.kill9();
+      daemon = await project.up();
+      await expectOneAnswerEach();
+    },
+  );
 });

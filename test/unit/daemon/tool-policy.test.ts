@@ -319,8 +319,8 @@ describe('a rule whose pattern would backtrack', () => {
   const rule = (ruling: Ruling, text: string) => ({ match: { text }, ruling });
 
   it('decides on each of a thousand hostile calls at once', () => {
+    // one that backtracks never ends
     const rules = [rule('forbidden', '(x+x+)+y'), rule('runs', '^(a+)+$')];
-    const started = performance.now();
     for (let call = 0; call < 1_000; call += 1) {
       const standing = { rules, otherwise: 'asks' as const };
       expect(rulingOn(standing, { text: `${'a'.repeat(60)}!` })).toBe('asks');
@@ -328,7 +328,6 @@ describe('a rule whose pattern would backtrack', () => {
       expect(rulingOn(standing, { text: 'xxy' })).toBe('forbidden');
       expect(rulingOn(standing, { text: 'aaa' })).toBe('runs');
     }
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 
   it('a missing argument, or one that is not a text, matches no rule that allows', () => {

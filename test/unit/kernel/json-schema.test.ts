@@ -66,13 +66,12 @@ describe('a schema of a stranger', () => {
   });
 
   it('alternatives that double at each level end within the budget', () => {
+    // 2^40 checks: without the budget, they never end
     const level = (n: number) => ({ anyOf: [{ $ref: `#/$defs/l${n}` }, { $ref: `#/$defs/l${n}` }] });
     const $defs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`l${n}`, level(n + 1)]));
-    const started = performance.now();
     expect(faultOf({ ...level(0), $defs: { ...$defs, l40: { type: 'number', maximum: -1 } } })).toContain(
       'too long',
     );
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 
@@ -106,11 +105,9 @@ describe('a value', () => {
     expect(check({ required: ['toString'] }, {})).toContain("required property 'toString'");
   });
 
-  it('a format with a pattern costs no more than the budget', () => {
-    const started = performance.now();
+  it('a format with a pattern costs no more than the budget', { timeout: 10_000 }, () => {
     for (const format of ['uri', 'email', 'uri-template', 'hostname', 'iri-reference', 'date-time'])
       check({ type: 'string', format }, `${'a.'.repeat(50_000)}@`);
-    expect(performance.now() - started).toBeLessThan(10_000);
   });
 
   it.each([

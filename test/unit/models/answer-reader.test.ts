@@ -437,7 +437,7 @@ describe('fields that the protocol does not name', () => {
   });
 
   it('many pieces are joined in linear time', () => {
-    const began = performance.now();
+    // in quadratic time, they exceed the timeout of a test
     const items = Array.from({ length: 50_000 }, (_, index) =>
       chunk({ reasoning_details: [{ index, text: 'a' }] }),
     );
@@ -447,6 +447,5 @@ describe('fields that the protocol does not name', () => {
       chunk({ extra_content: { a: { [`k${at}`]: 1 } } }),
     );
     expect(answerOf(...keys, chunk({ content: 'Hi' }, 'stop')).blocks).toHaveLength(1);
-    expect(performance.now() - began).toBeLessThan(10_000);
   });
 });

@@ -4,8 +4,7 @@ import { createAnswerReader } from '../../../src/models/reader.ts';
 import { chunk } from '../../support/fake-provider.ts';
 import { bytesOf, call, calls, faultOf } from './reading.ts';
 
-const MOST_MS = 10_000;
-
+/** Read in quadratic time, these exceed the timeout of a test. */
 it.each([
   ['blanks', ' ', 16_000_000],
   ['line breaks', '\n', 16_000_000],
@@ -14,16 +13,13 @@ it.each([
 ])('an answer that consists only of %s is read in linear time', (_what, part, count) => {
   const piece = Buffer.from(part.repeat(Math.min(count, 10_000)));
   const reader = createAnswerReader(new ChatDecoder());
-  const began = performance.now();
-  for (let read = 0; read < count && performance.now() - began < MOST_MS; read += 10_000) reader.push(piece);
+  for (let read = 0; read < count; read += 10_000) reader.push(piece);
   expect(reader.end(false).result.kind).toBe('broken');
-  expect(performance.now() - began).toBeLessThan(MOST_MS);
 });
 
 it('an answer of 200,000 calls of tools is read in time, and is not kept whole', () => {
   const reader = createAnswerReader(new ChatDecoder());
-  const began = performance.now();
-  for (let read = 0; read < 200 && performance.now() - began < MOST_MS; read++)
+  for (let read = 0; read < 200; read++)
     reader.push(
       bytesOf(
         calls(...Array.from({ length: 1_000 }, (_, at) => call({ index: read * 1_000 + at }, 'a', '{}'))),
@@ -31,7 +27,6 @@ it('an answer of 200,000 calls of tools is read in time, and is not kept whole',
     );
   reader.push(bytesOf(chunk({}, 'tool_calls')));
   const { result } = reader.end(false);
-  expect(performance.now() - began).toBeLessThan(MOST_MS);
   expect(result.kind === 'whole' && result.answer.toolCalls.length).toBe(257);
 });
 

@@ -69,10 +69,8 @@ describe('a rule of a script', () => {
 
   it('a rule whose expression backtracks on the text of a stranger fails the call after a second', async () => {
     const slow = script("rules: [{ when: { last: '/^(a+)+$/' }, reply: { text: A } }]");
-    const before = performance.now();
     const { outcome } = await ask(slow, requestOf([user(`${'a'.repeat(60)}!`)]));
     expect(outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', retryable: false });
-    expect(performance.now() - before).toBeLessThan(30_000);
   });
 
   it('placeholders in inserted values are not replaced', async () => {

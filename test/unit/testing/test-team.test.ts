@@ -150,9 +150,7 @@ describe('simulated time', () => {
       }),
       models: () => (++calls < 3 ? Object.assign(new Error('busy'), { status: 429 }) : 'At last.'),
     });
-    const began = performance.now();
     expect((await team.say('Hello')).text).toBe('At last.');
-    expect(performance.now() - began).toBeLessThan(20_000);
     expect(calls).toBe(3);
     const [first, last] = [team.entries().at(0), team.entries().at(-1)];
     expect(first?.createdAt).toBe('2026-01-01T00:00:00.000Z');

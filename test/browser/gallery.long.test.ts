@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { hasLongTests } from '../support/runs.ts';
 import { message, openItem, sharedStage } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
@@ -19,9 +18,6 @@ const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   'zoom 200 %': { viewport: { width: 640, height: 410 } }, // of 1,280 × 820
   'forced colours': { forcedColors: 'active' },
 };
-
-/** Colours change no width. */
-const looks = Object.keys(LOOKS).filter((look) => hasLongTests || !/dark|colours/.test(look));
 
 const WORKFLOW = `id: small
 start: plan
@@ -123,7 +119,7 @@ describe.skipIf(chromiumPath === null)('a gallery of the console', () => {
       await stage.api('POST', 'conversations/calm/feedback', { index: 2, publisher: 'console', ...more });
   });
 
-  it.each(looks)('nothing is wider than the window, in the look %s', async (look) => {
+  it.each(Object.keys(LOOKS))('nothing is wider than the window, in the look %s', async (look) => {
     const page = await stage.look('#/', LOOKS[look]);
     const { width = 0 } = page.viewportSize() ?? {};
     for (const [state, hash, isShown] of STATES) {
