@@ -172,6 +172,8 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
   const [wasWhole, hasMoved] = [useRef(false), useRef(false)];
+  /** Where the view was when it followed the end. */
+  const followed = useRef(-1);
   const shown = useRef(thread);
   if (shown.current !== thread) left.current = readingPlace(id); // the older part came before it
   shown.current = thread;
@@ -189,6 +191,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     } else if (isAtEnd.current && !isSelectedIn(place)) {
       const end = endOf(place, thread.blocks.length);
       if (!hasMoved.current || place.scrollTop < end) place.scrollTop = end;
+      followed.current = place.scrollTop;
     }
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
@@ -200,11 +203,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     hasMoved.current = true;
     release();
   };
-  useEffect(() => {
-    if (!isWhole) return;
-    const timer = setTimeout(release, SETTLED_MS);
-    return () => clearTimeout(timer);
-  }, [isWhole]);
+  useSettled(isWhole, release);
   useEffect(() => {
     for (const name of MOVES) scroller.current?.addEventListener(name, move, { passive: true });
   }, []);
@@ -220,7 +219,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const onScroll = () => {
     const place = scroller.current;
     if (!place) return;
-    isAtEnd.current = endOf(place, thread.blocks.length) - place.scrollTop < NEAR_END;
+    const isNear = endOf(place, thread.blocks.length) - place.scrollTop < NEAR_END;
+    // The event may come when what is below has grown since: then the person has not moved.
+    isAtEnd.current = isNear || (isAtEnd.current && place.scrollTop === followed.current);
     isBehind.value = !isAtEnd.current;
     if (left.current) return;
     const item = list.getVirtualItemForOffset(place.scrollTop);
@@ -236,9 +237,17 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   return { isBehind, seen, onScroll, catchUp };
 }
 
+/** After the whole thread was loaded, the heights are known within `SETTLED_MS`. */
+function useSettled(isWhole: boolean, settled: () => void): void {
+  useEffect(() => {
+    if (!isWhole) return;
+    const timer = setTimeout(settled, SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [isWhole]);
+}
+
 /** Above an entry to which a link led, in pixels. */
 const SPACE_ABOVE = 80;
-/** After the whole thread was loaded, the heights are known by then. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
 
