@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { ask } from '../support/log.ts';
 import type { Project } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf } from './support.ts';
 
 /** The panel about an answer, in a conversation whose agent was edited between its turns. */
@@ -110,28 +111,31 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await stage.endOfTest(/ERR_FAILED/);
   });
 
-  it('an operator forks from a message of a person, and the agent answers it again in the copy', async () => {
-    const page = await stage.look('#/c/edited');
-    await message(page, 'second').first().hover();
-    await message(page, 'second').first().getByRole('link', { name: 'Fork from entry' }).click();
-    const panel = page.locator('.answer-panel');
-    expect(await textOf(panel)).toContain('answered again in the copy');
-    const width = async () => (await panel.boundingBox())?.width;
-    const narrow = await width();
-    await openPanel(page, 'Noted: second');
-    expect(await width()).toBe(narrow);
-    await panel.getByRole('link', { name: 'What if?' }).click();
-    await panel.getByLabel('Persona').waitFor();
-    expect(await width()).toBe(narrow);
-    await panel.getByRole('link', { name: 'Fork from here' }).click();
-    await page.goBack();
-    await page.goBack();
-    await page.goBack();
-    await panel.getByRole('button', { name: 'Fork' }).click();
-    await page.getByRole('heading', { name: 'first (copy)' }).waitFor();
-    await message(page, 'Noted: second').waitFor();
-    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
-  });
+  it.runIf(hasLongTests)(
+    'an operator forks from a message of a person, and the agent answers it again in the copy',
+    async () => {
+      const page = await stage.look('#/c/edited');
+      await message(page, 'second').first().hover();
+      await message(page, 'second').first().getByRole('link', { name: 'Fork from entry' }).click();
+      const panel = page.locator('.answer-panel');
+      expect(await textOf(panel)).toContain('answered again in the copy');
+      const width = async () => (await panel.boundingBox())?.width;
+      const narrow = await width();
+      await openPanel(page, 'Noted: second');
+      expect(await width()).toBe(narrow);
+      await panel.getByRole('link', { name: 'What if?' }).click();
+      await panel.getByLabel('Persona').waitFor();
+      expect(await width()).toBe(narrow);
+      await panel.getByRole('link', { name: 'Fork from here' }).click();
+      await page.goBack();
+      await page.goBack();
+      await page.goBack();
+      await panel.getByRole('button', { name: 'Fork' }).click();
+      await page.getByRole('heading', { name: 'first (copy)' }).waitFor();
+      await message(page, 'Noted: second').waitFor();
+      await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
+    },
+  );
 
   it('an operator tries another model and another persona, and sees the answers beside the recorded one', async () => {
     const page = await stage.look('#/c/edited');
@@ -164,23 +168,26 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await panel.getByText('Definition', { exact: true }).waitFor();
   });
 
-  it('an explanation that is opened before its thread is read is not called unknown', async () => {
-    const page = await stage.look('#/');
-    await page.addInitScript('delete globalThis.SharedWorker; window.seen = new Set();');
-    await page.addInitScript(`new MutationObserver(() => {
+  it.runIf(hasLongTests)(
+    'an explanation that is opened before its thread is read is not called unknown',
+    async () => {
+      const page = await stage.look('#/');
+      await page.addInitScript('delete globalThis.SharedWorker; window.seen = new Set();');
+      await page.addInitScript(`new MutationObserver(() => {
       const text = document.querySelector('.answer-panel .unknown')?.textContent;
       if (text) window.seen.add(text);
     }).observe(document, { childList: true, subtree: true })`);
-    await page.route('**/api/**/events*', async (route) => {
-      await page.locator('.answer-panel').waitFor();
-      await page.waitForTimeout(300);
-      await route.continue();
-    });
-    await page.goto(`${stage.url}/#/c/edited/why/2`);
-    await page.reload();
-    await page.locator('.answer-panel .account').waitFor();
-    expect(await page.evaluate('[...window.seen]')).toEqual([]);
-  });
+      await page.route('**/api/**/events*', async (route) => {
+        await page.locator('.answer-panel').waitFor();
+        await page.waitForTimeout(300);
+        await route.continue();
+      });
+      await page.goto(`${stage.url}/#/c/edited/why/2`);
+      await page.reload();
+      await page.locator('.answer-panel .account').waitFor();
+      expect(await page.evaluate('[...window.seen]')).toEqual([]);
+    },
+  );
 
   it('the panel fits a window of 390 pixels', async () => {
     const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });

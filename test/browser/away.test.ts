@@ -23,14 +23,17 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     return entries.filter(({ author }) => author.kind === 'person').map(({ content }) => content);
   };
 
-  it('a page that follows late shows a message from its beginning while it is written', async () => {
-    const page = await stage.look('#/new');
-    await write(page, 'write at length');
-    const draft = page.locator('.draft .prose');
-    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
-    await page.reload();
-    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
-  });
+  it.runIf(hasLongTests)(
+    'a page that follows late shows a message from its beginning while it is written',
+    async () => {
+      const page = await stage.look('#/new');
+      await write(page, 'write at length');
+      const draft = page.locator('.draft .prose');
+      await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+      await page.reload();
+      await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+    },
+  );
 
   it('a text that is being written stays, marked as interrupted, until the daemon answers again', async () => {
     await post('torn', 'write at length');
@@ -119,28 +122,31 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await page.evaluate('sessionStorage.getItem("parley.outbox")')).toBe(null);
   });
 
-  it('a kept post that is refused later says why, and can be sent again or discarded', async () => {
-    const page = await stage.begin('late', 'hello', 'Noted: hello');
-    let isRefused = false;
-    await page.route('**/messages', (route) =>
-      isRefused
-        ? route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } })
-        : route.abort(),
-    );
-    await write(page, 'one');
-    await write(page, 'two');
-    const kept = page.locator('.kept-posts li');
-    await expect.poll(() => kept.count()).toBe(2);
-    isRefused = true;
-    const refused = kept.filter({ hasText: 'Not sent: it is too late' });
-    await expect.poll(() => refused.count(), { timeout: 10_000 }).toBe(2);
-    await kept.filter({ hasText: 'one' }).getByRole('button', { name: 'Discard' }).click();
-    await page.unroute('**/messages');
-    await kept.filter({ hasText: 'two' }).getByRole('button', { name: 'Send again' }).click();
-    await message(page, 'Noted: two').waitFor();
-    expect(await contentsOf('late')).toEqual(['hello', 'two']);
-    await stage.endOfTest(/net::ERR_|status of 409/);
-  });
+  it.runIf(hasLongTests)(
+    'a kept post that is refused later says why, and can be sent again or discarded',
+    async () => {
+      const page = await stage.begin('late', 'hello', 'Noted: hello');
+      let isRefused = false;
+      await page.route('**/messages', (route) =>
+        isRefused
+          ? route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } })
+          : route.abort(),
+      );
+      await write(page, 'one');
+      await write(page, 'two');
+      const kept = page.locator('.kept-posts li');
+      await expect.poll(() => kept.count()).toBe(2);
+      isRefused = true;
+      const refused = kept.filter({ hasText: 'Not sent: it is too late' });
+      await expect.poll(() => refused.count(), { timeout: 10_000 }).toBe(2);
+      await kept.filter({ hasText: 'one' }).getByRole('button', { name: 'Discard' }).click();
+      await page.unroute('**/messages');
+      await kept.filter({ hasText: 'two' }).getByRole('button', { name: 'Send again' }).click();
+      await message(page, 'Noted: two').waitFor();
+      expect(await contentsOf('late')).toEqual(['hello', 'two']);
+      await stage.endOfTest(/net::ERR_|status of 409/);
+    },
+  );
 
   it('a first post to a killed daemon opens the conversation, which begins after the restart', async () => {
     const page = await stage.look('#/new');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { clickAgain, message, openItem, sharedStage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -131,15 +132,20 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.locator('.fold pre').first().innerText()).toBe(LONG.replace('line 30', 'thirty'));
   });
 
-  it('an edit shows its place in the file, and one that does not fit says so before it is approved', async () => {
-    const page = await stage.begin('place', 'edit');
-    const card = page.locator('.ask-card');
-    await expect.poll(() => card.locator('.diff .gone[data-number="2"]').count()).toBe(1);
-    await post('stale', 'stale');
-    await page.evaluate("location.hash = '#/c/stale'");
-    await card.getByText('No difference can be shown: the text to find is not in @project/plan.md').waitFor();
-    expect(await card.locator('.diff .gone').count()).toBeGreaterThan(0);
-  });
+  it.runIf(hasLongTests)(
+    'an edit shows its place in the file, and one that does not fit says so before it is approved',
+    async () => {
+      const page = await stage.begin('place', 'edit');
+      const card = page.locator('.ask-card');
+      await expect.poll(() => card.locator('.diff .gone[data-number="2"]').count()).toBe(1);
+      await post('stale', 'stale');
+      await page.evaluate("location.hash = '#/c/stale'");
+      await card
+        .getByText('No difference can be shown: the text to find is not in @project/plan.md')
+        .waitFor();
+      expect(await card.locator('.diff .gone').count()).toBeGreaterThan(0);
+    },
+  );
 
   it('a call shows its progress, and a question of its server is a form whose answer goes to that server', async () => {
     const page = await stage.begin('book', 'book');
@@ -377,16 +383,19 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await failed.getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
   });
 
-  it('a turn whose request is too large names the next step, in the thread and in the inbox', async () => {
-    const page = await stage.begin('large', 'huge');
-    const failed = page.locator('article.fault', { hasText: 'This turn failed' });
-    const advice = /Another try fails until this is fixed.*contextTokens.*start a new conversation/;
-    expect(await textOf(failed)).toMatch(advice);
-    expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
-    await page.evaluate("location.hash = '#/inbox'");
-    const item = await openItem(page, 'huge');
-    await expect.poll(() => textOf(item)).toMatch(advice);
-  });
+  it.runIf(hasLongTests)(
+    'a turn whose request is too large names the next step, in the thread and in the inbox',
+    async () => {
+      const page = await stage.begin('large', 'huge');
+      const failed = page.locator('article.fault', { hasText: 'This turn failed' });
+      const advice = /Another try fails until this is fixed.*contextTokens.*start a new conversation/;
+      expect(await textOf(failed)).toMatch(advice);
+      expect(await failed.locator('.buttons > button').last().innerText()).toBe('Try again');
+      await page.evaluate("location.hash = '#/inbox'");
+      const item = await openItem(page, 'huge');
+      await expect.poll(() => textOf(item)).toMatch(advice);
+    },
+  );
 
   it('a failure that repeats until the configuration is changed says what to change, in the thread and in the inbox', async () => {
     const page = await stage.begin('locked', 'key');
@@ -424,7 +433,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await page.locator('article.fault').count()).toBe(0);
   });
 
-  it('a stop moves nothing of the partial answer, in no frame', async () => {
+  it.runIf(hasLongTests)('a stop moves nothing of the partial answer, in no frame', async () => {
     const page = await stage.begin('still', 'slowly');
     await message(page, 'word word').waitFor();
     await page.evaluate(`{

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type FilePart, filesOf, type MessageEntry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { pngOf, WITH_SCRIPT } from '../support/uploaded-files.ts';
 import { message, type Stage, sharedStage, textOf, write } from './support.ts';
 
@@ -294,7 +295,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     return page;
   };
 
-  it('pictures have their size before they are loaded: nothing moves', async () => {
+  it.runIf(hasLongTests)('pictures have their size before they are loaded: nothing moves', async () => {
     for (const size of [
       [1_200, 300],
       [40, 900],
@@ -332,7 +333,7 @@ describe.skipIf(chromiumPath === null)('files in the thread', () => {
     expect(await page.evaluate('window.shifts')).toEqual([]);
   });
 
-  it('pictures far from the screen are not loaded', async () => {
+  it.runIf(hasLongTests)('pictures far from the screen are not loaded', async () => {
     await postFiles(
       stage,
       'lazy',

@@ -2,6 +2,7 @@ import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/conversation/index.ts';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { centreOf, clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 /** By how many pixels each entry covers the next one. */
@@ -188,24 +189,27 @@ describe.skipIf(chromiumPath === null)('the console in Chromium', () => {
     expect(await textOf(page.locator('.question').last())).toMatch(/answered by .+: a warm grey/);
   });
 
-  it('of two questions a button answers its own, and an answer that comes after another one says so', async () => {
-    const page = await stage.begin('both', 'ask both');
-    const [size, form] = ['Which size?', 'Which form?'].map((text) =>
-      page.locator('.question', { hasText: text }),
-    );
-    await form?.getByRole('button', { name: 'round' }).click();
-    await form?.getByText(/answered by .+: round/).waitFor();
-    const { entries } = await stage.api<{ entries: Entry[] }>('GET', 'conversations/both/entries');
-    const asked = entries.find((entry) => entry.type === 'message' && entry.tool_calls)?.index;
-    await page.route('**/messages', async (route) => {
-      await post('both', 'large', { to: ['lead'], replyTo: `c${asked}_0`, author: { name: 'Bob' } });
-      await route.continue();
-    });
-    await size?.getByRole('button', { name: 'small' }).click();
-    expect(await textOf(page.getByRole('alert'))).toContain('This question did not wait any more');
-    expect(await textOf(page.locator('.late'))).toContain('Bob had answered the question');
-    expect(await textOf(size as Locator)).toContain('answered by Bob: large');
-  });
+  it.runIf(hasLongTests)(
+    'of two questions a button answers its own, and an answer that comes after another one says so',
+    async () => {
+      const page = await stage.begin('both', 'ask both');
+      const [size, form] = ['Which size?', 'Which form?'].map((text) =>
+        page.locator('.question', { hasText: text }),
+      );
+      await form?.getByRole('button', { name: 'round' }).click();
+      await form?.getByText(/answered by .+: round/).waitFor();
+      const { entries } = await stage.api<{ entries: Entry[] }>('GET', 'conversations/both/entries');
+      const asked = entries.find((entry) => entry.type === 'message' && entry.tool_calls)?.index;
+      await page.route('**/messages', async (route) => {
+        await post('both', 'large', { to: ['lead'], replyTo: `c${asked}_0`, author: { name: 'Bob' } });
+        await route.continue();
+      });
+      await size?.getByRole('button', { name: 'small' }).click();
+      expect(await textOf(page.getByRole('alert'))).toContain('This question did not wait any more');
+      expect(await textOf(page.locator('.late'))).toContain('Bob had answered the question');
+      expect(await textOf(size as Locator)).toContain('answered by Bob: large');
+    },
+  );
 
   it('a person stops and resumes the conversation and one agent, and switches phase and mode', async () => {
     await talk('steered', 'hello');

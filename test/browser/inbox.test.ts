@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import {
   centreOf,
   clickAgain,
@@ -276,24 +277,27 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await until(() => textOf(count)).toBe(String(before - 1));
   });
 
-  it('Esc in a field selects its item, and then returns to the conversation from which the inbox was opened', async () => {
-    await post('before', 'hello');
-    await post('asked', 'ask me');
-    const page = await stage.look('#/c/before');
-    await page.getByRole('heading', { name: 'hello' }).waitFor();
-    await page.evaluate('document.activeElement.blur()');
-    await page.keyboard.press('i');
-    const field = page.locator('.inbox-entry').getByLabel('Your answer').first();
-    await field.focus();
-    await page.keyboard.press('Escape');
-    expect(await page.evaluate('document.activeElement.className')).toMatch(/^inbox-entry/);
-    await escapeLater(page);
-    await page.getByRole('heading', { name: 'hello' }).waitFor();
-    expect(page.url()).toMatch(/#\/c\/before$/);
-    await escapeLater(page);
-    await until(() => page.evaluate('document.activeElement.getAttribute("aria-current")')).toBe('page');
-    expect(page.url()).toMatch(/#\/c\/before$/);
-  });
+  it.runIf(hasLongTests)(
+    'Esc in a field selects its item, and then returns to the conversation from which the inbox was opened',
+    async () => {
+      await post('before', 'hello');
+      await post('asked', 'ask me');
+      const page = await stage.look('#/c/before');
+      await page.getByRole('heading', { name: 'hello' }).waitFor();
+      await page.evaluate('document.activeElement.blur()');
+      await page.keyboard.press('i');
+      const field = page.locator('.inbox-entry').getByLabel('Your answer').first();
+      await field.focus();
+      await page.keyboard.press('Escape');
+      expect(await page.evaluate('document.activeElement.className')).toMatch(/^inbox-entry/);
+      await escapeLater(page);
+      await page.getByRole('heading', { name: 'hello' }).waitFor();
+      expect(page.url()).toMatch(/#\/c\/before$/);
+      await escapeLater(page);
+      await until(() => page.evaluate('document.activeElement.getAttribute("aria-current")')).toBe('page');
+      expect(page.url()).toMatch(/#\/c\/before$/);
+    },
+  );
 
   it('a person who chose it gets one notification and one sound for all tabs, of new items alone', async () => {
     const page = await stage.look();
@@ -317,7 +321,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(told.flat().sort()).toEqual(['Answer needed: ask me late', 'sound']);
   });
 
-  it('it fits 320 pixels, and the list leads to it and back', async () => {
+  it.runIf(hasLongTests)('it fits 320 pixels, and the list leads to it and back', async () => {
     await post('narrow', 'write it, narrow');
     const page = await stage.look('', { viewport: { width: 320, height: 640 } });
     await page.locator('.inbox-link').click();

@@ -76,32 +76,38 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(new URL(page.url()).hash).toBe('#/c/first');
   });
 
-  it('unread conversations are marked as read one by one, or all that the filter shows', async () => {
-    const page = await stage.look();
-    const unread = () => page.locator('.row.unread .title').allInnerTexts();
-    await row(page, 'Fourth words').waitFor();
-    await stage.api('POST', 'conversations/second/messages', { content: 'More', publisher: 'alice' });
-    await stage.api('POST', 'conversations/fourth/messages', { content: 'hand it over', publisher: 'alice' });
-    await stage.api('POST', 'conversations/third/messages', { content: 'More', publisher: 'alice' });
-    await until(async () => (await unread()).toSorted()).toEqual([
-      'Fourth words',
-      'Second words',
-      'Third words',
-    ]);
-    await organize(page, 'Third words', 'Mark as read');
-    await until(async () => (await unread()).length).toBe(2);
-    await page.getByRole('button', { name: 'Filter' }).click();
-    await page.getByLabel('Agent', { exact: true }).selectOption('dev');
-    await page.getByRole('button', { name: 'Mark all as read' }).click();
-    await page.getByRole('button', { name: 'Show all' }).click();
-    await until(unread).toEqual(['Second words']);
-    await page.getByRole('button', { name: 'Mark all as read' }).click();
-    await until(unread).toEqual([]);
-    await page.reload();
-    await row(page, 'Second words').waitFor();
-    expect(await unread()).toEqual([]);
-    expect(await page.getByRole('button', { name: 'Mark all as read' }).count()).toBe(0);
-  });
+  it.runIf(hasLongTests)(
+    'unread conversations are marked as read one by one, or all that the filter shows',
+    async () => {
+      const page = await stage.look();
+      const unread = () => page.locator('.row.unread .title').allInnerTexts();
+      await row(page, 'Fourth words').waitFor();
+      await stage.api('POST', 'conversations/second/messages', { content: 'More', publisher: 'alice' });
+      await stage.api('POST', 'conversations/fourth/messages', {
+        content: 'hand it over',
+        publisher: 'alice',
+      });
+      await stage.api('POST', 'conversations/third/messages', { content: 'More', publisher: 'alice' });
+      await until(async () => (await unread()).toSorted()).toEqual([
+        'Fourth words',
+        'Second words',
+        'Third words',
+      ]);
+      await organize(page, 'Third words', 'Mark as read');
+      await until(async () => (await unread()).length).toBe(2);
+      await page.getByRole('button', { name: 'Filter' }).click();
+      await page.getByLabel('Agent', { exact: true }).selectOption('dev');
+      await page.getByRole('button', { name: 'Mark all as read' }).click();
+      await page.getByRole('button', { name: 'Show all' }).click();
+      await until(unread).toEqual(['Second words']);
+      await page.getByRole('button', { name: 'Mark all as read' }).click();
+      await until(unread).toEqual([]);
+      await page.reload();
+      await row(page, 'Second words').waitFor();
+      expect(await unread()).toEqual([]);
+      expect(await page.getByRole('button', { name: 'Mark all as read' }).count()).toBe(0);
+    },
+  );
 
   it('a conversation that leaves the list by the keyboard passes the focus to the row beside it', async () => {
     const page = await stage.look();
@@ -242,7 +248,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect((await head.innerText()).match(/stopped/g)).toHaveLength(12);
   });
 
-  it('the menu of a row is closed when the address changes', async () => {
+  it.runIf(hasLongTests)('the menu of a row is closed when the address changes', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     await page.evaluate("location.hash = '#/c/fourth'");

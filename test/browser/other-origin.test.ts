@@ -9,6 +9,7 @@ import { chromiumPath, launchBrowser } from '../support/browser.ts';
 import { entriesOf } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import type { Clients, Daemon } from './other-origin/page.ts';
 
 const AGENTS = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
@@ -95,10 +96,11 @@ describe.skipIf(chromiumPath === null)('a page of another origin in Chromium', (
     ) as ReturnType<Clients[Name]>;
   }
 
-  describe.each([
-    ['without tokens', null],
+  const kinds = [
     ['with a token', 'operates-this-daemon'],
-  ])('%s', (_, token) => {
+    ['without tokens', null],
+  ] as const;
+  describe.each(kinds.slice(0, hasLongTests ? 2 : 1))('%s', (_, token) => {
     let daemon: Daemon;
     let project: Project;
     let page: Page;

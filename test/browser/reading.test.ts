@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
 import type { Project } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS, RULES as TEAM_RULES } from './team.ts';
 
@@ -100,18 +101,21 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await message(page, 'its end').locator('.prose strong').innerText()).toBe('its end');
   });
 
-  it('a selection elsewhere in the thread is kept and stays in sight while a text is written', async () => {
-    for (let n = 0; n < 8; n++) await post('held', `line ${n}`, { includeInContext: false });
-    const page = await stage.look('#/c/held', { viewport: { width: 1_000, height: 500 } });
-    await message(page, 'line 7').waitFor();
-    await select(page, 'article.by-person .prose');
-    expect(await selection(page)).toBe('line 7');
-    await post('held', 'grow');
-    await page.locator('.draft p', { hasText: 'second one grows' }).waitFor();
-    await message(page, 'its end').and(page.locator(':not(.draft)')).waitFor({ timeout: 20_000 });
-    expect(await selection(page)).toBe('line 7');
-    expect(await message(page, 'line 7').isVisible()).toBe(true);
-  });
+  it.runIf(hasLongTests)(
+    'a selection elsewhere in the thread is kept and stays in sight while a text is written',
+    async () => {
+      for (let n = 0; n < 8; n++) await post('held', `line ${n}`, { includeInContext: false });
+      const page = await stage.look('#/c/held', { viewport: { width: 1_000, height: 500 } });
+      await message(page, 'line 7').waitFor();
+      await select(page, 'article.by-person .prose');
+      expect(await selection(page)).toBe('line 7');
+      await post('held', 'grow');
+      await page.locator('.draft p', { hasText: 'second one grows' }).waitFor();
+      await message(page, 'its end').and(page.locator(':not(.draft)')).waitFor({ timeout: 20_000 });
+      expect(await selection(page)).toBe('line 7');
+      expect(await message(page, 'line 7').isVisible()).toBe(true);
+    },
+  );
 
   const atTop = (page: Page) =>
     page.evaluate<string>(
@@ -202,15 +206,18 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 41\b/);
   });
 
-  it('the address of an entry shows it, also if the rest of the thread arrives later', async () => {
-    const proxy = await startCountingProxy(stage.url, { after: 'number 40', ms: 1_000 });
-    const page = await stage.look('#/c/long/entry/40', {}, proxy.url);
-    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
-    await page.getByRole('button', { name: 'Newest' }).waitFor(); // the rest is there
-    expect(await message(page, 'number 40').isVisible()).toBe(true);
-    await page.close();
-    await proxy.close();
-  });
+  it.runIf(hasLongTests)(
+    'the address of an entry shows it, also if the rest of the thread arrives later',
+    async () => {
+      const proxy = await startCountingProxy(stage.url, { after: 'number 40', ms: 1_000 });
+      const page = await stage.look('#/c/long/entry/40', {}, proxy.url);
+      await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/number 40\b/);
+      await page.getByRole('button', { name: 'Newest' }).waitFor(); // the rest is there
+      expect(await message(page, 'number 40').isVisible()).toBe(true);
+      await page.close();
+      await proxy.close();
+    },
+  );
 
   it('a conversation can be downloaded as Markdown and as JSON', async () => {
     const page = await stage.begin('saved', 'show code');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 const SCRIPT = [
@@ -38,7 +39,7 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await working.waitFor({ state: 'detached' });
   });
 
-  it('a text keeps its place in its message when the log has it', async () => {
+  it.runIf(hasLongTests)('a text keeps its place in its message when the log has it', async () => {
     const page = await stage.begin('place', 'hello', 'Noted: hello');
     await post('place', 'fast');
     const placeOfText = (article: string) =>
@@ -51,9 +52,11 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     expect(await placeOfText('article.message')).toBe(place);
   });
 
-  it('text that arrives in many small pieces changes the page in a third of the steps', async () => {
-    const page = await stage.begin('pace', 'hello', 'Noted: hello');
-    await page.evaluate(`(() => {
+  it.runIf(hasLongTests)(
+    'text that arrives in many small pieces changes the page in a third of the steps',
+    async () => {
+      const page = await stage.begin('pace', 'hello', 'Noted: hello');
+      await page.evaluate(`(() => {
       window.steps = 0;
       let length = 0;
       const look = () => {
@@ -63,12 +66,13 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
       };
       new MutationObserver(look).observe(document.querySelector('.thread'), { subtree: true, childList: true, characterData: true });
     })()`);
-    await post('pace', 'fast');
-    await page.locator('article.draft').waitFor();
-    await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
-    expect(await page.evaluate('window.steps')).toBeGreaterThan(5);
-    expect(await page.evaluate('window.steps')).toBeLessThan(200 / 3);
-  });
+      await post('pace', 'fast');
+      await page.locator('article.draft').waitFor();
+      await page.locator('article.draft').waitFor({ state: 'detached', timeout: 30_000 });
+      expect(await page.evaluate('window.steps')).toBeGreaterThan(5);
+      expect(await page.evaluate('window.steps')).toBeLessThan(200 / 3);
+    },
+  );
 
   it('a code block that is wider than its message shows it by a shadow at the edge', async () => {
     const page = await stage.begin('wide', 'wide', 'const one');

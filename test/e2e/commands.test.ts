@@ -5,6 +5,7 @@ import { runCli } from '../support/cli.ts';
 import type { FakeHandler } from '../support/fake-provider.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
 import { sharedProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** The commands on a running daemon, each in its own process. */
 describe('the command line', () => {
@@ -98,7 +99,7 @@ describe('the command line', () => {
     await expect(access(join(project.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
   });
 
-  it('phase and mode print the new value, and refuse unknown ones', async () => {
+  it.runIf(hasLongTests)('phase and mode print the new value, and refuse unknown ones', async () => {
     handler = () => ({ text: 'fine' });
     await ask(client, 'switches', 'hello');
     const phase = await project.parley('phase', 'switches', 'plan', '--json');

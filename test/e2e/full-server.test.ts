@@ -88,7 +88,7 @@ describe('a nats-server that stores nothing', { timeout: 120_000 }, () => {
     const mebibyte = Buffer.alloc(1_000_000);
     for (const chunk of [mebibyte, Buffer.alloc(10_000), Buffer.alloc(1)])
       for (let n = 0; n < 1_000; n++)
-        if (!(await jetstream.publish('filler', chunk).catch(() => null))) break;
+        if (!(await jetstream.publish('filler', chunk, { timeout: 1_500 }).catch(() => null))) break;
     return () => manager.streams.delete('FILLER');
   }
 });

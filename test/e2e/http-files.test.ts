@@ -10,6 +10,7 @@ import type { FakeHandler } from '../support/fake-provider.ts';
 import { posting } from '../support/http.ts';
 import { entriesOf, ofType } from '../support/log.ts';
 import { providerSettings, sharedProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 type Parts = OpenAI.ChatCompletionContentPart[];
 type Past = OpenAI.ChatCompletionMessageParam;
@@ -155,24 +156,27 @@ describe('a file sent by a standard client', () => {
     expect(await people(first.conversation)).toHaveLength(6);
   });
 
-  it('a history with a picture that is broken or too large is refused with its place, and begins nothing', async () => {
-    const begin = (url: string, as = 'image_url') =>
-      chat([
-        { role: 'user', content: [{ type: as, image_url: { url } }] } as unknown as Past,
-        { role: 'assistant', content: 'A broken one.' },
-        { role: 'user', content: 'Sure?' },
-      ]);
-    await expect(begin('data:image/png;base64,%%%')).rejects.toMatchObject({
-      status: 400,
-      message: expect.stringContaining('messages.0.content.0'),
-    });
-    await expect(begin(data('image/png', PDF))).rejects.toMatchObject({
-      message: expect.stringContaining('expected image/…, and the bytes are application/pdf'),
-    });
-    await expect(begin(data('image/png', picture('large', 21_000_000)))).rejects.toMatchObject({
-      status: 413,
-    });
-  });
+  it.runIf(hasLongTests)(
+    'a history with a picture that is broken or too large is refused with its place, and begins nothing',
+    async () => {
+      const begin = (url: string, as = 'image_url') =>
+        chat([
+          { role: 'user', content: [{ type: as, image_url: { url } }] } as unknown as Past,
+          { role: 'assistant', content: 'A broken one.' },
+          { role: 'user', content: 'Sure?' },
+        ]);
+      await expect(begin('data:image/png;base64,%%%')).rejects.toMatchObject({
+        status: 400,
+        message: expect.stringContaining('messages.0.content.0'),
+      });
+      await expect(begin(data('image/png', PDF))).rejects.toMatchObject({
+        message: expect.stringContaining('expected image/…, and the bytes are application/pdf'),
+      });
+      await expect(begin(data('image/png', picture('large', 21_000_000)))).rejects.toMatchObject({
+        status: 413,
+      });
+    },
+  );
 
   it('a picture that the provider cannot read is left out, and the conversation goes on with its line', async () => {
     const first = await chat([user(said('Broken?'), image(picture('broken')))]);

@@ -58,15 +58,18 @@ describe('a first use from the command line only', { timeout: 90_000 }, () => {
     expect(gone.stderr).toMatch(/no running daemon/);
   });
 
-  it('a start that fails elsewhere while its nats-server starts leaves no server', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    project.defer(() => other.close());
-    const { port } = other.address() as AddressInfo;
-    await expect(project.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
-    expect(await servesNats(project.data, await project.natsServerProcess().catch(() => 0))).toBe(false);
-    await project.up(); // nor anything that would block the next start
-  });
+  it.runIf(hasLongTests)(
+    'a start that fails elsewhere while its nats-server starts leaves no server',
+    async () => {
+      const other = createServer().listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      project.defer(() => other.close());
+      const { port } = other.address() as AddressInfo;
+      await expect(project.up('--http', `127.0.0.1:${port}`)).rejects.toThrow('HTTP_PORT_IN_USE');
+      expect(await servesNats(project.data, await project.natsServerProcess().catch(() => 0))).toBe(false);
+      await project.up(); // nor anything that would block the next start
+    },
+  );
 
   it.runIf(hasLongTests)(
     'the managed server is kept when a daemon with the other store starts on the same data',

@@ -8,6 +8,7 @@ import { repliesInOrder } from '../support/fake-provider.ts';
 import { shared } from '../support/lifetime.ts';
 import { entriesOf, followUntil, ofType, saidBy, turnsEnded } from '../support/log.ts';
 import { openProject, type RunningDaemon } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** `clients/python`, run by a real Python. */
 
@@ -144,15 +145,17 @@ for _ in range(2):
     ]);
   });
 
-  it('a handoff continues the answer, a failed turn and a refusal are errors with their codes', async () => {
-    await serve(
-      'def answer(turn):\n    if "wait" in turn.text:\n        turn.over.wait()\n    turn.write("From ")\n    turn.write("Py.")',
-    );
-    model.next = [
-      { toolCalls: [{ name: 'handoff', arguments: '{"to":"py","summary":"yours"}' }] },
-      { status: 401, body: { error: { message: 'bad key' } } },
-    ];
-    const printed = await python(`
+  it.runIf(hasLongTests)(
+    'a handoff continues the answer, a failed turn and a refusal are errors with their codes',
+    async () => {
+      await serve(
+        'def answer(turn):\n    if "wait" in turn.text:\n        turn.over.wait()\n    turn.write("From ")\n    turn.write("Py.")',
+      );
+      model.next = [
+        { toolCalls: [{ name: 'handoff', arguments: '{"to":"py","summary":"yours"}' }] },
+        { status: 401, body: { error: { message: 'bad key' } } },
+      ];
+      const printed = await python(`
 words = []
 print(json.dumps([team.ask("chain", "Who is there?", publisher="ann").text]))
 team.request("mode", conversation="chain", mode="chat", agent=None)
@@ -166,14 +169,15 @@ code(lambda: team.post("chain", "Hello", publisher="ann", to=["nobody"]))
 code(lambda: team.ask("slow", "wait", publisher="ann", to=["py"], timeout=0.5))
 code(lambda: parley.connect("/nowhere"))
 `);
-    expect(printed).toEqual([
-      ['From Py.'],
-      ['UNAUTHORIZED', true],
-      ['UNKNOWN_AGENT', true],
-      ['TIMEOUT', true],
-      ['NATS_UNREACHABLE', true],
-    ]);
-  });
+      expect(printed).toEqual([
+        ['From Py.'],
+        ['UNAUTHORIZED', true],
+        ['UNKNOWN_AGENT', true],
+        ['TIMEOUT', true],
+        ['NATS_UNREACHABLE', true],
+      ]);
+    },
+  );
 
   it('a post with the same id is one entry, a file arrives whole, and following survives a daemon that is killed', async () => {
     model.next = [{ text: 'A picture.' }, { text: 'Later.' }];

@@ -3,6 +3,7 @@ import { runCli } from '../support/cli.ts';
 import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
 import { callsOf, entriesOf, finished, followUntil } from '../support/log.ts';
 import { projectPerTest } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
 
@@ -63,7 +64,7 @@ describe('the recall tool in a daemon', () => {
     expect(read).not.toContain('· [Dev]: \n');
   });
 
-  it('an agent recalls the whole result that its view omits', async () => {
+  it.runIf(hasLongTests)('an agent recalls the whole result that its view omits', async () => {
     await say('@pm recall {"from":0}');
     const result = (await entriesOf(client, 'demo')).find(
       (entry) => entry.type === 'message' && entry.role === 'tool',
@@ -76,14 +77,17 @@ describe('the recall tool in a daemon', () => {
     expect((await newestResult()).replaceAll('\n\\---', '\n---')).toContain(whole);
   });
 
-  it('an agent gets an error for an invalid recall, and doctor reports nothing about the tool', async () => {
-    await say('@dev recall {"from":9,"to":2}');
-    expect(JSON.parse(await newestResult())).toMatchObject({
-      error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is greater than to 2' },
-    });
-    await say('@dev recall {"from":-1}');
-    expect(await newestResult()).toContain('INVALID_ARGUMENTS');
-    const doctor = await runCli(['doctor', '--config', project.config, '--data', project.data]);
-    expect(doctor.stdout + doctor.stderr).not.toMatch(/recall/);
-  });
+  it.runIf(hasLongTests)(
+    'an agent gets an error for an invalid recall, and doctor reports nothing about the tool',
+    async () => {
+      await say('@dev recall {"from":9,"to":2}');
+      expect(JSON.parse(await newestResult())).toMatchObject({
+        error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is greater than to 2' },
+      });
+      await say('@dev recall {"from":-1}');
+      expect(await newestResult()).toContain('INVALID_ARGUMENTS');
+      const doctor = await runCli(['doctor', '--config', project.config, '--data', project.data]);
+      expect(doctor.stdout + doctor.stderr).not.toMatch(/recall/);
+    },
+  );
 });

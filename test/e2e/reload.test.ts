@@ -5,6 +5,7 @@ import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { entriesOf } from '../support/log.ts';
 import { openProject, type Project, providerSettings, type RunningDaemon, TEAM } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 describe('a configuration that changes while the daemon runs', () => {
   let provider: FakeProvider;
@@ -118,23 +119,26 @@ describe('a configuration that changes while the daemon runs', () => {
     expect(await daemon.stop()).toBe(0);
   });
 
-  it('an agent that is removed ends its running turn, and answers again when it is back', async () => {
-    const daemon = await up();
-    isHolding = true;
-    await post('@dev one');
-    await expect.poll(() => replies.length).toBe(1);
-    await rm(agentFile('dev'));
-    expect((await project.parley('reload')).stdout).toContain('dev removed');
-    await expect.poll(ends).toBe(1);
-    expect(await ofType('turn-ended')).toMatchObject([{ agent: 'dev', outcome: 'aborted' }]);
-    await expect.poll(() => provider.openAnswers()).toBe(0);
-    isHolding = false;
-    await edit('dev', 'nothing', '');
-    expect((await project.parley('reload')).stdout).toContain('dev added');
-    await post('@dev two');
-    await expect.poll(ends).toBe(2);
-    expect(await ofType('turn-ended')).toMatchObject([{}, { agent: 'dev', outcome: 'completed' }]);
-    expect(await daemon.stop()).toBe(0);
-    await allSent();
-  });
+  it.runIf(hasLongTests)(
+    'an agent that is removed ends its running turn, and answers again when it is back',
+    async () => {
+      const daemon = await up();
+      isHolding = true;
+      await post('@dev one');
+      await expect.poll(() => replies.length).toBe(1);
+      await rm(agentFile('dev'));
+      expect((await project.parley('reload')).stdout).toContain('dev removed');
+      await expect.poll(ends).toBe(1);
+      expect(await ofType('turn-ended')).toMatchObject([{ agent: 'dev', outcome: 'aborted' }]);
+      await expect.poll(() => provider.openAnswers()).toBe(0);
+      isHolding = false;
+      await edit('dev', 'nothing', '');
+      expect((await project.parley('reload')).stdout).toContain('dev added');
+      await post('@dev two');
+      await expect.poll(ends).toBe(2);
+      expect(await ofType('turn-ended')).toMatchObject([{}, { agent: 'dev', outcome: 'completed' }]);
+      expect(await daemon.stop()).toBe(0);
+      await allSent();
+    },
+  );
 });

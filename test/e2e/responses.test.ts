@@ -7,6 +7,7 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, checkLog, entriesOf, ofType, outcomesOf } from '../support/log.ts';
 import { openProject, sharedProject, startProject } from '../support/project.ts';
 import { type Answer, type Answering, answering, type ResponsesBody } from '../support/responses-provider.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 const GPT = { provider: 'responses', apiKey: 'sk-test', model: 'gpt-5', reasoningEffort: 'high' };
 const AGENTS = { pm: `---\nname: Pam\ntools: [set_phase]\n---\n${'WORK with care. '.repeat(400)}` };
@@ -207,55 +208,61 @@ describe('a daemon that is killed in a tool loop of the Responses API', () => {
 });
 
 describe('a tool loop of the Responses API that Claude continues', () => {
-  it('each provider accepts what the other one began, and gets nothing that only the other one understands', async () => {
-    const refusals: string[] = [];
-    let isOut = true;
-    const gpt = answering((body) => {
-      if (!hasResult(body)) return PLAN;
-      return isOut ? { reply: { status: 401 } } : DONE;
-    }, refusals);
-    const claude = anthropicApi([
-      {
-        blocks: [
-          { type: 'thinking', thinking: 'My turn.' },
-          { type: 'text', text: 'I go on.' },
-        ],
-      },
-    ]);
-    const project = untilTestEnds(
-      await startProject({
-        ...{ nats: {}, agents: AGENTS },
-        model: (request, count) =>
-          request.path.endsWith('/messages') ? claude.answer(request, count) : gpt(request, count),
-        settings: (baseURL) => ({
-          models: {
-            default: { ...GPT, baseURL, contextTokens: 64_000, fallback: ['claude'] },
-            claude: {
-              provider: 'anthropic',
-              apiKey: 'k',
-              baseURL,
-              maxOutputTokens: 8_000,
-              reasoningTokens: 2_000,
+  it.runIf(hasLongTests)(
+    'each provider accepts what the other one began, and gets nothing that only the other one understands',
+    async () => {
+      const refusals: string[] = [];
+      let isOut = true;
+      const gpt = answering((body) => {
+        if (!hasResult(body)) return PLAN;
+        return isOut ? { reply: { status: 401 } } : DONE;
+      }, refusals);
+      const claude = anthropicApi([
+        {
+          blocks: [
+            { type: 'thinking', thinking: 'My turn.' },
+            { type: 'text', text: 'I go on.' },
+          ],
+        },
+      ]);
+      const project = untilTestEnds(
+        await startProject({
+          ...{ nats: {}, agents: AGENTS },
+          model: (request, count) =>
+            request.path.endsWith('/messages') ? claude.answer(request, count) : gpt(request, count),
+          settings: (baseURL) => ({
+            models: {
+              default: { ...GPT, baseURL, contextTokens: 64_000, fallback: ['claude'] },
+              claude: {
+                provider: 'anthropic',
+                apiKey: 'k',
+                baseURL,
+                maxOutputTokens: 8_000,
+                reasoningTokens: 2_000,
+              },
             },
-          },
+          }),
         }),
-      }),
-    );
-    const { client, provider } = project;
-    const entries = await ask(client, 'demo', 'plan it');
-    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
-    const continued = provider.requests.at(-1);
-    expect(continued?.path).toContain('/messages');
-    expect(continued?.json).toMatchObject({ thinking: { type: 'disabled' } });
-    expect(continued?.body.toString()).not.toMatch(/enc:|rs_|They want/);
-    isOut = false;
-    await project.daemon.stop(); // a daemon does not ask a refused key again for a while
-    await project.up();
-    expect(outcomesOf(await ask(client, 'demo', 'plan it again'), 'pm')).toEqual(['completed', 'completed']);
-    const last = provider.requests.at(-1);
-    expect(typesIn(bodyOf(last))?.filter((type) => type === 'reasoning').length).toBe(2);
-    expect(last?.body.toString()).not.toContain('My turn.');
-    expect([refusals, claude.refusals]).toEqual([[], []]);
-    expect(checkLog(await project.logFile('demo'))).toEqual([]);
-  });
+      );
+      const { client, provider } = project;
+      const entries = await ask(client, 'demo', 'plan it');
+      expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
+      const continued = provider.requests.at(-1);
+      expect(continued?.path).toContain('/messages');
+      expect(continued?.json).toMatchObject({ thinking: { type: 'disabled' } });
+      expect(continued?.body.toString()).not.toMatch(/enc:|rs_|They want/);
+      isOut = false;
+      await project.daemon.stop(); // a daemon does not ask a refused key again for a while
+      await project.up();
+      expect(outcomesOf(await ask(client, 'demo', 'plan it again'), 'pm')).toEqual([
+        'completed',
+        'completed',
+      ]);
+      const last = provider.requests.at(-1);
+      expect(typesIn(bodyOf(last))?.filter((type) => type === 'reasoning').length).toBe(2);
+      expect(last?.body.toString()).not.toContain('My turn.');
+      expect([refusals, claude.refusals]).toEqual([[], []]);
+      expect(checkLog(await project.logFile('demo'))).toEqual([]);
+    },
+  );
 });

@@ -15,6 +15,7 @@ import {
   saidBy,
 } from '../support/log.ts';
 import { type Project, type RunningDaemon, scriptedSettings, startProject } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** L15: every chain ends, by a person or by a limit, and people see why. */
 const agents = {
@@ -115,29 +116,32 @@ describe('stopping an agent that waits for others', () => {
 });
 
 describe('a limit', () => {
-  it('the hop limit is a tool error for the agent and a notice for people, and the turn continues', async () => {
-    await begin({ limits: { hopsPerTrigger: 1 } });
-    const said = await project.parley('say', 'demo', 'pass it on', '--wait');
-    expect([said.code, said.stdout]).toEqual([
-      0,
-      expect.stringContaining('[dev] I keep it: {"error":{"code":"HOP_LIMIT"'),
-    ]);
-    const entries = await entriesOf(client, 'demo');
-    expect(ofType(entries, 'handoff').map(({ from, to, hops }) => [from, to, hops])).toEqual([
-      ['lead', 'dev', 1],
-    ]);
-    expect(ofType(entries, 'limit-reached')).toMatchObject([{ limit: 'hopsPerTrigger', agent: 'dev' }]);
-    expect(outcomesOf(entries, 'dev')).toEqual(['completed']);
-    expect((await project.parley('show', 'demo')).stdout).toMatch(
-      /limit hopsPerTrigger reached: this request went from agent to agent 1 times; the limit is 1/,
-    );
-    // No agent waits for it: no work is outstanding.
-    expect((await project.parley('resume', 'demo')).code).toBe(0);
-    expect((await entriesOf(client, 'demo')).length).toBe(entries.length);
-    await expectSoundLog();
-  });
+  it.runIf(hasLongTests)(
+    'the hop limit is a tool error for the agent and a notice for people, and the turn continues',
+    async () => {
+      await begin({ limits: { hopsPerTrigger: 1 } });
+      const said = await project.parley('say', 'demo', 'pass it on', '--wait');
+      expect([said.code, said.stdout]).toEqual([
+        0,
+        expect.stringContaining('[dev] I keep it: {"error":{"code":"HOP_LIMIT"'),
+      ]);
+      const entries = await entriesOf(client, 'demo');
+      expect(ofType(entries, 'handoff').map(({ from, to, hops }) => [from, to, hops])).toEqual([
+        ['lead', 'dev', 1],
+      ]);
+      expect(ofType(entries, 'limit-reached')).toMatchObject([{ limit: 'hopsPerTrigger', agent: 'dev' }]);
+      expect(outcomesOf(entries, 'dev')).toEqual(['completed']);
+      expect((await project.parley('show', 'demo')).stdout).toMatch(
+        /limit hopsPerTrigger reached: this request went from agent to agent 1 times; the limit is 1/,
+      );
+      // No agent waits for it: no work is outstanding.
+      expect((await project.parley('resume', 'demo')).code).toBe(0);
+      expect((await entriesOf(client, 'demo')).length).toBe(entries.length);
+      await expectSoundLog();
+    },
+  );
 
-  it('the time limit ends a turn whose model hangs, and keeps its text', async () => {
+  it.runIf(hasLongTests)('the time limit ends a turn whose model hangs, and keeps its text', async () => {
     await begin({ limits: { turnSeconds: 1 } });
     const said = await project.parley('say', 'demo', '@dev how far are we?', '--wait');
     expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Half ')]);

@@ -18,6 +18,7 @@ import {
   type RunningDaemon,
   scriptedSettings,
 } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /** Messages that arrive while an agent works, and their requests to the provider. */
 let nats: TestNatsServer;
@@ -75,55 +76,58 @@ describe('the session of a conversation', () => {
   const header = 'x-session-id';
   const sent = (request: FakeRequest | undefined) => request?.headers[header];
 
-  it('PERSON-7: a provider gets the session that a message names by right, from its turn on and after a kill, else its own', async () => {
-    const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
-    const program = await bareProgram();
-    let turns = 0;
-    const publish = async (body: object) => {
-      await program.jetstream().publish('parley.in.ann.demo', JSON.stringify(body));
+  it.runIf(hasLongTests)(
+    'PERSON-7: a provider gets the session that a message names by right, from its turn on and after a kill, else its own',
+    async () => {
+      const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
+      const program = await bareProgram();
+      let turns = 0;
+      const publish = async (body: object) => {
+        await program.jetstream().publish('parley.in.ann.demo', JSON.stringify(body));
+        await followUntil(client, 'demo', finished(++turns));
+      };
+      const operate = async (sessionId: string) => {
+        const message = { conversation: 'demo', publisher: 'ann', content: sessionId, sessionId };
+        const answer = await client.post(message, { asOperator: true });
+        await followUntil(client, 'demo', finished(++turns));
+        return answer;
+      };
+      await publish({ content: 'no right', sessionId: 'forged-1' });
+      await publish({ content: 'no right, to another agent', to: ['dev'], claudeSessionId: 'forged-2' });
+      const [pm, dev] = [sent(requests[0]), sent(requests[1])];
+      expect([pm, dev]).toEqual([
+        expect.stringMatching(/^demo-pm-\w+$/),
+        expect.stringMatching(/^demo-dev-\w+$/),
+      ]);
+      expect(await post('no right either', { sessionId: 'forged-3' })).toMatchObject({
+        ignored: ['sessionId'],
+      });
       await followUntil(client, 'demo', finished(++turns));
-    };
-    const operate = async (sessionId: string) => {
-      const message = { conversation: 'demo', publisher: 'ann', content: sessionId, sessionId };
-      const answer = await client.post(message, { asOperator: true });
-      await followUntil(client, 'demo', finished(++turns));
-      return answer;
-    };
-    await publish({ content: 'no right', sessionId: 'forged-1' });
-    await publish({ content: 'no right, to another agent', to: ['dev'], claudeSessionId: 'forged-2' });
-    const [pm, dev] = [sent(requests[0]), sent(requests[1])];
-    expect([pm, dev]).toEqual([
-      expect.stringMatching(/^demo-pm-\w+$/),
-      expect.stringMatching(/^demo-dev-\w+$/),
-    ]);
-    expect(await post('no right either', { sessionId: 'forged-3' })).toMatchObject({
-      ignored: ['sessionId'],
-    });
-    await followUntil(client, 'demo', finished(++turns));
-    expect(await operate('session-1')).not.toHaveProperty('ignored');
-    await publish({ content: 'none named' });
-    await daemon.kill9();
-    daemon = await project.up();
-    await publish({ content: 'after a restart', sessionId: 'forged-4' });
-    await operate('session-2');
-    await publish({ content: 'to the other agent', to: ['dev'] });
-    const [one, two] = ['session-1', 'session-2'];
-    expect(requests.map(sent)).toEqual([pm, dev, pm, one, one, one, two, dev]);
-    const entries = await entriesOf(client, 'demo');
-    const set = ofType(entries, 'session-set');
-    expect(set.map(({ sessionId }) => sessionId)).toEqual([one, two]);
-    for (const { index } of set)
-      expect(entries[index + 1]).toMatchObject({ type: 'turn-started', agent: 'pm' });
-    expect(await client.request('conversation', { conversation: 'demo' })).toMatchObject({
-      agents: { pm: { sessionId: two, sessionFrom: { by: 'person', entry: set[1]?.from } } },
-    });
-    const explained = await project.parley('explain', 'demo', '--agent', 'pm');
-    expect(explained.stdout).toContain(
-      `session     session-2, named by the message in entry ${set[1]?.from}`,
-    );
-    expect((await project.parley('show', 'demo')).stdout).toContain('pm continues the session session-1');
-    await expectSoundLog();
-  });
+      expect(await operate('session-1')).not.toHaveProperty('ignored');
+      await publish({ content: 'none named' });
+      await daemon.kill9();
+      daemon = await project.up();
+      await publish({ content: 'after a restart', sessionId: 'forged-4' });
+      await operate('session-2');
+      await publish({ content: 'to the other agent', to: ['dev'] });
+      const [one, two] = ['session-1', 'session-2'];
+      expect(requests.map(sent)).toEqual([pm, dev, pm, one, one, one, two, dev]);
+      const entries = await entriesOf(client, 'demo');
+      const set = ofType(entries, 'session-set');
+      expect(set.map(({ sessionId }) => sessionId)).toEqual([one, two]);
+      for (const { index } of set)
+        expect(entries[index + 1]).toMatchObject({ type: 'turn-started', agent: 'pm' });
+      expect(await client.request('conversation', { conversation: 'demo' })).toMatchObject({
+        agents: { pm: { sessionId: two, sessionFrom: { by: 'person', entry: set[1]?.from } } },
+      });
+      const explained = await project.parley('explain', 'demo', '--agent', 'pm');
+      expect(explained.stdout).toContain(
+        `session     session-2, named by the message in entry ${set[1]?.from}`,
+      );
+      expect((await project.parley('show', 'demo')).stdout).toContain('pm continues the session session-1');
+      await expectSoundLog();
+    },
+  );
 
   it.each(['before-append', 'after-append'])(
     'a daemon that is killed at %s has the session with the turn that it belongs to, once, and sends it',
@@ -284,37 +288,40 @@ describe('a message with delivery steer to a turn that calls tools', () => {
     await expectSoundLog();
   });
 
-  it('a steering message to a turn that waits for another agent is shown after its answer, though the log has it before', async () => {
-    const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const fake = await withProvider(async (request, count) => {
-      if (count === 0) return { toolCalls: delegates };
-      if (JSON.stringify(request.json.messages?.at(-1)).includes('How long?')) {
-        await released;
-        return { text: 'A day.' };
-      }
-      return { text: 'done' };
-    });
-    await post('begin');
-    await fake.waitForRequests(2);
-    const { index: posted } = await post('and mind the budget');
-    await daemon.kill9();
-    release();
-    daemon = await project.up();
-    const entries = await followUntil(client, 'demo', finished(2));
-    const result = ofType(entries, 'message').find(({ role }) => role === 'tool');
-    expect(result?.index).toBeGreaterThan(posted);
-    const last = fake.requests.at(-1);
-    expect(rolesOf(last)).toEqual([
-      ['user', 'begin'],
-      ['assistant', null],
-      ['tool', 'A day.'],
-      ['user', 'and mind the budget'],
-    ]);
-    expect(saidBy(entries, 'pm').map(([words]) => words)).toEqual([null, 'done']);
-    await expectSoundLog();
-  });
+  it.runIf(hasLongTests)(
+    'a steering message to a turn that waits for another agent is shown after its answer, though the log has it before',
+    async () => {
+      const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];
+      let release = () => {};
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const fake = await withProvider(async (request, count) => {
+        if (count === 0) return { toolCalls: delegates };
+        if (JSON.stringify(request.json.messages?.at(-1)).includes('How long?')) {
+          await released;
+          return { text: 'A day.' };
+        }
+        return { text: 'done' };
+      });
+      await post('begin');
+      await fake.waitForRequests(2);
+      const { index: posted } = await post('and mind the budget');
+      await daemon.kill9();
+      release();
+      daemon = await project.up();
+      const entries = await followUntil(client, 'demo', finished(2));
+      const result = ofType(entries, 'message').find(({ role }) => role === 'tool');
+      expect(result?.index).toBeGreaterThan(posted);
+      const last = fake.requests.at(-1);
+      expect(rolesOf(last)).toEqual([
+        ['user', 'begin'],
+        ['assistant', null],
+        ['tool', 'A day.'],
+        ['user', 'and mind the budget'],
+      ]);
+      expect(saidBy(entries, 'pm').map(([words]) => words)).toEqual([null, 'done']);
+      await expectSoundLog();
+    },
+  );
 });

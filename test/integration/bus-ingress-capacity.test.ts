@@ -1,6 +1,7 @@
 import type { NatsError } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { collector, type PostingBus, startBroker, until } from '../unit/bus/support.ts';
 
 describe('the capacity of the ingress stream', () => {
@@ -43,19 +44,22 @@ describe('the capacity of the ingress stream', () => {
     expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
   });
 
-  it('the ingress stream is freed when the unsettled posts that filled it are settled', async () => {
-    const daemon = await broker.bus(ROOM);
-    let settle: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
-    const seen = collector(() => held);
-    await daemon.startIngress(seen.options());
-    for (let n = 0; n < 5; n += 1) await daemon.post('alice', 'demo', large());
-    await refused(daemon);
-    settle();
-    await taken(daemon);
-  });
+  it.runIf(hasLongTests)(
+    'the ingress stream is freed when the unsettled posts that filled it are settled',
+    async () => {
+      const daemon = await broker.bus(ROOM);
+      let settle: () => void = () => undefined;
+      const held = new Promise<void>((resolve) => {
+        settle = resolve;
+      });
+      const seen = collector(() => held);
+      await daemon.startIngress(seen.options());
+      for (let n = 0; n < 5; n += 1) await daemon.post('alice', 'demo', large());
+      await refused(daemon);
+      settle();
+      await taken(daemon);
+    },
+  );
 
   it('unsettled posts are never dropped to free the ingress stream, also if small posts fill it (CAPACITY-2)', async () => {
     const daemon = await broker.bus({ ingressBytes: 10_000 });
@@ -89,7 +93,7 @@ describe('the capacity of the ingress stream', () => {
     expect((await streamNow()).state.last_seq).toBe(30);
   });
 
-  it('an ingress stream that settled posts fill is freed at the start', async () => {
+  it.runIf(hasLongTests)('an ingress stream that settled posts fill is freed at the start', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
     // As the last daemon leaves it after closing it.

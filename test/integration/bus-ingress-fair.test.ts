@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery, IngressOptions } from '../../src/bus/index.ts';
 import { perTest } from '../support/lifetime.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
 
 /** A flood of one publisher before the posts of others. The test decides when the daemon settles a post. */
@@ -116,23 +117,26 @@ describe('reading posts in a flood', () => {
     await until('all came', () => seen.deliveries.length === 301);
   });
 
-  it('a post that was removed while it waited is skipped, and reading continues when the server returns', async () => {
-    const daemon = await broker.bus();
-    await flood(40);
-    const held = gate();
-    const seen = collector(() => held.pass());
-    await daemon.startIngress({ ...seen.options(), ...LIMITS });
-    await until('some came', () => seen.deliveries.length === 5);
-    await daemon.post('somebody', 'quiet', bytes('hello')); // by now all were read
-    await until('it came', () => seen.contents().includes('hello'));
-    const manager = await broker.plain.jetstreamManager();
-    await manager.streams.deleteMessage('PARLEY_IN', 20);
-    await broker.server.kill9();
-    held.open();
-    await broker.server.restart();
-    await until('all are settled', () => seen.positions.at(-1)?.sequence === 41);
-    expect(ofFlood(seen.deliveries)).toEqual(
-      Array.from({ length: 40 }, (_, n) => n + 1).filter((n) => n !== 20),
-    );
-  });
+  it.runIf(hasLongTests)(
+    'a post that was removed while it waited is skipped, and reading continues when the server returns',
+    async () => {
+      const daemon = await broker.bus();
+      await flood(40);
+      const held = gate();
+      const seen = collector(() => held.pass());
+      await daemon.startIngress({ ...seen.options(), ...LIMITS });
+      await until('some came', () => seen.deliveries.length === 5);
+      await daemon.post('somebody', 'quiet', bytes('hello')); // by now all were read
+      await until('it came', () => seen.contents().includes('hello'));
+      const manager = await broker.plain.jetstreamManager();
+      await manager.streams.deleteMessage('PARLEY_IN', 20);
+      await broker.server.kill9();
+      held.open();
+      await broker.server.restart();
+      await until('all are settled', () => seen.positions.at(-1)?.sequence === 41);
+      expect(ofFlood(seen.deliveries)).toEqual(
+        Array.from({ length: 40 }, (_, n) => n + 1).filter((n) => n !== 20),
+      );
+    },
+  );
 });

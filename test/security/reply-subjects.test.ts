@@ -6,6 +6,7 @@ import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { ask } from '../support/log.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { openProject, type Project, scriptedSettings } from '../support/project.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { createConnections, inOneAccount, inOwnAccounts } from '../support/server-users.ts';
 
 /**
@@ -63,10 +64,12 @@ async function kept(): Promise<Record<string, number>> {
 const purge = (stream: string) => `$JS.API.STREAM.PURGE.${stream}`;
 const FOREIGN = ['parley.log.demo', 'parley.live.demo.lead', 'parley.dead.bob.demo'];
 
-describe.each([
-  ['one account', oneAccount],
+const KINDS = [
   ['an account for each user', accountEach],
-])('reply subjects on a server with %s', (_, configured) => {
+  ['one account', oneAccount],
+] as const;
+
+describe.each(KINDS.slice(0, hasLongTests ? 2 : 1))('reply subjects on a server with %s', (_, configured) => {
   let alice: NatsConnection;
   beforeAll(async () => {
     project = await openProject({
