@@ -16,8 +16,7 @@ const KNOWLEDGE = 'src/conversation/state/knowledge.ts';
 const WORDS = ['src/conversation/view/view.ts', 'src/conversation/reduction/summary-extract.ts'];
 const OTHERS = [
   'src/conversation/progress/turn-watch.ts',
-  'src/cli/render/entry.ts',
-  'src/gateway/mcp/render.ts',
+  'src/conversation/log/words.ts',
   'src/conversation/progress/progress.ts',
   'src/daemon/observe/telemetry.ts',
   'test/chaos/checks/views.ts',

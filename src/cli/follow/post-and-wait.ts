@@ -6,6 +6,7 @@ import {
   type Entry,
   type EntryOf,
   emptyAnswerFailure,
+  eventText,
   type FollowEvent,
   finishNotice,
   logEntries,
@@ -21,7 +22,7 @@ import {
 } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import { createSpinner, type Spinner, untilSignal } from '../output/terminal.ts';
-import { approvalLines, describeEvent, questions, requestedApproval } from '../render/entry.ts';
+import { approvalLines, questions, requestedApproval } from '../render/entry.ts';
 import { nodesOf } from '../render/state.ts';
 import { voiceOf } from '../render/text.ts';
 import { Transcript } from '../render/transcript.ts';
@@ -172,7 +173,7 @@ async function showUntilSettled(
     watch.observe(event.entry);
     noteAsking(watch.asking); // other turns may run for long
     if (event.entry.type === 'approval-requested') await waiting.requested(event.entry);
-    else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
+    else if (event.entry.type === 'limit-reached') context.note(`parley: ${eventText(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
       answered = event.entry.call?.index ?? null;
     if (watch.quiet) break; // a turn that waits for a person is not running

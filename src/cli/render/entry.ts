@@ -1,9 +1,10 @@
 import {
   askedIn,
   askedText,
-  attemptText,
   type Entry,
   type EntryOf,
+  type EventEntry,
+  eventText,
   fileLine,
   filesOf,
   finishNotice,
@@ -11,7 +12,6 @@ import {
   type ModelFailure,
   type PendingApproval,
   splitMessage,
-  teamChangeText,
   traitsOf,
 } from '../../client/index.ts';
 import { inOneLine, visibleArguments, visibleCall, visibleText } from '../../kernel/index.ts';
@@ -36,8 +36,7 @@ const ARGUMENTS_SHOWN = 100;
 
 export function renderEntry(entry: Entry, palette: Palette): string {
   const place = palette.dim(`${String(entry.index).padStart(5)}  ${clockTime(entry.createdAt)}  `);
-  if (entry.type !== 'message')
-    return place + palette.dim(`· ${hang(printable(describeEvent(entry)), MARGIN)}`);
+  if (entry.type !== 'message') return place + palette.dim(`· ${hang(printable(eventText(entry)), MARGIN)}`);
   if (entry.role === 'tool') return place + palette.dim(toolResult(entry));
   const body = [
     messageText(entry, palette),
@@ -129,90 +128,11 @@ function shortText(text: string): string {
   );
 }
 
-type EventEntry = Exclude<Entry, { type: 'message' }>;
-
-const EVENTS: { readonly [Type in EventEntry['type']]: (entry: EntryOf<Type>) => string } = {
-  'turn-started': (entry) => `${entry.agent} ${turnText(entry)}`,
-  'turn-ended': (entry) =>
-    `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${outcomeOf(entry)}`}`,
-  'message-delivered': ({ agent, entries }) =>
-    `${agent} was shown ${indexes(entries)} in the middle of its turn`,
-  'tool-started': ({ toolName }) => `tool ${toolName ?? ''} started`.replace('  ', ' '),
-  summary: ({ agent, fromIndex, toIndex }) => `${agent}'s view of ${fromIndex}–${toIndex} was summed up`,
-  'attempt-failed': attemptText,
-  claim: ({ daemon, epoch, attempt }) =>
-    `daemon ${daemon} works here (epoch ${epoch}${attempt ? `, attempt ${attempt}` : ''})`,
-  'session-set': ({ agent, sessionId, from }) =>
-    `${agent} continues the session ${sessionId}, which entry ${from} names`,
-  'phase-entered': ({ from, to, by, reason }) => `phase ${from} → ${to} by ${by}${because(reason)}`,
-  'mode-entered': ({ from, to, by }) => `mode ${from} → ${to} by ${by}`,
-  handoff: ({ from, to, summary }) => `${from} hands over to ${to}: ${firstLine(summary, 120)}`,
-  'delegation-requested': ({ from, to, request }) => `${from} asks ${to}: ${firstLine(request, 120)}`,
-  'delegation-answered': ({ from, to, late }) => `${from} answered ${to}${late ? ', late' : ''}`,
-  'approval-requested': (entry) =>
-    `approval ${entry.approvalId} is needed (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`,
-  'approval-answered': (entry) =>
-    `approval ${entry.approvalId}: ${entry.answer}${lasting(entry)}${answeredBy(entry)}${entry.arguments === undefined ? '' : `, with the arguments ${visibleText(entry.arguments)}`}${because(entry.reason)}`,
-  'run-started': ({ runId, workflowId }) => `run ${runId} of ${workflowId} started`,
-  'node-entered': ({ runId, node, agent, to, branch }) =>
-    agent || to || branch === undefined
-      ? `run ${runId} entered ${node}${agent ? `; ${agent} begins with the next message` : ''}`
-      : `run ${runId}: the branch ${branch} waits at ${node} for the others`,
-  'run-ended': ({ runId, outcome, author, summary }) =>
-    `run ${runId} ended: ${outcome}${author.kind === 'system' ? because(summary) : ''}`,
-  'agent-stopped': ({ agent, by }) => `${agent ?? 'the conversation'} was stopped by ${by}`,
-  'agent-resumed': ({ agent, by }) => `${agent ?? 'the conversation'} was resumed by ${by}`,
-  'title-set': ({ title }) => `title: ${title}`,
-  feedback: ({ on, value, note, author }) =>
-    `${author.name} ${FEEDBACK_TEXT[value]} entry ${on}${because(note)}`,
-  'limit-reached': ({ limit, content }) => `limit ${limit} reached: ${content}`,
-  note: ({ call, content }) => (call ? firstLine(content, 160) : content), // a late result may be long
-  forked: ({ file, from, at, author }) =>
-    file === undefined ? `forked from ${from} at ${at} by ${author.id}` : `imported from ${file}`,
-  'agent-hired': ({ by, agent, description, persona }) =>
-    `${by} hired ${agent}: ${firstLine(description || persona, 120)}`,
-  'agent-dismissed': ({ by, agent, reason }) => `${by} dismissed ${agent}${because(reason)}`,
-  'team-changed': ({ author, agents }) =>
-    `the team changed by ${author.id}: ${agents.map(teamChangeText).join('; ')}`,
-};
-
-const FEEDBACK_TEXT = { up: 'liked', down: 'disliked', none: 'took back the feedback on' } as const;
-
-/** One line for each entry except messages. */
-export function describeEvent(entry: EventEntry): string {
-  const describe: ((entry: never) => string) | undefined = EVENTS[entry.type];
-  return describe
-    ? describe(entry as never)
-    : `${firstLine(entry.type, 60)}: this version does not know that kind of entry`;
-}
-
-function outcomeOf({ outcome, finishReason }: EntryOf<'turn-ended'>): string {
-  const cut = finishNotice(finishReason);
-  return cut === null ? outcome : `${outcome}, its answer was ${cut}`;
-}
-
-/** Complete and escaped, because a person decides by it. Empty for old logs, whose entries lack the call. */
-function requestedCall(entry: EntryOf<'approval-requested'>): string {
-  const { agent = entry.author.id, tool, arguments: given = '{}' } = entry;
-  if (entry.asks) return `: ${askedText(entry.asks)}`;
-  return tool === undefined ? '' : `: ${agent} wants to call ${visibleCall(tool, given)}`;
-}
-
 /** True for entries that a chat shows; of turn ends, only unsuccessful ones. */
 export function concernsPeople(entry: EventEntry): boolean {
   if (entry.type === 'turn-ended') return entry.outcome === 'aborted' || entry.outcome === 'limited';
   return !traitsOf(entry).isMachinery;
 }
-
-/** Empty for an expired approval, which no person answered. */
-const answeredBy = ({ author }: Entry) => (author.kind === 'person' ? ` by ${author.name}` : '');
-const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
-function turnText({ resumed, trigger }: EntryOf<'turn-started'>): string {
-  if (!resumed) return `begins a turn for ${indexes(trigger)}`;
-  return trigger.length === 0 ? 'continues its turn' : `continues its turn, for ${indexes(trigger)}`;
-}
-
-const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : list.join(', '));
 
 type Waiting = Pick<
   PendingApproval,
@@ -243,10 +163,6 @@ export function approvalLines(approval: Waiting, command: (words: string) => str
 
 /** JSON between the single quotes of a shell: it is the server's text. */
 const quotable = (given: string) => visibleArguments(given).replaceAll("'", '\\u0027');
-
-function lasting({ always, grant }: EntryOf<'approval-answered'>): string {
-  return always ? ', always' : grant === undefined ? '' : ` (always, entry ${grant})`;
-}
 
 /** As the log asks for it: whole, whatever a list has room for. */
 export function requestedApproval(entry: EntryOf<'approval-requested'>, conversation: string): Waiting {

@@ -1,20 +1,13 @@
 import {
   type Entry,
+  eventText,
   fileLine,
   filesOf,
   type LiveChunk,
   type MessageEntry,
   splitMessage,
 } from '../../client/index.ts';
-import {
-  concernsPeople,
-  describeEvent,
-  endNotices,
-  oneLine,
-  questions,
-  renderModelFailure,
-  toolCalls,
-} from './entry.ts';
+import { concernsPeople, endNotices, oneLine, questions, renderModelFailure, toolCalls } from './entry.ts';
 import { HANGING, hang, type Palette, printable } from './text.ts';
 
 export interface TranscriptOptions {
@@ -86,7 +79,7 @@ export class Transcript {
     const over = entry.type === 'turn-ended' && entry.outcome !== 'waiting';
     const before = over ? this.#endTurn(entry.turnId) : '';
     if (!this.#options.details || !concernsPeople(entry)) return before;
-    return before + this.#say(`${this.#options.palette.dim(`· ${hang(printable(describeEvent(entry)))}`)}\n`);
+    return before + this.#say(`${this.#options.palette.dim(`· ${hang(printable(eventText(entry)))}`)}\n`);
   }
 
   /** Ends an open line and returns the output that waits. An answer that continues afterwards is printed again. */

@@ -1,8 +1,9 @@
 import type { AnswerOf } from '../../bus/contract.ts';
 import {
   askedText,
-  attemptText,
   type Entry,
+  type EventEntry,
+  eventText,
   type FilePart,
   fileLine,
   filesOf,
@@ -12,7 +13,7 @@ import {
   type MessageEntry,
   plainName,
   type ServerAsks,
-  teamChangeText,
+  traitsOf,
   withFileLines,
 } from '../../conversation/index.ts';
 import { visibleCall, visibleText } from '../../kernel/index.ts';
@@ -24,7 +25,7 @@ import { ask } from '../progress/ask.ts';
  *
  * RENDER-1  Only a line of Parley begins with a bracket. A text of a participant follows the author's name, and is indented from its
  *           second line on (L17).
- * RENDER-2  Bookkeeping is left out: the start of a turn, and its normal end.
+ * RENDER-2  Bookkeeping is left out, such as the start of a turn, and its normal end.
  * RENDER-3  The size of an answer is bounded, because it may become part of a model's context. A page has at least one entry, so
  *           that a client that continues from `next` reaches the end.
  */
@@ -41,7 +42,7 @@ function transcriptOf(entries: readonly Entry[]): string {
 }
 
 function lineOf(entry: Entry): string | null {
-  const words = entry.type === 'message' ? messageText(entry) : eventText(entry);
+  const words = entry.type === 'message' ? messageText(entry) : noticeText(entry);
   return words === null ? null : `[${entry.index}] ${indented(words)}`;
 }
 
@@ -59,56 +60,18 @@ function messageText(entry: MessageEntry): string {
   return `${plainName(entry.author.name)} (${entry.author.kind})${whom}: ${words.join('\n')}`;
 }
 
-function eventText(entry: Exclude<Entry, MessageEntry>): string | null {
+function noticeText(entry: EventEntry): string | null {
   switch (entry.type) {
-    case 'phase-entered':
-      return `phase ${entry.from} → ${entry.to}`;
-    case 'mode-entered':
-      return `mode ${entry.from} → ${entry.to}`;
     case 'handoff':
       return `${entry.from} hands over to ${entry.to}: ${shown(entry.summary, MOST_SHOWN)}`;
     case 'delegation-requested':
       return `${entry.from} asks ${entry.to}: ${shown(entry.request, MOST_SHOWN)}`;
     case 'approval-requested':
       return `approval ${entry.approvalId} is asked for: ${wantedText(entry)}`;
-    case 'approval-answered':
-      return `approval ${entry.approvalId} answered: ${entry.answer}`;
     case 'turn-ended':
       return entry.outcome === 'completed' ? null : `the turn of ${entry.agent}: ${entry.outcome}`;
-    case 'agent-stopped':
-      return `stopped: ${entry.agent ?? 'everybody'}`;
-    case 'agent-resumed':
-      return `resumed: ${entry.agent ?? 'everybody'}`;
-    case 'limit-reached':
-      return 'a limit of this conversation is reached';
-    case 'forked':
-      if (entry.file !== undefined) return `imported from ${entry.file}`;
-      return `forked from ${entry.from} at ${entry.at}`;
-    case 'agent-hired':
-      return `${entry.by} hired ${entry.agent}`;
-    case 'agent-dismissed':
-      return `${entry.by} dismissed ${entry.agent}`;
-    case 'team-changed':
-      return `the team changed: ${entry.agents.map(teamChangeText).join('; ')}`;
-    case 'attempt-failed':
-      return attemptText(entry);
-    case 'delegation-answered':
-    case 'turn-started':
-    case 'message-delivered':
-    case 'tool-started':
-    case 'summary':
-    case 'run-started':
-    case 'node-entered':
-    case 'run-ended':
-    case 'title-set':
-    case 'feedback':
-    case 'session-set':
-    case 'claim':
-    case 'note':
-      return null;
     default:
-      entry satisfies never;
-      return null; // a type of a newer version
+      return traitsOf(entry).isMachinery ? null : eventText(entry);
   }
 }
 

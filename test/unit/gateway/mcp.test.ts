@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
+import { pageOf } from '../../../src/gateway/mcp/render.ts';
 import { createFakeDaemon, openGateway } from './support.ts';
 
 /** The protocol side of `/mcp`, with the official client. The tools themselves are tested end to end. */
@@ -181,5 +182,21 @@ describe('an MCP client at /mcp', () => {
     const { tools, resources } = client.getServerCapabilities() ?? {};
     expect([tools?.listChanged ?? false, resources?.listChanged ?? false]).toEqual([false, false]);
     expect(resources).toBeDefined();
+  });
+
+  it('a page tells what happened in the words of the command line, without bookkeeping', () => {
+    const author = { kind: 'system', id: 'parley', name: 'Parley' };
+    const entries = [
+      { type: 'mode-entered', from: 'talk', to: 'build', by: 'alice' },
+      { type: 'claim', daemon: 'one', epoch: 1 },
+      { type: 'turn-ended', turnId: 't', agent: 'pm', outcome: 'completed' },
+      { type: 'run-started', runId: 'r', workflowId: 'release' },
+      { type: 'colour-set' },
+    ].map((entry, index) => ({ index, author, ...entry }));
+    expect(pageOf({ conversation: 'demo', length: 5 }, entries as never, 5).text.split('\n')).toEqual([
+      '[0] mode talk → build by alice',
+      '[3] run r of release started',
+      '[4] colour-set: this version does not know that kind of entry',
+    ]);
   });
 });
