@@ -65,15 +65,16 @@ export async function answer(context: Request, options: RouteContext, slug: stri
   try {
     const own = await cardFor(context, slug, options);
     const requests = requestsOf(context, own, slug, options, gone.signal);
-    const body = await jsonBody(context, { ...options, maxBodyBytes: options.maxHistoryBytes }, false);
-    const wrong = faultOfParts(body.params);
-    if (wrong !== null) return context.json(refusal(body, wrong));
+    const body = await readRequest(context, options, versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION);
     const answered = await dispatch(context, requests, own, body);
     if (!(Symbol.asyncIterator in answered)) return context.json(answered);
     const first = await answered.next().catch((error: unknown) => ({ error }));
     if ('error' in first) return context.json(asFaultOfClient(body, refusalOf(body, first.error)));
     const onFault = (error: unknown) => options.onFault(error, context.req.path);
     return eventStream(frames(body, first, answered), { heartbeatMs, closing, onGone, onFault });
+  } catch (error) {
+    if (error instanceof Unreadable) return context.json(error.answer);
+    throw error;
   } finally {
     detach(); // a stream ends by itself
   }
@@ -96,8 +97,8 @@ async function dispatch(
   const call = new ServerCallContext({ requestedVersion });
   const isLegacy = requestedVersion === A2A_LEGACY_PROTOCOL_VERSION;
   const Handler = isLegacy ? LegacyJsonRpcTransportHandler : JsonRpcTransportHandler;
-  const answered = await new Handler(requests).handle({ params: {}, ...body }, call);
-  return Symbol.asyncIterator in answered ? answered : asFaultOfClient(body, answered, requestedVersion);
+  const answered = await new Handler(requests).handle(body, call);
+  return Symbol.asyncIterator in answered ? answered : asFaultOfClient(body, answered);
 }
 
 async function* frames(
@@ -190,8 +191,10 @@ function cardOf(
 }
 
 /**
- * What the SDK would misread.
+ * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
  *
+ * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
+ *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
  * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
  *        take them for none; and bytes in broken base64, of which it would take a part.
  * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
@@ -199,31 +202,85 @@ function cardOf(
 
 type Body = Record<string, unknown>;
 
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
+
+/** Refusals of `jsonBody` that JSON-RPC has a code for. */
+const CODES: Readonly<Record<string, number>> = {
+  MALFORMED_JSON: PARSE_ERROR,
+  INVALID_UTF8: PARSE_ERROR,
+  INVALID_FIELD: INVALID_REQUEST,
+  BAD_REQUEST: INVALID_REQUEST,
+};
+
+const METHODS: ReadonlySet<string> = new Set([
+  'SendMessage',
+  'SendStreamingMessage',
+  'GetTask',
+  'ListTasks',
+  'CancelTask',
+  'SubscribeToTask',
+  'CreateTaskPushNotificationConfig',
+  'GetTaskPushNotificationConfig',
+  'ListTaskPushNotificationConfigs',
+  'DeleteTaskPushNotificationConfig',
+  'GetExtendedAgentCard',
+]);
+
+/** Throws `Unreadable`. */
+async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Body> {
+  const limit = { ...routes, maxBodyBytes: routes.maxHistoryBytes };
+  const body = await jsonBody(context, limit, false).catch((error: unknown) => {
+    const code = error instanceof ParleyError ? CODES[error.code] : undefined;
+    throw code === undefined ? error : new Unreadable({}, code, (error as ParleyError).message);
+  });
+  const { method, params = {} } = body;
+  const wrong = wrongWith(body);
+  if (wrong !== null) throw new Unreadable(body, INVALID_REQUEST, wrong);
+  const wrongParts = faultOfParts(params);
+  if (wrongParts !== null) throw new Unreadable(body, INVALID_PARAMS, wrongParts);
+  const isKnown = METHODS.has(String(method));
+  if (isLegacy && !isKnown) return body; // the SDK knows its methods
+  if (isKnown && !isLegacy) return { ...body, params };
+  const hint = isKnown
+    ? `${method} is one of version 1.0: send the header A2A-Version: 1.0`
+    : `there is no method ${JSON.stringify(method)}: there are ${[...METHODS].join(', ')}`;
+  throw new Unreadable(body, METHOD_NOT_FOUND, hint);
+}
+
+/** Null: a valid request. */
+function wrongWith({ jsonrpc, id, method }: Body): string | null {
+  if (jsonrpc !== '2.0') return 'expected "jsonrpc": "2.0"';
+  if (typeof method !== 'string' || method === '') return 'expected the name of a method as `method`';
+  const isId = id === undefined || id === null || typeof id === 'string' || Number.isInteger(id);
+  return isId ? null : 'expected a text or an integer as `id`';
+}
+
+class Unreadable extends Error {
+  readonly answer: object;
+
+  constructor(body: Body, code: number, message: string) {
+    super(message);
+    this.answer = refusal(body, code, message);
+  }
+}
 
 function refusalOf(body: Body, error: unknown): object {
   return { jsonrpc: '2.0', id: idOf(body), error: JsonRpcTransportHandler.mapToJSONRPCError(error) };
 }
 
 /** RPC-3. Our own errors begin with their code. */
-function asFaultOfClient(body: Body, answered: object, version?: string): object {
+function asFaultOfClient(body: Body, answered: object): object {
   const error = valueAt(answered, ['error']);
-  if (isRecord(error) && error.code === METHOD_NOT_FOUND) {
-    const missing = `A2A ${version} has no method ${JSON.stringify(body.method)}`;
-    return refusal(
-      body,
-      `${missing}: for another version, send its header (A2A-Version: 1.0)`,
-      METHOD_NOT_FOUND,
-    );
-  }
   if (!isRecord(error) || error.code !== INTERNAL_ERROR || /^[A-Z][A-Z_]+: /.test(String(error.message)))
     return answered;
-  return refusal(body, `the parameters are not those of ${String(body.method)}`);
+  return refusal(body, INVALID_PARAMS, `the parameters are not those of ${String(body.method)}`);
 }
 
-function refusal(body: Body, message: string, code = INVALID_PARAMS): object {
+function refusal(body: Body, code: number, message: string): object {
   return { jsonrpc: '2.0', id: idOf(body), error: { code, message } };
 }
 
