@@ -35,37 +35,43 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     },
   );
 
-  it('a text that is being written stays, marked as interrupted, until the daemon answers again', async () => {
-    await post('torn', 'write at length');
-    const other = await stage.look('#/');
-    await other.locator('.row').first().waitFor();
-    const page = await stage.look('#/c/torn');
-    const draft = page.locator('.draft .prose');
-    await expect.poll(() => draft.innerText()).toMatch(/^First word/);
-    await stage.kill();
-    const torn = page.locator('article.interrupted');
-    expect(await textOf(torn)).toMatch(/was interrupted: the daemon does not answer.*First word/s);
-    expect(await draft.count()).toBe(0);
-    await other.evaluate("location.hash = '#/c/torn'");
-    await other.getByText('Not loaded: the daemon does not answer.').waitFor();
-    await stage.restart();
-    await message(other, 'write at length').waitFor({ timeout: 20_000 });
-    expect(await other.getByText('Not loaded').count()).toBe(0);
-    await torn.waitFor({ state: 'detached' });
-  });
+  it.runIf(hasLongTests)(
+    'a text that is being written stays, marked as interrupted, until the daemon answers again',
+    async () => {
+      await post('torn', 'write at length');
+      const other = await stage.look('#/');
+      await other.locator('.row').first().waitFor();
+      const page = await stage.look('#/c/torn');
+      const draft = page.locator('.draft .prose');
+      await expect.poll(() => draft.innerText()).toMatch(/^First word/);
+      await stage.kill();
+      const torn = page.locator('article.interrupted');
+      expect(await textOf(torn)).toMatch(/was interrupted: the daemon does not answer.*First word/s);
+      expect(await draft.count()).toBe(0);
+      await other.evaluate("location.hash = '#/c/torn'");
+      await other.getByText('Not loaded: the daemon does not answer.').waitFor();
+      await stage.restart();
+      await message(other, 'write at length').waitFor({ timeout: 20_000 });
+      expect(await other.getByText('Not loaded').count()).toBe(0);
+      await torn.waitFor({ state: 'detached' });
+    },
+  );
 
-  it('an inbox that was opened meanwhile shows what waits in full when the daemon answers', async () => {
-    await post('asks', 'ask me');
-    const page = await stage.look('#/c/asks');
-    await page.getByText('Which colour?').waitFor();
-    await stage.kill();
-    await page.getByText('Not connected. Trying again…').waitFor();
-    await page.evaluate("location.hash = '#/inbox'");
-    await page.getByText('Open the conversation to answer.').waitFor();
-    await stage.restart();
-    await page.getByLabel('Your answer').waitFor();
-    await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
-  });
+  it.runIf(hasLongTests)(
+    'an inbox that was opened meanwhile shows what waits in full when the daemon answers',
+    async () => {
+      await post('asks', 'ask me');
+      const page = await stage.look('#/c/asks');
+      await page.getByText('Which colour?').waitFor();
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      await page.evaluate("location.hash = '#/inbox'");
+      await page.getByText('Open the conversation to answer.').waitFor();
+      await stage.restart();
+      await page.getByLabel('Your answer').waitFor();
+      await page.locator('.inbox-line').filter({ hasText: 'Which colour?' }).waitFor();
+    },
+  );
 
   it.runIf(hasLongTests)(
     'a conversation that is begun meanwhile says that it begins when the daemon answers',

@@ -318,32 +318,35 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
   });
 
-  it('a typed reason and a draft are kept over switching, the timeline and a reload', async () => {
-    await post('reasons', 'shell');
-    await post('elsewhere', 'hello');
-    const page = await stage.look('#/c/reasons');
-    await page.getByLabel('Reason').fill('not on a Friday');
-    await page.getByLabel('Message').fill('half a sentence');
-    const isKept = async () => {
-      await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('not on a Friday');
-      await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('half a sentence');
-    };
-    await page.getByRole('link', { name: 'Timeline' }).click();
-    await page.locator('.timeline svg').first().waitFor();
-    await page.getByRole('link', { name: 'Thread', exact: true }).click();
-    await isKept();
-    await page.evaluate("location.hash = '#/c/elsewhere'");
-    await message(page, 'Noted: hello').waitFor();
-    await page.evaluate("location.hash = '#/c/reasons'");
-    await isKept();
-    await page.reload();
-    await isKept();
-    await page.getByRole('button', { name: 'Deny' }).click();
-    await message(page, 'Noted:').waitFor();
-    expect(
-      await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft")).length'),
-    ).toBe(1);
-  });
+  it.runIf(hasLongTests)(
+    'a typed reason and a draft are kept over switching, the timeline and a reload',
+    async () => {
+      await post('reasons', 'shell');
+      await post('elsewhere', 'hello');
+      const page = await stage.look('#/c/reasons');
+      await page.getByLabel('Reason').fill('not on a Friday');
+      await page.getByLabel('Message').fill('half a sentence');
+      const isKept = async () => {
+        await expect.poll(() => page.getByLabel('Reason').inputValue()).toBe('not on a Friday');
+        await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('half a sentence');
+      };
+      await page.getByRole('link', { name: 'Timeline' }).click();
+      await page.locator('.timeline svg').first().waitFor();
+      await page.getByRole('link', { name: 'Thread', exact: true }).click();
+      await isKept();
+      await page.evaluate("location.hash = '#/c/elsewhere'");
+      await message(page, 'Noted: hello').waitFor();
+      await page.evaluate("location.hash = '#/c/reasons'");
+      await isKept();
+      await page.reload();
+      await isKept();
+      await page.getByRole('button', { name: 'Deny' }).click();
+      await message(page, 'Noted:').waitFor();
+      expect(
+        await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft")).length'),
+      ).toBe(1);
+    },
+  );
 
   it('a failed tool is red and says why, and its output shows no control characters', async () => {
     const page = await stage.begin('failed', 'read');

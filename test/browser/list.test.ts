@@ -205,24 +205,27 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await until(wide).toBe(Math.round(width + 100));
   });
 
-  it('10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones', async () => {
-    const page = await stage.look('#/inbox');
-    await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
-    await page.route('**/api/events*', (route) =>
-      route.fulfill({ contentType: 'text/event-stream', body: manyRows(10_000) }),
-    );
-    await page.reload();
-    await row(page, 'Conversation 0').first().waitFor();
-    expect(await page.locator('.row').count()).toBeLessThan(40);
-    expect(await page.locator('.rows li').first().getAttribute('aria-setsize')).toBe('10000');
-    expect(await textOf(page.locator('.row .cost').first())).toBe('$0.01');
-    await page.locator('.row').first().focus();
-    for (let n = 0; n < 60; n++) await page.keyboard.press('ArrowDown', { delay: 33 }); // a key that is held
-    expect(await textOf(page.locator('.row:focus .title'))).toBe('Conversation 60');
-    await page.locator('.rows').evaluate((rows) => rows.scrollTo(0, rows.scrollHeight));
-    await row(page, 'Conversation 9999').waitFor();
-    expect(await page.locator('.row').count()).toBeLessThan(40);
-  });
+  it.runIf(hasLongTests)(
+    '10,000 conversations cost as many elements as the page shows, and the keyboard reaches the next ones',
+    async () => {
+      const page = await stage.look('#/inbox');
+      await page.addInitScript('delete globalThis.SharedWorker'); // a route does not see the requests of a worker
+      await page.route('**/api/events*', (route) =>
+        route.fulfill({ contentType: 'text/event-stream', body: manyRows(10_000) }),
+      );
+      await page.reload();
+      await row(page, 'Conversation 0').first().waitFor();
+      expect(await page.locator('.row').count()).toBeLessThan(40);
+      expect(await page.locator('.rows li').first().getAttribute('aria-setsize')).toBe('10000');
+      expect(await textOf(page.locator('.row .cost').first())).toBe('$0.01');
+      await page.locator('.row').first().focus();
+      for (let n = 0; n < 60; n++) await page.keyboard.press('ArrowDown', { delay: 33 }); // a key that is held
+      expect(await textOf(page.locator('.row:focus .title'))).toBe('Conversation 60');
+      await page.locator('.rows').evaluate((rows) => rows.scrollTo(0, rows.scrollHeight));
+      await row(page, 'Conversation 9999').waitFor();
+      expect(await page.locator('.row').count()).toBeLessThan(40);
+    },
+  );
 });
 
 /** The first event of a stream. */

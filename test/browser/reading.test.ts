@@ -256,27 +256,30 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await page.locator('.newest').count()).toBe(0);
   });
 
-  it('the menus of a conversation and of each agent are in sight on a phone', async () => {
-    await post('phone', 'hello');
-    await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
-    for (const width of [320, 390]) {
-      const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
-      await message(page, 'Noted: hello').waitFor();
-      await page.locator('.controls [aria-label=More]').click();
-      const expectInSight = async (name: string) => {
-        const box = await page.getByRole('button', { name }).boundingBox();
-        expect(box?.x).toBeGreaterThanOrEqual(0);
-        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
-      };
-      await expectInSight('Download as JSON (OpenAI messages)');
-      await page.keyboard.press('Escape');
-      await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
-      for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
-        await page.locator('button.chip').nth(place).click();
-        await expectInSight(`Write to @${slug}`);
+  it.runIf(hasLongTests)(
+    'the menus of a conversation and of each agent are in sight on a phone',
+    async () => {
+      await post('phone', 'hello');
+      await stage.api('POST', 'conversations/phone/stop', { publisher: 'alice' });
+      for (const width of [320, 390]) {
+        const page = await stage.look('#/c/phone', { viewport: { width, height: 700 } });
+        await message(page, 'Noted: hello').waitFor();
+        await page.locator('.controls [aria-label=More]').click();
+        const expectInSight = async (name: string) => {
+          const box = await page.getByRole('button', { name }).boundingBox();
+          expect(box?.x).toBeGreaterThanOrEqual(0);
+          expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+        };
+        await expectInSight('Download as JSON (OpenAI messages)');
+        await page.keyboard.press('Escape');
+        await page.locator('.chip.stopped').nth(1).waitFor(); // the words make the row longer
+        for (const [place, slug] of ['dev', 'lead', 'ops', 'qa'].entries()) {
+          await page.locator('button.chip').nth(place).click();
+          await expectInSight(`Write to @${slug}`);
+        }
       }
-    }
-  });
+    },
+  );
 
   it('a message, its code and its link can be copied', async () => {
     await post('copied', 'show code');

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
 import { connect } from '../../src/client/index.ts';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { sharedStage, textOf } from './support.ts';
 import { AGENTS } from './team.ts';
 
@@ -142,28 +143,31 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     await letter(reader, 'MALFORMED_JSON').waitFor({ state: 'detached' });
   });
 
-  it('a daemon that was killed is the only problem until it is back, and its page stays readable', async () => {
-    const page = await look('operate');
-    await part(page, 'Team').waitFor();
-    const other = await look('operate', '#/');
-    await badge(other).waitFor();
-    await stage.kill();
-    await page.locator('.health').getByText('The daemon does not answer').waitFor();
-    expect(await textOf(part(page, 'Team'))).toContain('Lena Lead');
-    await other.locator('.away').waitFor();
-    await other.keyboard.press('s'); // for the first time
-    expect(await textOf(other.locator('.health'))).toMatch(
-      /does not answer\s+this page shows the state of \d\d:\d\d:\d\d/,
-    );
-    expect(await textOf(part(other, 'Team'))).toContain('Lena Lead');
-    expect(await textOf(badge(page))).toMatch(/^1/);
-    await stage.restart();
-    await page
-      .locator('.health')
-      .getByText('The daemon does not answer')
-      .waitFor({ state: 'detached', timeout: 20_000 });
-    await expect.poll(() => textOf(part(page, /^Used/))).toMatch(/Lena Lead\s+\d/); // from the log
-  });
+  it.runIf(hasLongTests)(
+    'a daemon that was killed is the only problem until it is back, and its page stays readable',
+    async () => {
+      const page = await look('operate');
+      await part(page, 'Team').waitFor();
+      const other = await look('operate', '#/');
+      await badge(other).waitFor();
+      await stage.kill();
+      await page.locator('.health').getByText('The daemon does not answer').waitFor();
+      expect(await textOf(part(page, 'Team'))).toContain('Lena Lead');
+      await other.locator('.away').waitFor();
+      await other.keyboard.press('s'); // for the first time
+      expect(await textOf(other.locator('.health'))).toMatch(
+        /does not answer\s+this page shows the state of \d\d:\d\d:\d\d/,
+      );
+      expect(await textOf(part(other, 'Team'))).toContain('Lena Lead');
+      expect(await textOf(badge(page))).toMatch(/^1/);
+      await stage.restart();
+      await page
+        .locator('.health')
+        .getByText('The daemon does not answer')
+        .waitFor({ state: 'detached', timeout: 20_000 });
+      await expect.poll(() => textOf(part(page, /^Used/))).toMatch(/Lena Lead\s+\d/); // from the log
+    },
+  );
 
   it('it fits 320 pixels, and the way back to the list says how much needs attention', async () => {
     const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });

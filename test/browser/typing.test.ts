@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await message(page, 'That is what came of it').waitFor();
   });
 
-  it('after an answer with the mouse, a person continues to write', async () => {
+  it.runIf(hasLongTests)('after an answer with the mouse, a person continues to write', async () => {
     const page = await stage.begin('thanks', 'write it');
     await page.getByRole('button', { name: 'Approve' }).click();
     await message(page, 'That is what came of it').waitFor();

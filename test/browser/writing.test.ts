@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { message, sharedStage, textOf, write } from './support.ts';
 
 /** How a person writes messages. */
@@ -108,30 +109,36 @@ describe.skipIf(chromiumPath === null)('the message field of the console', () =>
     expect(await page.locator('article.by-person').count()).toBe(1);
   });
 
-  it('a pasted text that the daemon would not take is kept, with its size and what to do', async () => {
-    const page = await stage.look('#/c/huge');
-    const field = page.getByLabel('Message', { exact: true });
-    await field.fill('x'.repeat(1_500_000));
-    await field.press('Enter');
-    expect(await textOf(page.getByRole('alert'))).toMatch(/1\.43 MiB.*1\.00 MiB.*Shorten it/s);
-    expect((await field.inputValue()).length).toBe(1_500_000);
-    await field.fill(`${'a long line of a pasted text '.repeat(30_000)}\nits end`);
-    await field.press('Enter');
-    const hidden = page
-      .getByRole('button', { name: /Show more \(8\d\d,\d{3} characters are hidden\)/ })
-      .first();
-    await hidden.waitFor();
-    await hidden.click();
-    await page
-      .getByRole('button', { name: /Show more \(7|8[1-3]/ })
-      .first()
-      .waitFor();
-    const lengths = async () => {
-      const log = await stage.api<{ entries?: { content?: string }[] }>('GET', 'conversations/huge/entries');
-      return log.entries?.map(({ content }) => content?.length);
-    };
-    await expect.poll(lengths, { timeout: 10_000 }).toContain(29 * 30_000 + 8);
-  });
+  it.runIf(hasLongTests)(
+    'a pasted text that the daemon would not take is kept, with its size and what to do',
+    async () => {
+      const page = await stage.look('#/c/huge');
+      const field = page.getByLabel('Message', { exact: true });
+      await field.fill('x'.repeat(1_500_000));
+      await field.press('Enter');
+      expect(await textOf(page.getByRole('alert'))).toMatch(/1\.43 MiB.*1\.00 MiB.*Shorten it/s);
+      expect((await field.inputValue()).length).toBe(1_500_000);
+      await field.fill(`${'a long line of a pasted text '.repeat(30_000)}\nits end`);
+      await field.press('Enter');
+      const hidden = page
+        .getByRole('button', { name: /Show more \(8\d\d,\d{3} characters are hidden\)/ })
+        .first();
+      await hidden.waitFor();
+      await hidden.click();
+      await page
+        .getByRole('button', { name: /Show more \(7|8[1-3]/ })
+        .first()
+        .waitFor();
+      const lengths = async () => {
+        const log = await stage.api<{ entries?: { content?: string }[] }>(
+          'GET',
+          'conversations/huge/entries',
+        );
+        return log.entries?.map(({ content }) => content?.length);
+      };
+      await expect.poll(lengths, { timeout: 10_000 }).toContain(29 * 30_000 + 8);
+    },
+  );
 
   it('a text that fills the storage of the tab is sent all the same', async () => {
     const page = await stage.look('#/c/full');

@@ -219,19 +219,24 @@ rules:
     await expectOneAnswerEach();
   });
 
-  it('an answer that was posted while no daemon ran is processed at the next start', async () => {
-    await begin();
-    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
-    await daemon.kill9();
-    const program = await connectToNats({ servers: project.nats.url });
-    project.defer(() => program.close());
-    const { publisher, ...body } = backups;
-    await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
-    daemon = await project.up();
-    const entries = await expectOneAnswerEach();
-    const wakes = ofType(entries, 'turn-started').filter(({ agent, resumed }) => agent === 'lead' && resumed);
-    expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
-  });
+  it.runIf(hasLongTests)(
+    'an answer that was posted while no daemon ran is processed at the next start',
+    async () => {
+      await begin();
+      await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
+      await daemon.kill9();
+      const program = await connectToNats({ servers: project.nats.url });
+      project.defer(() => program.close());
+      const { publisher, ...body } = backups;
+      await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
+      daemon = await project.up();
+      const entries = await expectOneAnswerEach();
+      const wakes = ofType(entries, 'turn-started').filter(
+        ({ agent, resumed }) => agent === 'lead' && resumed,
+      );
+      expect(wakes.length).toBe(1); // the restart repeated nothing of the waiting turn
+    },
+  );
 
   it.runIf(hasLongTests)(
     'the asking agent continues after a kill at the moment when the last answer arrives',

@@ -7,6 +7,7 @@ import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
 import { linkPackage } from '../support/installed.ts';
 import { folderPerTest } from '../support/lifetime.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
+import { hasLongTests } from '../support/runs.ts';
 
 /**
  * The README, an example and the tutorial, as a reader follows them: files are created, commands are run in order,
@@ -144,7 +145,7 @@ describe('a reader who follows a page', { timeout: 300_000 }, () => {
     await followAll(readme, home);
   });
 
-  it('the example page shows its team as it works', async () => {
+  it.runIf(hasLongTests)('the example page shows its team as it works', async () => {
     setUp = IN_CHECKOUT;
     const data = join(home, 'data');
     const blocks = team.map(({ text, ...block }) => ({
