@@ -348,7 +348,7 @@ const TURN_OUTCOMES = ['running', 'waiting', 'completed', 'failed', 'aborted', '
 export const turnsRequest = z.strictObject({
   conversation: z.string().regex(NAME_PATTERN).optional(),
   agent: slugShape.optional(),
-  /** As the answers name it. */
+  /** As the configuration or the answers name it; also one that failed. */
   model: z.string().optional(),
   outcome: z.enum(TURN_OUTCOMES).optional(),
   /** It called this tool. */

@@ -15,16 +15,24 @@ export interface TurnRow extends Pick<Used, 'calls' | 'usd' | 'unpricedCalls'> {
   readonly ms: number | null;
   /** `running`, `waiting`, or how it ended. */
   readonly outcome: 'running' | EntryOf<'turn-ended'>['outcome'];
-  /** The models that answered, and the tools that they called. */
+  /** The models that answered, or the one that failed to; and the tools that they called. */
   readonly models: readonly string[];
   readonly tools: readonly string[];
   /** In and out. */
   readonly tokens: number;
 }
 
+/** A row as the log has it: which model a turn asked first is in the definition of its agent. */
+export interface FoldedTurn extends TurnRow {
+  /** Hash of the newest definition of its agent; null: it has none. */
+  readonly definition: string | null;
+  /** The models that it asked, as configured, if it asked more than its first one. */
+  readonly asked: readonly string[];
+}
+
 /** The turns of a log, newest first. Copies (a fork) are not repeated: their own conversation has them. */
-export function turnRows(entries: readonly Entry[]): TurnRow[] {
-  const rows = new Map<string, TurnRow>();
+export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
+  const rows = new Map<string, FoldedTurn>();
   const used = new Map<string, Used>();
   for (const entry of entries) {
     const { turnId = '' } = entry;
@@ -33,7 +41,8 @@ export function turnRows(entries: readonly Entry[]): TurnRow[] {
     const row = rows.get(turnId);
     if (!row) continue;
     used.set(turnId, usedWith(used.get(turnId) ?? NOTHING_USED, entry));
-    if (entry.type === 'turn-started') rows.set(turnId, { ...row, outcome: 'running', ms: null });
+    if (entry.type === 'turn-started') rows.set(turnId, { ...row, ...startOf(entry) });
+    if (entry.type === 'attempt-failed') rows.set(turnId, { ...row, asked: askedWith(row, entry) });
     if (entry.type === 'turn-ended') rows.set(turnId, { ...row, ...endOf(row, entry) });
     if (entry.type === 'message' && entry.role === 'assistant') rows.set(turnId, answered(row, entry));
   }
@@ -44,7 +53,7 @@ export function turnRows(entries: readonly Entry[]): TurnRow[] {
   return finished.reverse();
 }
 
-function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): TurnRow {
+function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): FoldedTurn {
   const nothing = { calls: 0, usd: 0, unpricedCalls: 0, tokens: 0, models: [], tools: [] };
   return {
     turnId,
@@ -54,8 +63,22 @@ function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): Tu
     startedAt: createdAt,
     ms: null,
     outcome: 'running',
+    ...{ definition: null, asked: [] },
     ...nothing,
   };
+}
+
+function startOf({ definition }: EntryOf<'turn-started'>) {
+  return { outcome: 'running', ms: null, definition: definition ?? null } as const;
+}
+
+/** Without a model that was passed over, and was not sent the request. */
+function askedWith(
+  { asked }: FoldedTurn,
+  { model, next, requestHash }: EntryOf<'attempt-failed'>,
+): readonly string[] {
+  const before = requestHash === undefined ? asked.filter((name) => name !== model) : [...asked, model];
+  return [...new Set([...before, next.model])];
 }
 
 function endOf({ startedAt }: TurnRow, { outcome, createdAt }: EntryOf<'turn-ended'>) {
@@ -64,9 +87,9 @@ function endOf({ startedAt }: TurnRow, { outcome, createdAt }: EntryOf<'turn-end
 }
 
 function answered(
-  row: TurnRow,
+  row: FoldedTurn,
   { index, model, tool_calls: calls = [], reported = [] }: MessageEntry,
-): TurnRow {
+): FoldedTurn {
   const named = [...calls.map((call) => call.function.name), ...reported.map(({ title }) => title)];
   return {
     ...row,

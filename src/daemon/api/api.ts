@@ -113,7 +113,7 @@ export class Api {
         { people: this.daemon.store.people, exists: (id) => this.workers.isThere(id) },
         new Date(this.daemon.now()).toISOString(),
       ),
-    turns: (request) => turnsPage(request, this.workers, this.room),
+    turns: (request) => turnsPage(request, this.workers, this.daemon.definitions, this.room),
     view: (request) => this.#view(request),
     delete: (request, caller) => this.#delete(request, caller),
     label: (request, caller) =>

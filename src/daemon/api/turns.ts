@@ -1,7 +1,9 @@
+import { sourcesOf } from '../../agents/index.ts';
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
-import { turnRows } from '../../conversation/index.ts';
+import { type FoldedTurn, turnRows } from '../../conversation/index.ts';
 import { ParleyError, sizeOf } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Definitions } from '../team/definitions.ts';
 
 /** The table of turns across conversations: folded from the logs at each request, newest conversation first. */
 
@@ -16,6 +18,7 @@ const ENVELOPE = 200;
 export async function turnsPage(
   request: RequestOf<'turns'>,
   workers: Pick<Workers, 'rows' | 'existing'>,
+  definitions: Pick<Definitions, 'read'>,
   room: number,
 ): Promise<AnswerOf<'turns'>> {
   const { conversation, agent, after, limit = 100 } = request;
@@ -33,12 +36,18 @@ export async function turnsPage(
   const first = from === null ? 0 : rows.findIndex(({ id }) => id === from.conversation);
   if (first < 0) throw new ParleyError('BAD_REQUEST', 'turns: `after` is of a conversation that is gone');
   const turns: Row[] = [];
+  const modelsOf = askedModels(definitions);
   for (const [position, { id, title }] of rows.slice(first).entries()) {
     const before = position === 0 && from !== null ? from.index : Number.POSITIVE_INFINITY;
     if (position >= MOST_LOGS) return { turns, next: `${id}:${Number.MAX_SAFE_INTEGER}` };
     const found = await rowsOf(id, workers);
-    for (const row of found.filter((one) => one.index < before && isWanted(one, request, since))) {
-      const shown = { conversation: id, title, ...row };
+    for (const one of found.filter((one) => one.index < before && isWanted(one, request, since))) {
+      const { definition: _, asked: __, ...row } = one;
+      const hasNone = row.models.length === 0 && row.calls > 0;
+      const asked = hasNone || request.model !== undefined ? await modelsOf(one) : [];
+      const models = hasNone ? asked.slice(-1).map(({ sent }) => sent) : row.models;
+      if (!isOf(request.model, models, asked)) continue;
+      const shown = { conversation: id, title, ...row, models };
       left -= sizeOf(shown) + 1;
       if (turns.length === limit || (left < 0 && turns.length > 0)) {
         const last = turns.at(-1);
@@ -66,16 +75,49 @@ async function rowsOf(id: string, workers: Pick<Workers, 'existing'>) {
   return worker === null ? [] : turnRows(worker.entries());
 }
 
-function isWanted(
-  row: ReturnType<typeof turnRows>[number],
-  { agent, model, outcome, tool }: RequestOf<'turns'>,
-  since: string,
-): boolean {
+function isWanted(row: FoldedTurn, { agent, outcome, tool }: RequestOf<'turns'>, since: string): boolean {
   return (
     (agent ?? row.agent) === row.agent &&
-    (model === undefined || row.models.includes(model)) &&
     (outcome ?? row.outcome) === row.outcome &&
     (tool === undefined || row.tools.includes(tool)) &&
     row.startedAt >= since
   );
+}
+
+/** A model by its name in the configuration, and in requests. */
+interface AskedModel {
+  readonly name: string;
+  readonly sent: string;
+}
+
+function isOf(model: string | undefined, models: readonly string[], asked: readonly AskedModel[]): boolean {
+  return (
+    model === undefined ||
+    models.includes(model) ||
+    asked.some(({ name, sent }) => name === model || sent === model)
+  );
+}
+
+/** The models that a turn asked, the last one last. Empty: its agent is another program, or its definition cannot be read. */
+function askedModels(definitions: Pick<Definitions, 'read'>) {
+  const known = new Map<string, Promise<readonly AskedModel[]>>();
+  return async ({ definition: hash, asked }: FoldedTurn): Promise<readonly AskedModel[]> => {
+    if (hash === null) return [];
+    const reading = known.get(hash) ?? choicesIn(hash, definitions).catch(() => []);
+    known.set(hash, reading);
+    const choices = await reading;
+    if (asked.length === 0) return choices.slice(0, 1);
+    return asked.flatMap((name) => choices.filter((one) => one.name === name));
+  };
+}
+
+/** The model of an agent and its fallbacks. */
+async function choicesIn(hash: string, definitions: Pick<Definitions, 'read'>): Promise<AskedModel[]> {
+  const definition = await definitions.read(hash);
+  const setup = sourcesOf(definition).agents.get(definition.agent);
+  if (setup?.card.runtime !== 'local') return [];
+  return [setup, ...(setup.fallbacks ?? [])].map(({ profile: { name, fields } }) => ({
+    name,
+    sent: String(fields['model'] ?? name),
+  }));
 }

@@ -38,6 +38,7 @@ describe('the table of turns', () => {
           outcome: 'completed',
         },
         ...{ models: ['m1'], tools: ['=shell'], calls: 2, tokens: 30, usd: 1, unpricedCalls: 0 },
+        ...{ definition: null, asked: [] },
       },
     ]);
   });
@@ -47,6 +48,15 @@ describe('the table of turns', () => {
     expect(turnRows(log(started, waits))).toMatchObject([{ outcome: 'waiting', ms: null }]);
     expect(turnRows(log(started, waits, started))).toMatchObject([{ index: 0, outcome: 'running' }]);
     expect(turnRows(log({ ...started, copiedFrom: 'other' }))).toEqual([]);
+  });
+
+  it('a turn has the models that it asked in turn, without one that was passed over', () => {
+    const failed = (model: string, next: string, sent: object = { requestHash: 'h' }) => ({
+      ...{ type: 'attempt-failed', model, code: 'TIMEOUT', next: { model: next }, createdAt: at(2) },
+      ...sent,
+    });
+    const turn = [{ ...started, definition: 'd' }, failed('a', 'b'), failed('b', 'c', {}), failed('c', 'c')];
+    expect(turnRows(log(...turn))).toMatchObject([{ definition: 'd', asked: ['a', 'c'], models: [] }]);
   });
 
   it('CSV quotes texts, and no text is a formula', () => {

@@ -86,6 +86,32 @@ describe('the request API', () => {
       expect(await ask('turns', wrong)).toMatchObject({ refusal: { code: 'BAD_REQUEST' } });
   });
 
+  it('a failed turn names the model that was asked last, and turns are found by its configured name too', async () => {
+    const other = createWorld({
+      window: { fields: { model: 'wire-1' } },
+      fallbacks: [{ name: 'spare', fields: { model: 'wire-2' } }],
+    });
+    const found = async (more: object = {}) => {
+      const answer = await other.request('turns', more);
+      if (!answer.ok) throw new Error(answer.refusal.code);
+      return (answer.body as { turns: { models: string[]; outcome: string }[] }).turns;
+    };
+    const isOver = (turns: number) =>
+      expect
+        .poll(async () => (await other.entries('demo')).filter(({ type }) => type === 'turn-ended').length)
+        .toBe(turns);
+    await other.request('post', { conversation: 'demo', publisher: 'alice', content: 'one' });
+    other.calls.at(-1)?.fail('UNAUTHORIZED');
+    await expect.poll(() => other.calls.length).toBe(2);
+    other.calls.at(-1)?.fail('UNAUTHORIZED');
+    await isOver(1);
+    expect(await found()).toMatchObject([{ outcome: 'failed', models: ['wire-2'] }]);
+    for (const model of ['default', 'spare', 'wire-1', 'wire-2'])
+      expect(await found({ model })).toHaveLength(1);
+    expect(await found({ model: 'wire-3' })).toEqual([]);
+    await other.end();
+  });
+
   it('a page of turns that is larger than an answer may be ends before, and the next one continues', async () => {
     for (let told = 0; told < 60; told += 1) await talk(`hello ${told}`);
     type Page = { turns: { index: number }[]; next: string | null };

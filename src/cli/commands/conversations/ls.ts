@@ -124,7 +124,7 @@ export function addTurns(program: Command, act: Act): void {
     .description('a table of the turns of all conversations, newest conversation first')
     .option('--in <conversation>', 'only in this conversation', conversationId)
     .option('--agent <slug>', 'only turns of this agent')
-    .option('--model <name>', 'only turns that this model answered')
+    .option('--model <name>', 'only turns that asked this model, by its name in parley.yaml or in answers')
     .option('--outcome <outcome>', 'running, waiting, completed, failed, aborted or limited')
     .option('--tool <name>', 'only turns that called this tool')
     .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
