@@ -351,7 +351,7 @@ export const turnsRequest = z.strictObject({
   /** As the configuration or the answers name it; also one that failed. */
   model: z.string().optional(),
   outcome: z.enum(TURN_OUTCOMES).optional(),
-  /** It called this tool. */
+  /** It called this tool, or one of this pattern. */
   tool: z.string().optional(),
   /** Turns that began then or later. */
   since: time.optional(),

@@ -1,6 +1,6 @@
 import { sourcesOf } from '../../agents/index.ts';
 import type { AnswerOf, RequestOf } from '../../bus/index.ts';
-import { type FoldedTurn, turnRows } from '../../conversation/index.ts';
+import { coversTool, type FoldedTurn, turnRows } from '../../conversation/index.ts';
 import { ParleyError, sizeOf } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
@@ -79,7 +79,7 @@ function isWanted(row: FoldedTurn, { agent, outcome, tool }: RequestOf<'turns'>,
   return (
     (agent ?? row.agent) === row.agent &&
     (outcome ?? row.outcome) === row.outcome &&
-    (tool === undefined || row.tools.includes(tool)) &&
+    (tool === undefined || row.tools.some((name) => coversTool(tool, name))) &&
     row.startedAt >= since
   );
 }

@@ -112,6 +112,19 @@ describe('the request API', () => {
     await other.end();
   });
 
+  it('turns are found by a tool that they called, and by a pattern', async () => {
+    await say('hello');
+    const call = { id: 'c', name: 'mcp__git__log', arguments: '{}' };
+    world.calls.at(-1)?.answer(null, [call]);
+    const found = async (tool: string) => {
+      const answer = await ask('turns', { tool });
+      return answer.ok ? (answer.body as { turns: object[] }).turns.length : answer;
+    };
+    await expect.poll(() => found('mcp__git__log')).toBe(1);
+    const tools = ['mcp__git__*', 'mcp__git__l*', 'mcp__*', 'mcp__git__', 'mcp__web__*'];
+    expect(await Promise.all(tools.map(found))).toEqual([1, 1, 1, 0, 0]);
+  });
+
   it('a page of turns that is larger than an answer may be ends before, and the next one continues', async () => {
     for (let told = 0; told < 60; told += 1) await talk(`hello ${told}`);
     type Page = { turns: { index: number }[]; next: string | null };

@@ -126,7 +126,7 @@ export function addTurns(program: Command, act: Act): void {
     .option('--agent <slug>', 'only turns of this agent')
     .option('--model <name>', 'only turns that asked this model, by its name in parley.yaml or in answers')
     .option('--outcome <outcome>', 'running, waiting, completed, failed, aborted or limited')
-    .option('--tool <name>', 'only turns that called this tool')
+    .option('--tool <name>', 'only turns that called this tool, or one of a pattern: mcp__github__*')
     .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
     .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
     .option('--csv', 'print comma-separated values');
