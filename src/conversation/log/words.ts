@@ -1,4 +1,4 @@
-import { visibleCall, visibleText } from '../../kernel/index.ts';
+import { visibleCall, visibleText } from '../../kernel/hidden.ts';
 import { shortLine } from '../text/text.ts';
 import type { Entry, EntryOf, TeamChange } from './entry.ts';
 import { finishNotice } from './finish-reason.ts';
