@@ -238,15 +238,17 @@ async function startHttpServer(): Promise<{ url: string; close(): Promise<void> 
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const { id, method, params } = JSON.parse(body);
     if (method === undefined) return; // an answer to `ask`: never read
-    const say = (result: object) => {
+    const answer = (outcome: object) => {
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
     };
+    const say = (result: object) => answer({ result });
     const { protocolVersion } = params ?? {};
     const serverInfo = { name: 'hostile', version: '1.0.0' };
     if (method === 'initialize') return say({ protocolVersion, capabilities: { tools: {} }, serverInfo });
     if (method === 'tools/list') return say({ tools: [LOOK, ...FLOODS] });
-    if (method !== 'tools/call') return void response.writeHead(202).end();
+    if (id === undefined) return void response.writeHead(202).end(); // a notification
+    if (method !== 'tools/call') return answer({ error: { code: -32_601, message: 'Method not found' } });
     if (params.name === 'look') return say({ content: [{ type: 'text', text: 'done' }] });
     await flood(response, params.name, id);
   });
