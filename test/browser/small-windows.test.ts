@@ -74,6 +74,35 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
+  it('a touched message keeps its text in its place, and the menu of a participant is below its name', async () => {
+    const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
+    const prose = message(page, 'Noted').locator('.prose');
+    await prose.waitFor();
+    const before = await prose.boundingBox();
+    await prose.tap();
+    await page.getByRole('button', { name: 'Copy entry 2' }).waitFor();
+    expect(await prose.boundingBox()).toEqual(before);
+    const chip = page.locator('.people button', { hasText: 'Lena Lead' });
+    await chip.tap();
+    const menu = page.locator('.menu-list:popover-open');
+    await menu.waitFor();
+    const [face, list] = [await chip.boundingBox(), await menu.boundingBox()];
+    expect(list?.y).toBeGreaterThanOrEqual((face?.y ?? 0) + (face?.height ?? 0));
+    expect(Math.abs((list?.x ?? 0) - (face?.x ?? 0))).toBeLessThan(40);
+  });
+
+  it('beside the answers of a call, the way to the newest message covers none of its text', async () => {
+    const page = await stage.look('#/c/long', { viewport: { width: 1280, height: 820 } });
+    await page.getByRole('button', { name: 'Read on to answer' }).click();
+    await page.locator('.ask-card.seen').waitFor();
+    await page.mouse.move(300, 300); // a box in the card would scroll
+    await page.mouse.wheel(0, -3000);
+    await page.getByRole('button', { name: 'Newest' }).waitFor();
+    const button = await page.getByRole('button', { name: 'Newest' }).boundingBox();
+    const card = await page.locator('.ask-card').boundingBox();
+    expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
+  });
+
   it('an unfolded run leaves the thread in sight', async () => {
     const page = await stage.look('#/c/run', PHONE);
     await page.locator('.runs summary').first().tap();

@@ -177,7 +177,9 @@ function Models({ status: { daemons } }: System) {
           <ModelRows key={`${daemon} ${model.model}`} {...{ daemon, model }} />
         ))}
       </table>
-      <p class="muted">Since the daemon started, as in /metrics.</p>
+      <p class="muted">
+        Calls of turns since the daemon started, as in /metrics; what-ifs are not among them.
+      </p>
     </section>
   );
 }
