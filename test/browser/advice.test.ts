@@ -28,7 +28,7 @@ describe.skipIf(chromiumPath === null)('what the console advises', () => {
     const advice =
       /Another try fails until this is fixed\. .*limits\.tokensPerConversation in parley\.yaml.* parley reload\. Or start a new conversation\./;
     expect(await textOf(failed)).toMatch(advice);
-    expect(await failed.locator('.buttons > button').allInnerTexts()).toEqual(['Open the reason', 'Resume']);
+    expect(await failed.locator('.buttons > button').allInnerTexts()).toEqual(['Resume']);
     expect(await textOf(page.locator('article.fault', { hasText: 'A limit was reached' }))).toMatch(
       /the next call may take it to \d+,\d{3}; the limit is 1,000/,
     );

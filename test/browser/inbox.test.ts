@@ -247,6 +247,17 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     const page = await stage.look('#/inbox');
     const retried = await openItem(page, 'then retry');
     await until(() => textOf(retried)).toContain('Ask less often.');
+    await retried.getByRole('button', { name: 'Ask another agent' }).click();
+    await retried.getByRole('button', { name: /Dev/ }).click();
+    await until(() => page.getByLabel('Message', { exact: true }).inputValue()).toMatch(
+      /^@dev please continue/,
+    );
+    await page.goto(page.url().replace(/#.*/, '#/inbox'));
+    await openItem(page, 'then retry');
+    await retried.getByRole('button', { name: 'Open the reason' }).click();
+    await page.locator('.answer-panel').waitFor();
+    await page.goto(page.url().replace(/#.*/, '#/inbox'));
+    await openItem(page, 'then retry');
     await retried.getByRole('button', { name: 'Try again' }).click();
     await item(page, 'then retry').waitFor({ state: 'detached' });
     await until(() => entries('again')).toContain('I am back.');

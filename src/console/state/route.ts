@@ -117,11 +117,12 @@ export function showEntry(conversation: string, index: number): void {
   whenReady(linkTo.conversation(conversation), isLoaded, () => jumpTo(index));
 }
 
-/** Opens a conversation and puts the cursor into its message field. */
-export function writeIn(conversation: string): void {
-  const field = () => document.getElementById('composer');
+const field = () => document.getElementById('composer');
+
+/** Opens a conversation and puts the cursor into its message field, or writes there. */
+export function writeIn(conversation: string, write = () => field()?.focus()): void {
   const isShown = () => opened.value?.id === conversation && field() !== null;
-  whenReady(linkTo.conversation(conversation), isShown, () => field()?.focus());
+  whenReady(linkTo.conversation(conversation), isShown, write);
 }
 
 /** The same where a pointer hovers. On a phone the keyboard would cover the thread, so that it only opens. */

@@ -25,7 +25,8 @@ import {
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
-import { linkTo, showEntry } from '../state/route.ts';
+import { writeTo } from '../state/keys.ts';
+import { linkTo, showEntry, writeIn } from '../state/route.ts';
 import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
@@ -33,7 +34,7 @@ import { useRequest } from './parts/hooks.ts';
 import { Avatar, BackLink, Name, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
-import { ContinueButton, FailureAdvice, FailureText } from './thread/failure-view.tsx';
+import { EndedActions, FailureText } from './thread/failure-view.tsx';
 
 /** Answered ones make room for the others. */
 const MOST_SHOWN = 30;
@@ -236,7 +237,7 @@ interface ContentProps {
   readonly onDismiss: () => void;
 }
 
-function Content({ item: { kind, conversation, agent }, content, onDone, onDismiss }: ContentProps) {
+function Content({ item: { kind, conversation, agent, entry }, content, onDone, onDismiss }: ContentProps) {
   switch (content.kind) {
     case 'approval':
       return (
@@ -259,24 +260,19 @@ function Content({ item: { kind, conversation, agent }, content, onDone, onDismi
       return (
         <>
           {content.kind === 'ended' && (
-            <>
-              <FailureText failure={{ code: content.code, message: content.text }} />
-              <FailureAdvice {...{ agent, code: content.code }} />
-            </>
+            <FailureText failure={{ code: content.code, message: content.text }} />
           )}
-          <div class="buttons">
-            <ContinueButton
-              conversation={conversation}
-              agent={agent}
-              outcome={kind}
-              code={content.kind === 'ended' ? content.code : null}
-              shortcut="r"
-              onDone={onDone}
-            />
+          <EndedActions
+            {...{ conversation, agent, outcome: kind, onDone }}
+            code={content.kind === 'ended' ? content.code : null}
+            shortcut="r"
+            failed={kind === 'failed' ? entry : null}
+            onAsk={(slug, text) => writeIn(conversation, () => writeTo(slug, text))}
+          >
             <Button aria-keyshortcuts="x" data-key="x" onClick={onDismiss}>
               Dismiss
             </Button>
-          </div>
+          </EndedActions>
         </>
       );
   }

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Entry, ModelFailure } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
@@ -7,7 +8,7 @@ import type { EndedTurn } from '../../model/thread/blocks.ts';
 import { adviceOn } from '../../model/thread/failure.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { writeTo } from '../../state/keys.ts';
-import { jumpTo, linkTo } from '../../state/route.ts';
+import { go, jumpTo, linkTo } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, sender } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
 import { Button, LinkButton } from '../parts/controls.tsx';
@@ -29,7 +30,7 @@ const adviceFor = (agent: string, code: string | null) =>
 const failsOf = (agent: string, code: string | null) => adviceFor(agent, code)?.fails ?? null;
 
 /** What to change before another try. */
-export function FailureAdvice({ agent, code }: Pick<ContinueProps, 'agent' | 'code'>) {
+function FailureAdvice({ agent, code }: Pick<ContinueProps, 'agent' | 'code'>) {
   const advice = adviceFor(agent, code);
   if (!advice) return null;
   return (
@@ -59,7 +60,7 @@ interface ContinueProps {
 }
 
 /** Lets the agent continue after a turn that ended early. */
-export function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }: ContinueProps) {
+function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
   const act = () =>
     attempt(() =>
@@ -112,40 +113,41 @@ interface ActionsProps {
   readonly index: number;
 }
 
-/** What a person can do after a failed turn: answer it, until the agent begins another one. */
-export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
-  const here = useThread();
+interface EndedProps extends ContinueProps {
+  /** The entry of the failed call, which "why?" explains; null: what ended the turn is shown already. */
+  readonly failed: number | null;
+  /** Writes to another agent. */
+  readonly onAsk: (slug: string, text: string) => void;
+  readonly children?: ComponentChildren;
+}
+
+/** The answers to a turn that ended early, the same in the thread and in the inbox. */
+export function EndedActions({ failed, onAsk, children, ...again }: EndedProps) {
   const [isChoosing, choose] = useState(false);
-  if (here && !here.thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
-  if (!here || !mayPost.value) return null;
-  const { id, thread } = here;
+  const { conversation, agent, outcome, code } = again;
   const others = agents.value.filter(({ slug }) => slug !== agent);
-  const reason = thread.entries.findLast(
-    ({ index: at, turnId, type }) =>
-      at < index &&
-      turnId === ended.turnId &&
-      (ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started'),
-  );
-  const code = codeOf(reason);
-  const again = (ended.outcome === 'failed' || isOperator.value) && (
-    <ContinueButton {...{ conversation: id, agent, code }} outcome={ended.outcome} />
-  );
   const fails = failsOf(agent, code);
+  const button = (outcome === 'failed' || isOperator.value) && <ContinueButton {...again} />;
   return (
     <div class="buttons">
       <FailureAdvice {...{ agent, code }} />
-      {fails === null && again}
+      {fails === null && button}
       {others.length > 0 && fails !== 'conversation' && (
         <Button aria-expanded={isChoosing} onClick={() => choose(!isChoosing)}>
           Ask another agent
         </Button>
       )}
-      {reason && <Button onClick={() => jumpTo(reason.index)}>Open the reason</Button>}
-      {fails !== null && again}
+      {failed !== null && (
+        <Button onClick={() => go(linkTo.panel(conversation, { kind: 'why', index: failed }))}>
+          Open the reason
+        </Button>
+      )}
+      {fails !== null && button}
+      {children}
       {isChoosing && (
         <div class="buttons choice">
           {others.map(({ slug }) => (
-            <Button key={slug} onClick={() => writeTo(slug, `please continue for ${nameOf(agent)}`)}>
+            <Button key={slug} onClick={() => onAsk(slug, `please continue for ${nameOf(agent)}`)}>
               <Avatar id={slug} size="small" />
               {nameOf(slug)}
               {absentAgents.value.has(slug) && ' (not connected)'}
@@ -154,5 +156,26 @@ export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
         </div>
       )}
     </div>
+  );
+}
+
+/** What a person can do after a failed turn: answer it, until the agent begins another one. */
+export function FailedTurnActions({ agent, ended, index }: ActionsProps) {
+  const here = useThread();
+  if (here && !here.thread.isNewest(agent, ended.turnId)) return <NextTurn {...{ agent, index }} />;
+  if (!here || !mayPost.value) return null;
+  const { id, thread } = here;
+  const reason = thread.entries.findLast(
+    ({ index: at, turnId, type }) =>
+      at < index &&
+      turnId === ended.turnId &&
+      (ended.outcome === 'limited' ? type === 'limit-reached' : type !== 'turn-started'),
+  );
+  return (
+    <EndedActions
+      {...{ conversation: id, agent, outcome: ended.outcome, code: codeOf(reason) }}
+      failed={reason?.type === 'message' ? reason.index : null}
+      onAsk={writeTo}
+    />
   );
 }
