@@ -345,6 +345,8 @@ export const reading = fields({
 
 const TURN_OUTCOMES = ['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const;
 
+const rating = z.enum(['up', 'down']);
+
 export const turnsRequest = z.strictObject({
   conversation: z.string().regex(NAME_PATTERN).optional(),
   agent: slugShape.optional(),
@@ -353,6 +355,8 @@ export const turnsRequest = z.strictObject({
   outcome: z.enum(TURN_OUTCOMES).optional(),
   /** It called this tool, or one of this pattern. */
   tool: z.string().optional(),
+  /** A person rated an answer of it so. */
+  rated: rating.optional(),
   /** Turns that began then or later. */
   since: time.optional(),
   /** The `next` of the page before. */
@@ -378,6 +382,7 @@ export const turnsAnswer = fields({
       outcome: z.enum(TURN_OUTCOMES),
       models: list(z.string()),
       tools: list(z.string()),
+      rated: list(rating).describe('How people rated its answers'),
       calls: count.describe('Model calls'),
       tokens: z.number(),
       usd: z.number().describe('Without the `unpricedCalls`'),

@@ -15,9 +15,11 @@ import { BackLink } from './parts/parts.tsx';
 
 /** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
 
-type Filters = Readonly<Record<'agent' | 'outcome' | 'since' | 'model' | 'tool' | 'conversation', string>>;
+type Filters = Readonly<
+  Record<'agent' | 'outcome' | 'rated' | 'since' | 'model' | 'tool' | 'conversation', string>
+>;
 
-const NONE: Filters = { agent: '', outcome: '', since: '', model: '', tool: '', conversation: '' };
+const NONE: Filters = { agent: '', outcome: '', rated: '', since: '', model: '', tool: '', conversation: '' };
 const OUTCOMES: readonly TurnRow['outcome'][] = [
   ...(['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const),
 ];
@@ -26,6 +28,11 @@ const SINCE = [
   ['1', 'Last day'],
   ['7', 'Last 7 days'],
   ['30', 'Last 30 days'],
+] as const;
+const RATED = [
+  ['', 'Rated or not'],
+  ['up', 'Rated up'],
+  ['down', 'Rated down'],
 ] as const;
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
 /** Rows of one download. */
@@ -75,6 +82,7 @@ export function TurnsPage() {
           options={[['', 'Any outcome'], ...OUTCOMES.map((one) => [one, one] as const)]}
           onChoose={set('outcome')}
         />
+        <Select label="Rated" value={filters.rated} options={RATED} onChoose={set('rated')} />
         <Select label="Since" value={filters.since} options={SINCE} onChoose={set('since')} />
         {(['model', 'tool', 'conversation'] as const).map((name) => (
           <input
@@ -139,6 +147,7 @@ const COLUMNS: readonly (readonly [
   ['Tokens', 'figure', ({ tokens }) => count(tokens)],
   ['Cost', 'figure', ({ usd, unpricedCalls }) => money(usd, unpricedCalls)],
   ['Tools', 'long', ({ tools }) => tools.join(', ')],
+  ['Rated', undefined, ({ rated }) => rated.join(', ')],
 ];
 
 const isBad = (outcome: FoundTurn['outcome']) => outcome === 'failed' || outcome === 'limited';

@@ -1,4 +1,5 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import { feedbackIn } from '../log/feedback.ts';
 import { NOTHING_USED, type Used, usedWith } from './usage.ts';
 
 /** One turn of a log, for a table. */
@@ -18,9 +19,13 @@ export interface TurnRow extends Pick<Used, 'calls' | 'usd' | 'unpricedCalls'> {
   /** The models that answered, or the one that failed to; and the tools that they called. */
   readonly models: readonly string[];
   readonly tools: readonly string[];
+  /** How people rated its answers. */
+  readonly rated: readonly Rating[];
   /** In and out. */
   readonly tokens: number;
 }
+
+type Rating = Exclude<EntryOf<'feedback'>['value'], 'none'>;
 
 /** A row as the log has it: which model a turn asked first is in the definition of its agent. */
 export interface FoldedTurn extends TurnRow {
@@ -46,6 +51,10 @@ export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
     if (entry.type === 'turn-ended') rows.set(turnId, { ...row, ...endOf(row, entry) });
     if (entry.type === 'message' && entry.role === 'assistant') rows.set(turnId, answered(row, entry));
   }
+  for (const [on, ratings] of feedbackIn(entries)) {
+    const row = rows.get(entries[on]?.turnId ?? '');
+    if (row) rows.set(row.turnId, { ...row, rated: ratedWith(row, ratings) });
+  }
   const finished = [...rows.values()].map((row) => {
     const { calls, inputTokens, outputTokens, usd, unpricedCalls } = used.get(row.turnId) ?? NOTHING_USED;
     return { ...row, calls, tokens: inputTokens + outputTokens, usd, unpricedCalls };
@@ -54,7 +63,7 @@ export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
 }
 
 function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): FoldedTurn {
-  const nothing = { calls: 0, usd: 0, unpricedCalls: 0, tokens: 0, models: [], tools: [] };
+  const nothing = { calls: 0, usd: 0, unpricedCalls: 0, tokens: 0, models: [], tools: [], rated: [] };
   return {
     turnId,
     agent,
@@ -81,6 +90,11 @@ function askedWith(
   return [...new Set([...before, next.model])];
 }
 
+function ratedWith({ rated }: FoldedTurn, ratings: readonly EntryOf<'feedback'>[]): readonly Rating[] {
+  const values = ratings.flatMap(({ value }) => (value === 'none' ? [] : [value]));
+  return [...new Set([...rated, ...values])].sort();
+}
+
 function endOf({ startedAt }: TurnRow, { outcome, createdAt }: EntryOf<'turn-ended'>) {
   const ms = outcome === 'waiting' ? null : Math.max(0, Date.parse(createdAt) - Date.parse(startedAt));
   return { outcome, ms };
@@ -101,7 +115,7 @@ function answered(
 
 const COLUMNS = [
   ...['conversation', 'agent', 'models', 'outcome', 'startedAt', 'ms', 'calls', 'tokens', 'usd'],
-  ...['unpricedCalls', 'tools', 'index', 'answer', 'turnId'],
+  ...['unpricedCalls', 'tools', 'index', 'answer', 'turnId', 'rated'],
 ] as const;
 
 /** RFC 4180. A text that a spreadsheet would run as a formula begins with an apostrophe. */

@@ -75,11 +75,16 @@ async function rowsOf(id: string, workers: Pick<Workers, 'existing'>) {
   return worker === null ? [] : turnRows(worker.entries());
 }
 
-function isWanted(row: FoldedTurn, { agent, outcome, tool }: RequestOf<'turns'>, since: string): boolean {
+function isWanted(
+  row: FoldedTurn,
+  { agent, outcome, tool, rated }: RequestOf<'turns'>,
+  since: string,
+): boolean {
   return (
     (agent ?? row.agent) === row.agent &&
     (outcome ?? row.outcome) === row.outcome &&
     (tool === undefined || row.tools.some((name) => coversTool(tool, name))) &&
+    (rated === undefined || row.rated.includes(rated)) &&
     row.startedAt >= since
   );
 }

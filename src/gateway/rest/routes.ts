@@ -155,13 +155,14 @@ export const ROUTES: readonly Route[] = [
       'model',
       'outcome',
       'tool',
+      'rated',
       'since',
       'after',
       'limit',
     ),
     stays: true,
     summary:
-      'The turns of all conversations with agent, models, outcome, time, tokens, cost and tools, newest conversation first; `next` is the `after` of the next page',
+      'The turns of all conversations with agent, models, outcome, time, tokens, cost, tools and ratings, newest conversation first; `next` is the `after` of the next page',
   },
   {
     ...get('/api/approvals', 'approvals', 'conversation'),

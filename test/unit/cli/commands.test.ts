@@ -64,7 +64,13 @@ describe('ls', () => {
 describe('turns', () => {
   const turn = {
     ...{ conversation: 'a', title: null, turnId: 't', agent: 'pm', index: 1, answer: 2, ms: 1_500, calls: 1 },
-    ...{ startedAt: '2026-11-21T20:39:00.000Z', outcome: 'completed', models: ['m1'], tools: ['shell'] },
+    ...{
+      startedAt: '2026-11-21T20:39:00.000Z',
+      outcome: 'completed',
+      models: ['m1'],
+      tools: ['shell'],
+      rated: ['up'],
+    },
     ...{ tokens: 30, usd: 0.5, unpricedCalls: 0 },
   };
   const daemon = () =>
@@ -76,8 +82,8 @@ describe('turns', () => {
   it('`parley turns` reads pages up to the limit, and says that there may be more', async () => {
     const { out, err } = await parley(['turns', '--limit', '3'], { daemon: daemon() });
     expect(out.split('\n').slice(0, 2)).toEqual([
-      'STARTED           CONVERSATION  ENTRY  AGENT  MODEL  OUTCOME    SECONDS  TOKENS  USD      TOOLS',
-      '2026-11-21 20:39  a             2      pm     m1     completed  1.5      30      $0.5000  shell',
+      'STARTED           CONVERSATION  ENTRY  AGENT  MODEL  OUTCOME    SECONDS  TOKENS  USD      TOOLS  RATED',
+      '2026-11-21 20:39  a             2      pm     m1     completed  1.5      30      $0.5000  shell  up',
     ]);
     expect(out.trim().split('\n')).toHaveLength(4);
     expect(err).toContain('there may be more: only 3 are printed');

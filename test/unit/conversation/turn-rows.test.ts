@@ -38,7 +38,7 @@ describe('the table of turns', () => {
           outcome: 'completed',
         },
         ...{ models: ['m1'], tools: ['=shell'], calls: 2, tokens: 30, usd: 1, unpricedCalls: 0 },
-        ...{ definition: null, asked: [] },
+        ...{ definition: null, asked: [], rated: [] },
       },
     ]);
   });
@@ -59,12 +59,25 @@ describe('the table of turns', () => {
     expect(turnRows(log(...turn))).toMatchObject([{ definition: 'd', asked: ['a', 'c'], models: [] }]);
   });
 
+  it('a turn says how people rated its answers, without what they took back', () => {
+    const rate = (id: string, value: string) => ({
+      type: 'feedback',
+      on: 2,
+      value,
+      author: { kind: 'user', id, name: id },
+      turnId: undefined,
+    });
+    const rated = (...ratings: object[]) => turnRows(log(...steps, ended, ...ratings))[0]?.rated;
+    expect(rated(rate('a', 'up'), rate('b', 'down'))).toEqual(['down', 'up']);
+    expect(rated(rate('a', 'up'), rate('a', 'none'), rate('b', 'down'))).toEqual(['down']);
+  });
+
   it('CSV quotes texts, and no text is a formula', () => {
     const [row] = turnRows(log(...steps, ended));
     if (!row) throw new Error('no row');
     const [head, line, end] = turnsCsv([{ ...row, conversation: 'a"b' }]).split('\r\n');
     expect(head).toContain('conversation,agent,models,outcome');
-    expect(line).toBe(`"a""b",pm,m1,completed,${at(1)},3000,2,30,1,0,'=shell,0,2,t`);
+    expect(line).toBe(`"a""b",pm,m1,completed,${at(1)},3000,2,30,1,0,'=shell,0,2,t,`);
     expect(end).toBe('');
   });
 });

@@ -168,6 +168,12 @@ describe('the request API', () => {
     const rate = (more: object = {}) => ask('feedback', { ...rating, ...more });
     expect(await rate()).toEqual({ ok: true, body: { accepted: true } });
     await rate();
+    for (const [rated, found] of [
+      ['down', [{ rated: ['down'] }]],
+      ['up', []],
+    ])
+      expect(await ask('turns', { rated })).toMatchObject({ body: { turns: found } });
+    expect(await ask('turns', { rated: 'none' })).toMatchObject(refusedWith('BAD_REQUEST'));
     const kept = (await world.entries()).filter(({ type }) => type === 'feedback');
     expect(kept).toMatchObject([{ author: { id: 'alice' }, on: index, value: 'down', note: 'too long' }]);
     expect(await row()).toMatchObject({ activeLength: before ? before.activeLength : 0 });

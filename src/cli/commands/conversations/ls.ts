@@ -100,6 +100,7 @@ interface TurnsOptions {
   readonly model?: string;
   readonly outcome?: TurnRow['outcome'];
   readonly tool?: string;
+  readonly rated?: 'up' | 'down';
   readonly since?: string;
   readonly limit: number;
   readonly csv?: true;
@@ -116,6 +117,7 @@ const TURN_HEADINGS = [
   'TOKENS',
   'USD',
   'TOOLS',
+  'RATED',
 ];
 
 export function addTurns(program: Command, act: Act): void {
@@ -127,6 +129,7 @@ export function addTurns(program: Command, act: Act): void {
     .option('--model <name>', 'only turns that asked this model, by its name in parley.yaml or in answers')
     .option('--outcome <outcome>', 'running, waiting, completed, failed, aborted or limited')
     .option('--tool <name>', 'only turns that called this tool, or one of a pattern: mcp__github__*')
+    .option('--rated <up|down>', 'only turns with an answer that a person rated so')
     .option('--since <time>', 'only turns from this time on: 2026-01-31, or with a time of day')
     .option('--limit <n>', 'at most this many turns', wholeNumber, 100)
     .option('--csv', 'print comma-separated values');
@@ -162,6 +165,7 @@ function turnCells(turn: FoundTurn): string[] {
     ],
     ...[ms === null ? '-' : (ms / 1_000).toFixed(1), String(tokens), money(turn.usd, turn.unpricedCalls)],
     oneLine(tools.join(', ')),
+    turn.rated.join(', '),
   ];
 }
 
