@@ -39,8 +39,11 @@ export interface FoldedTurn extends TurnRow {
 export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
   const rows = new Map<string, FoldedTurn>();
   const used = new Map<string, Used>();
+  /** The turns whose running call asks a person, by the approval (SERVER-QUESTION-1). */
+  const asking = new Map<string, string>();
   for (const entry of entries) {
-    const { turnId = '' } = entry;
+    const answeredTurn = entry.type === 'approval-answered' ? asking.get(entry.approvalId) : undefined;
+    const turnId = entry.turnId ?? answeredTurn ?? '';
     if (entry.copiedFrom !== undefined || turnId === '') continue;
     if (entry.type === 'turn-started' && !rows.has(turnId)) rows.set(turnId, begun(entry));
     const row = rows.get(turnId);
@@ -48,6 +51,12 @@ export function turnRows(entries: readonly Entry[]): FoldedTurn[] {
     used.set(turnId, usedWith(used.get(turnId) ?? NOTHING_USED, entry));
     if (entry.type === 'turn-started') rows.set(turnId, { ...row, ...startOf(entry) });
     if (entry.type === 'attempt-failed') rows.set(turnId, { ...row, asked: askedWith(row, entry) });
+    if (entry.type === 'approval-requested' && entry.asks) {
+      asking.set(entry.approvalId, turnId);
+      rows.set(turnId, { ...row, outcome: 'waiting' });
+    }
+    if (entry.type === 'approval-answered' && asking.has(entry.approvalId))
+      rows.set(turnId, { ...row, outcome: 'running' });
     if (entry.type === 'turn-ended') rows.set(turnId, { ...row, ...endOf(row, entry) });
     if (entry.type === 'message' && entry.role === 'assistant') rows.set(turnId, answered(row, entry));
   }

@@ -1,6 +1,7 @@
 import type { Model, Retry } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import {
+  type AgentState,
   agentState,
   type ConversationState,
   type Entry,
@@ -24,11 +25,16 @@ type AgentStatus = 'idle' | Activity['status'];
 
 export function statusOf(state: ConversationState, slug: string): AgentStatus {
   const { turn, limitedBy, failedAt } = agentState(state, slug);
-  if (turn) return turn.status;
+  if (turn) return asksPerson(turn) ? 'waiting' : turn.status;
   if (isStopped(state, slug)) return 'stopped';
   if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
   if (limitedBy !== null) return 'limited';
   return failedAt === null ? 'idle' : 'failed';
+}
+
+/** A call runs whose server asks a person: nothing moves until the answer. */
+function asksPerson({ openCalls }: NonNullable<AgentState['turn']>): boolean {
+  return openCalls.some(({ question }) => question !== null);
 }
 
 /** The limit that ended the last turn of an agent, by its key in `limits`. */
@@ -72,7 +78,7 @@ export function runningActivity(
 ): Activity[] {
   return agentsOf(state).flatMap((agent): Activity[] => {
     const { turn } = agentState(state, agent);
-    if (turn?.status !== 'running') return [];
+    if (turn?.status !== 'running' || asksPerson(turn)) return [];
     if (remote.isAbsent?.(turn.turnId))
       return [{ agent, status: 'waiting', since: timeOf(entries, turn.upTo), for: 'program', of: agent }];
     const retry = retries.get(turn.turnId);

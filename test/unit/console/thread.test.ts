@@ -43,6 +43,20 @@ describe('the thread of the console', () => {
     expect(callOf(threadOf([said!, asked]), 1)).toMatchObject({ status: 'asked', isCallers: true });
   });
 
+  it('an agent whose running call asks a person waits, until the answer', () => {
+    const place = { index: 1, position: 0 };
+    const asks = { server: 'forms', message: 'Who comes?', schema: {} };
+    const log = logOf(
+      begin('pm'),
+      calling('pm', 'book'),
+      other('tool-started', { call: place }),
+      other('approval-requested', { approvalId: 'a1', call: place, risk: 'risky', mayHaveRun: false, asks }),
+      other('approval-answered', { approvalId: 'a1', call: place, answer: 'approve' }),
+    );
+    const statusAfter = (count: number) => threadOf(log.slice(0, count)).stateOf('pm').status;
+    expect([3, 4, 5].map(statusAfter)).toEqual(['running', 'waiting', 'running']);
+  });
+
   it('the thread follows a call from its request to its result, and keeps the first result', () => {
     const place = { index: 0, position: 0 };
     const log = logOf(

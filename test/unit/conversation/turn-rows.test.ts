@@ -50,6 +50,14 @@ describe('the table of turns', () => {
     expect(turnRows(log({ ...started, copiedFrom: 'other' }))).toEqual([]);
   });
 
+  it('a turn whose running call asks a person waits, until the answer', () => {
+    const asked = { type: 'approval-requested', approvalId: 'a', asks: { server: 'forms' } };
+    const answer = { type: 'approval-answered', approvalId: 'a', answer: 'approve', turnId: undefined };
+    expect(turnRows(log(started, asked))).toMatchObject([{ outcome: 'waiting', ms: null }]);
+    expect(turnRows(log(started, asked, answer))).toMatchObject([{ outcome: 'running' }]);
+    expect(turnRows(log(started, asked, answer, ended))).toMatchObject([{ outcome: 'completed' }]);
+  });
+
   it('a turn has the models that it asked in turn, without one that was passed over', () => {
     const failed = (model: string, next: string, sent: object = { requestHash: 'h' }) => ({
       ...{ type: 'attempt-failed', model, code: 'TIMEOUT', next: { model: next }, createdAt: at(2) },

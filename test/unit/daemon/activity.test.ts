@@ -161,6 +161,30 @@ describe('the activity of a conversation', () => {
     expect(newest(started)).toBe(null);
   });
 
+  it('an agent whose running call asks a person waits, until the answer', () => {
+    const asked = {
+      ...{ type: 'approval-requested', turnId: 't', approvalId: 'a', call: { index: 2, position: 0 } },
+      ...{ agent: 'pm', tool: 'book', arguments: '{}', risk: 'risky', mayHaveRun: false },
+      asks: { server: 'forms', message: 'Who comes?', schema: {} },
+    };
+    const steps = [
+      person,
+      started,
+      asks(['book', {}]),
+      { type: 'tool-started', turnId: 't', agent: 'pm', call: { index: 2, position: 0 } },
+      asked,
+    ];
+    const entries = log(...steps);
+    expect(rowOf('c', stateOf(entries), entries).waiting).toEqual(['pm']);
+    expect(runningActivity(stateOf(entries), entries, present)).toEqual([]);
+    const answer = { type: 'approval-answered', approvalId: 'a', call: asked.call, answer: 'approve' };
+    const after = log(...steps, { ...answer, turnId: 't' });
+    expect(rowOf('c', stateOf(after), after).waiting).toEqual([]);
+    expect(runningActivity(stateOf(after), after, present)).toMatchObject([
+      { agent: 'pm', status: 'running' },
+    ]);
+  });
+
   it('is kept in the stored row, and a row without it is damaged', () => {
     const entries = log(person, started, asks(['ask', { question: 'Which?' }]), ended('waiting'));
     const row = rowOf('c', stateOf(entries), entries);

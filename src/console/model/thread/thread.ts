@@ -171,10 +171,8 @@ export class Thread {
         this.#change(entry.call, (call) => ({ ...call, status: 'running' }));
         break;
       case 'approval-requested':
-        this.#change(entry.call, (call) => ({ ...call, approval: entry, answer: null }));
-        break;
       case 'approval-answered':
-        this.#change(entry.call, (call) => ({ ...call, ...answered(call, entry) }));
+        this.#approval(entry);
         break;
       case 'handoff':
       case 'delegation-requested':
@@ -215,6 +213,21 @@ export class Thread {
       default: // or of a newer version
         entry satisfies Extract<Entry, { type: Unfolded }>;
     }
+  }
+
+  #approval(entry: EntryOf<'approval-requested'> | EntryOf<'approval-answered'>): void {
+    const isAsked = entry.type === 'approval-requested';
+    this.#change(entry.call, (call) =>
+      entry.type === 'approval-requested'
+        ? { ...call, approval: entry, answer: null }
+        : { ...call, ...answered(call, entry) },
+    );
+    // While a call runs: its agent waits until the answer.
+    if (entry.call && this.callAt(entry.call)?.approval?.asks)
+      this.#setAgent(this.entries[entry.call.index]?.author.id ?? '', {
+        status: isAsked ? 'waiting' : 'running',
+        since: entry.createdAt,
+      });
   }
 
   #setHere(slug: string, isHere: boolean): void {
