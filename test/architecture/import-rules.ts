@@ -43,7 +43,7 @@ const PUBLIC_ADDRESS = String.raw`kernel/public-address\.ts$`;
 const CONTRACT = String.raw`bus/contract\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|text/look-alikes|text/confusables|tools/shell-command|view/view-diff|log/call-id|log/feedback|log/finish-reason|log/model-failure|log/parts|log/server-asks|log/words|progress/live-text|progress/open-calls|progress/runs|state/answering|state/turn-rows|state/usage)|kernel/(?:hidden|json|text))\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:text/line-diff|text/look-alikes|text/confusables|text/text|tools/shell-command|view/view-diff|log/call-id|log/feedback|log/finish-reason|log/model-failure|log/parts|log/server-asks|log/words|progress/live-text|progress/open-calls|progress/runs|state/answering|state/turn-rows|state/usage)|kernel/(?:hidden|json|text))\.ts$`;
 
 /** I1 */
 const MODULES: Readonly<Record<string, Module>> = {

@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
     );
     await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny' });
     expect(await textOf(page.getByRole('alert'))).toMatch(
-      /answered first. Your text was not sent:\s*only this time/,
+      /denied this first. Your text was not sent:\s*only this time/,
     );
   });
 });

@@ -130,7 +130,8 @@ export function moveTexts(conversation: string, call: Call): void {
   const texts = takeTexts(conversation, call);
   if (texts.length === 0) return;
   const by = answer?.author.name ?? resultBy;
-  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} answered first.`;
+  const did = DONE[answer?.answer ?? ''] ?? 'answered';
+  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} ${did} first.`;
   if (!mayPost.value) {
     notice.value = { text: `${why} Your text was not sent:`, hint: texts.join('\n\n') };
     return;
@@ -142,6 +143,8 @@ export function moveTexts(conversation: string, call: Call): void {
   const where = isOpen ? 'the message field' : 'the message field of its conversation';
   notice.value = { text: `${why} Your text is in ${where}.`, hint: '' };
 }
+
+const DONE: Readonly<Record<string, string>> = { approve: 'approved this', deny: 'denied this' };
 
 /** Removes the texts from the fields of a call. */
 function takeTexts(conversation: string, call: Call): readonly string[] {

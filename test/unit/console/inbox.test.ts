@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConversationRow } from '../../../src/console/model/answers.ts';
-import { contentOf, type InboxItem, inboxOf } from '../../../src/console/model/list/inbox.ts';
+import { contentOf, type InboxItem, inboxOf, summaryOf } from '../../../src/console/model/list/inbox.ts';
 import { changedRows, newestFirst, sharedTitlesOf } from '../../../src/console/model/list/list.ts';
 import { Thread, unreadBy } from '../../../src/console/model/thread/thread.ts';
 import type { Entry, MessageEntry } from '../../../src/conversation/index.ts';
@@ -48,13 +48,14 @@ describe('what needs a person', () => {
     });
     const entry = {
       ...{ type: 'message', role: 'assistant', index: 6, content: null },
-      tool_calls: [ask('Which?'), ask('How many?')],
+      tool_calls: [ask('**Which**?'), ask('How many?')],
     } as unknown as Entry;
     const [first, second] = [0, 1].map((position) =>
       contentOf({ agent: 'pm', position } as InboxItem, [entry]),
     );
-    expect(first?.kind === 'question' && first.question.question).toBe('Which?');
+    expect(first?.kind === 'question' && first.question.question).toBe('**Which**?');
     expect(second?.kind === 'question' && second.question.question).toBe('How many?');
+    expect(first && summaryOf(first)).toBe('Which?'); // without the marks of Markdown
     const limit = { type: 'limit-reached', limit: 'turnSeconds', content: 'It took too long' } as Entry;
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [limit])).toEqual({
       kind: 'ended',

@@ -14,6 +14,7 @@ const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
 describe('what a conversation of the list waits for', () => {
   it.each<[Activity['for'][], string]>([
     [['agent', 'approval'], 'approval needed'],
+    [['question', 'approval'], 'approval needed, answer needed'],
     [['outcome'], 'outcome unknown'],
     [['agent', 'question'], 'answer needed'],
     [['input'], 'first message needed'],

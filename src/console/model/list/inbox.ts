@@ -1,5 +1,6 @@
 import type { Entry } from '../../../conversation/index.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
+import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
 import { argumentsLine, oneLine, withoutAnsi } from '../format.ts';
@@ -89,7 +90,7 @@ export function summaryOf(content: InboxContent): string {
       return escapeHidden(`${mayHaveRun ? 'ran? ' : ''}${tool} ${argumentsLine(given)}`);
     }
     case 'question':
-      return oneLine(withoutAnsi(content.question.question));
+      return plainLine(withoutAnsi(content.question.question), 120);
     case 'ended':
       return oneLine(escapeHidden(content.text));
     case 'elsewhere':

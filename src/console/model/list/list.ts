@@ -42,14 +42,19 @@ const WAITS = {
   agent: 'waits for an agent',
 };
 
+const FOR_PERSONS: ReadonlySet<string> = new Set(['approval', 'outcome', 'question']);
+
 /** A person is waited for, also where another agent works. */
 export const needsPerson = ({ activity = [] }: Pick<ConversationRow, 'activity'>): boolean =>
-  activity.some(({ for: what }) => what === 'approval' || what === 'outcome' || what === 'question');
+  activity.some(({ for: what = '' }) => FOR_PERSONS.has(what));
 
-/** What a waiting conversation waits for. */
+/** What a waiting conversation waits for: each thing that a person can do, else one of the others. */
 export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): string {
-  const [wait] = Object.entries(WAITS).filter(([kind]) => activity.some((one) => one.for === kind));
-  return wait ? wait[1] : 'waits';
+  const waits = Object.entries(WAITS).filter(([kind]) => activity.some((one) => one.for === kind));
+  const shown = needsPerson({ activity })
+    ? waits.filter(([kind]) => FOR_PERSONS.has(kind))
+    : waits.slice(0, 1);
+  return shown.map(([, words]) => words).join(', ') || 'waits';
 }
 
 /** The time of the newest entry that is news. */
