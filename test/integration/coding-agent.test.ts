@@ -380,6 +380,19 @@ describe('a coding agent', () => {
     20_000,
   );
 
+  it('a program that closes its input before it is asked anything is named as one that ends', async () => {
+    const agent = new CodingAgent({
+      ...{ command: ['sh', '-c', 'exec <&-; sleep 0.2; echo it is wrong >&2'], directory: '/tmp' },
+      ...{ env: { PATH: process.env.PATH ?? '' }, idleSeconds: 5, files: memoryStore() },
+    });
+    await expect(agent.handle(turnOf('x').turn)).rejects.toMatchObject({
+      code: 'ACP_NOT_STARTED',
+      message: expect.stringMatching(
+        /connection closed \(it says: it is wrong\)\. Next step: run the command by hand/,
+      ),
+    });
+  });
+
   it('a command that is missing is named', async () => {
     const agent = new CodingAgent({
       ...{ command: ['no-such-agent'], directory: '/tmp', env: {}, idleSeconds: 5, files: memoryStore() },

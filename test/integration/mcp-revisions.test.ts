@@ -43,7 +43,12 @@ async function overHttp(before: (method: string) => number | null = () => null) 
   const headers: (string | undefined)[] = [];
   const methods: string[] = [];
   const listening: ServerResponse[] = [];
-  const handler = createMcpHandler(() => modernServer({ onCancelled: () => void marks.push('cancelled') }));
+  const handler = createMcpHandler(() =>
+    modernServer({
+      onHanging: () => void marks.push('hangs'),
+      onCancelled: () => void marks.push('cancelled'),
+    }),
+  );
   const http = createServer(async (request, response) => {
     const body = await buffer(request);
     const method = body.length > 0 ? String(JSON.parse(body.toString()).method) : '';
@@ -121,9 +126,10 @@ describe('revision 2026-07-28', () => {
     const { call } = await stageOf(settings);
     const controller = new AbortController();
     const hanging = call('hang', {}, controller.signal);
-    setTimeout(() => controller.abort(), 50);
+    await expect.poll(() => marks).toEqual(['hangs']);
+    controller.abort();
     await hanging;
-    await expect.poll(() => marks).toEqual(['cancelled']);
+    await expect.poll(() => marks).toEqual(['hangs', 'cancelled']);
     expect(new Set(headers)).toEqual(new Set([REVISION]));
   });
 

@@ -1,3 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 
-export function modernServer(options?: { readonly onCancelled?: () => void }): McpServer;
+export function modernServer(options?: {
+  readonly onHanging?: () => void;
+  readonly onCancelled?: () => void;
+}): McpServer;

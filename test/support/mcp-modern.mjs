@@ -7,8 +7,8 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
 const text = (words) => ({ content: [{ type: 'text', text: words }] });
 
-/** `onCancelled`: a call of `hang` was cancelled. */
-export function modernServer({ onCancelled = () => undefined } = {}) {
+/** `onHanging`, `onCancelled`: a call of `hang` began, and was cancelled. */
+export function modernServer({ onHanging = () => undefined, onCancelled = () => undefined } = {}) {
   const server = new McpServer({ name: 'modern', version: '1.0.0' });
   server.registerTool('revision', {}, () => text(server.server.getNegotiatedProtocolVersion() ?? 'none'));
   server.registerTool('steps', {}, async ({ mcpReq }) => {
@@ -29,6 +29,7 @@ export function modernServer({ onCancelled = () => undefined } = {}) {
   });
   server.registerTool('hang', {}, ({ mcpReq }) => {
     mcpReq.signal.addEventListener('abort', () => onCancelled());
+    onHanging();
     return new Promise(() => undefined);
   });
   server.registerTool('fail', {}, () => ({ ...text('out of paper'), isError: true }));

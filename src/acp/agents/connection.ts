@@ -10,7 +10,7 @@ import {
   type RequestPermissionResponse,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
-import { cut, messageOf, ParleyError, VERSION, within } from '../../kernel/index.ts';
+import { cut, errnoOf, messageOf, ParleyError, VERSION, within } from '../../kernel/index.ts';
 import { type ChildSettings, ChildTransport } from '../../tools/mcp/index.ts';
 
 /**
@@ -154,7 +154,8 @@ function streamOver(transport: ChildTransport) {
   const readable = new ReadableStream<AnyMessage>({
     start(controller) {
       transport.onmessage = (message) => controller.enqueue(message as AnyMessage);
-      transport.onerror = (error) => void (noise.push(error.message) > MOST_NOISE && noise.shift());
+      transport.onerror = (error) =>
+        errnoOf(error) !== 'EPIPE' && noise.push(error.message) > MOST_NOISE && noise.shift();
       transport.onclose = () => {
         try {
           controller.close();
@@ -165,7 +166,11 @@ function streamOver(transport: ChildTransport) {
     },
   });
   const writable = new WritableStream<AnyMessage>({
-    write: (message) => transport.send(message as Parameters<ChildTransport['send']>[0]),
+    write: (message) =>
+      transport.send(message as Parameters<ChildTransport['send']>[0]).catch((cause: unknown) => {
+        // It ended before it read this: the same as if it had ended afterwards.
+        throw errnoOf(cause) === 'EPIPE' ? new Error('connection closed', { cause }) : cause;
+      }),
   });
   return { stream: { readable, writable }, noise: () => noise };
 }
