@@ -6,7 +6,8 @@ import { openProject } from '../support/project.ts';
 const KEY = 'sk-secret-of-the-deep-probe';
 
 /** Follows the protocol, but answers the tool's result without its code. */
-function reply({ messages, tools }: MessagesBody) {
+function reply({ model, messages, tools }: MessagesBody) {
+  if (model.endsWith('that-does-not-exist')) return { error: 'not_found_error' } as const;
   if (!tools) return { text: 'one two three four', stopReason: 'max_tokens' };
   if (messages.length > 1) return { text: 'It was read, one two three.' };
   return {
@@ -44,18 +45,21 @@ describe('`parley doctor --probe --deep`', () => {
         message?.replace(/:.*$/, ''),
       ]);
       expect(found.slice(1, -1)).toEqual([
+        ['text is streamed', 'ok', 'holds'],
         ['a tool is called as asked', 'ok', 'holds'],
         ['the result of a tool is used', 'fail', 'does not hold'],
         ['reasoning is returned and accepted back', 'ok', 'holds'],
         ['usage is reported', 'ok', 'holds'],
         ['a repeated prefix is read from the cache', 'ok', 'holds'],
+        ['the output limit ends an answer', 'ok', 'holds'],
+        ['a wrong model name is refused', 'ok', 'holds'],
       ]);
-      expect(checks[2]).toMatchObject({ fix: 'choose another model' });
+      expect(checks[3]).toMatchObject({ fix: 'choose another model' });
       expect(checks.at(-1).message).toMatch(
-        /^2 calls, [\d,]+ tokens in \(.* cached.*\), \d+ out.*, \$0\.\d+$/,
+        /^4 calls, [\d,]+ tokens in \(.* cached.*\), \d+ out.*, \$0\.\d+$/,
       );
       expect(ran.code).toBe(1);
-      expect(project.provider.requests).toHaveLength(3); // with that of --probe
+      expect(project.provider.requests).toHaveLength(5); // with that of --probe
       const text = await project.parley(...doctor);
       expect(text.stdout).toMatch(
         /^fail {2}model default, the result of a tool is used: does not hold: it answered "It was read, .*"\n {6}→ choose another model$/m,

@@ -8,8 +8,7 @@ import { load } from '../unit/config/folder.ts';
 
 /** `doctor --probe --deep` in process, against the stand-in of each dialect. */
 
-/** `short`: the request of `doctor --probe` alone. */
-type Stage = 'asked' | 'answered' | 'short';
+type Stage = 'asked' | 'answered' | 'count' | 'misnamed';
 
 interface Said {
   readonly reasoning?: string;
@@ -17,25 +16,28 @@ interface Said {
   readonly call?: string;
   readonly text?: string;
   readonly isCut?: boolean;
-  /** The request fails. */
-  readonly error?: 'refused' | 'key';
+  /** The request fails: no such model, or it is refused. */
+  readonly error?: 'missing' | 'refused' | 'key';
 }
 
 /** A provider on which all habits hold. */
 const GOOD: Readonly<Record<Stage, Said>> = {
   asked: { reasoning: 'The north meter it is.', call: '{"meter":"north","days":3}' },
   answered: { text: 'QX7-K4, one two three four five.' },
-  short: { text: 'Yes', isCut: true },
+  count: { text: 'one two three', isCut: true },
+  misnamed: { error: 'missing' },
 };
 
 function stageOf(request: unknown): Stage {
   const body = JSON.stringify(request);
+  if (body.includes('that-does-not-exist')) return 'misnamed';
   if (body.includes('QX7-K4')) return 'answered';
-  return body.includes('read_meter') ? 'asked' : 'short';
+  return body.includes('read_meter') ? 'asked' : 'count';
 }
 
-const STATUS = { refused: 400, key: 401 } as const;
+const STATUS = { missing: 404, refused: 400, key: 401 } as const;
 const ERROR_TYPE = {
+  missing: 'not_found_error',
   refused: 'invalid_request_error',
   key: 'authentication_error',
 } as const;
@@ -142,6 +144,15 @@ type Expected = readonly [
 /** In every dialect. */
 const CASES: readonly Expected[] = [
   [
+    'answers that arrive whole',
+    { says: { answered: { text: 'QX7-K4' }, count: { text: 'one', isCut: true } } },
+    'text is streamed',
+    'does not hold',
+    /each answer came in one part/,
+    /models\.default\.stream: false/,
+  ],
+  ['stream: false', { settings: { stream: false } }, 'text is streamed', 'not known', /stream: false is set/],
+  [
     'a call with an argument of another type',
     { says: { asked: { ...GOOD.asked, call: '{"meter":"north","days":"3"}' } } },
     'a tool is called as asked',
@@ -173,6 +184,14 @@ const CASES: readonly Expected[] = [
     /no tool was called/,
   ],
   [
+    'refused tools',
+    { says: { asked: { error: 'refused' } } },
+    'a tool is called as asked',
+    'does not hold',
+    /BAD_REQUEST: The provider answered 400/,
+    /give its agents no tools/,
+  ],
+  [
     'an answer without what the tool returned',
     { says: { answered: { text: 'The meter was read.' } } },
     'the result of a tool is used',
@@ -201,8 +220,32 @@ const CASES: readonly Expected[] = [
     { sends: without('usage') },
     'usage is reported',
     'does not hold',
-    /missing in 2 of 2 answers/,
+    /missing in 3 of 3 answers/,
     /models\.default\.stream: false/,
+  ],
+  [
+    'an answer that ignores the output limit',
+    { says: { count: { text: 'one two three' } } },
+    'the output limit ends an answer',
+    'does not hold',
+    /16 tokens ended with stop/,
+    /outputLimit: max_completion_tokens|baseURL/,
+  ],
+  [
+    'a short answer that is refused',
+    { says: { count: { error: 'refused' } } },
+    'the output limit ends an answer',
+    'does not hold',
+    /BAD_REQUEST/,
+    /keep models\.default\.maxOutputTokens/,
+  ],
+  [
+    'an endpoint that answers for any model',
+    { says: { misnamed: GOOD.count } },
+    'a wrong model name is refused',
+    'does not hold',
+    /ignores the name/,
+    /check the spelling/,
   ],
 ];
 
@@ -254,7 +297,7 @@ const OWN_CASES: Readonly<Record<string, readonly Expected[]>> = {
       { settings: { streamUsage: false }, sends: without('usage') },
       'usage is reported',
       'does not hold',
-      /missing in 2/,
+      /missing in 3/,
       /streamUsage: true/,
     ],
     [
@@ -335,19 +378,19 @@ const OWN_CASES: Readonly<Record<string, readonly Expected[]>> = {
 
 describe.each(Object.keys(STAND_INS))('the deep probe of provider %s', (provider) => {
   it('comes after a short request that is accepted although the model reasons', async () => {
-    const { config } = await opened(provider);
+    const { config } = await opened(provider, { says: { count: { text: 'Yes', isCut: true } } });
     expect(await probe(config)).toMatchObject([{ name: 'default', fault: null }]);
   });
 
-  it('finds that all habits hold where the protocol is followed, with two calls', async () => {
+  it('finds that all habits hold where the protocol is followed, with four calls', async () => {
     const { habits, fault, used, requests } = await probed(provider);
     expect(fault).toBeNull();
     const states = [...habits.values()].map(({ name, state, seen }) => [name, state, seen]);
     expect(states.filter(([, state]) => state !== 'holds')).toEqual([]);
-    expect(states).toHaveLength(5);
-    expect(used).toMatchObject({ calls: 2, unpricedCalls: 0 });
+    expect(states).toHaveLength(8);
+    expect(used).toMatchObject({ calls: 4, unpricedCalls: 0 });
     expect(used.usd).toBeGreaterThan(0);
-    expect(requests).toHaveLength(2);
+    expect(requests).toHaveLength(4);
   });
 
   for (const [title, changed, name, state, seen, fix] of [...CASES, ...(OWN_CASES[provider] ?? [])])
@@ -358,21 +401,39 @@ describe.each(Object.keys(STAND_INS))('the deep probe of provider %s', (provider
       expect(found?.fix).toEqual(fix === undefined ? undefined : expect.stringMatching(fix));
     });
 
-  it.each([
-    ['key', 'UNAUTHORIZED'],
-    ['refused', 'BAD_REQUEST'],
-  ] as const)('stops after a first call that fails: %s', async (error, code) => {
-    const { habits, fault, requests } = await probed(provider, { says: { asked: { error } } });
-    expect(fault).toMatchObject({ code });
+  it('reports the first refusal if a request without tools is refused, too', async () => {
+    const refused: Said = { error: 'refused' };
+    const { habits, fault, requests } = await probed(provider, { says: { asked: refused, count: refused } });
+    expect(fault).toMatchObject({ code: 'BAD_REQUEST' });
+    expect(habits.size).toBe(0);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('stops after the first call if its key is refused', async () => {
+    const { habits, fault, requests } = await probed(provider, { says: { asked: { error: 'key' } } });
+    expect(fault).toMatchObject({ code: 'UNAUTHORIZED' });
     expect(habits.size).toBe(0);
     expect(requests).toHaveLength(1);
   });
 });
 
-it('the time limit of a deep probe ends a call that hangs', async () => {
-  const { url } = untilTestEnds(await startFakeProvider(() => ({ hang: 'before-headers' })));
-  const model = { baseURL: url, apiKey: 'sk-x', model: 'm' };
-  const config = await load({ 'parley.yaml': JSON.stringify({ models: { default: model } }) });
-  const [found] = await deepProbe(config, 1_000);
-  expect(found?.fault?.code).toBe('TIMEOUT');
+describe('the time limit of a deep probe', () => {
+  const hanging = (stage: Stage): FakeHandler => {
+    const answer = STAND_INS.openai?.[0]((at) => GOOD[at]);
+    return (request, count) =>
+      stageOf(request.json) === stage || !answer ? { hang: 'before-headers' } : answer(request, count);
+  };
+
+  it.each([
+    ['asked', 'TIMEOUT', undefined],
+    ['count', undefined, 'not known'],
+  ] as const)('ends a call that hangs: %s', async (stage, code, state) => {
+    const { url } = untilTestEnds(await startFakeProvider(hanging(stage)));
+    const model = { baseURL: url, apiKey: 'sk-x', model: 'm' };
+    const config = await load({ 'parley.yaml': JSON.stringify({ models: { default: model } }) });
+    const [found] = await deepProbe(config, 1_000);
+    expect(found?.fault?.code).toBe(code);
+    const limited = found?.habits.find(({ name }) => name === 'the output limit ends an answer');
+    expect(limited?.state).toBe(state);
+  });
 });

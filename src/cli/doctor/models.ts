@@ -157,7 +157,7 @@ function modelFix(
 export async function deepChecks({ dependencies, io, note }: Context, config: Config): Promise<Check[]> {
   const called = Object.values(config.models).filter(({ provider }) => provider !== 'scripted');
   note(
-    `--deep calls ${plural(called.length, 'model')}, each at most twice and with about 12,000 tokens, which its provider may charge.`,
+    `--deep calls ${plural(called.length, 'model')}, each at most four times and with about 12,000 tokens, which its provider may charge.`,
   );
   const probed = await (await dependencies.daemon()).deepProbe(config);
   return probed.flatMap((one) => habitChecks(one, config, io.env));

@@ -20,13 +20,14 @@ import {
 import { cut, messageOf, readArguments } from '../../kernel/index.ts';
 import { modelProfile } from '../team/team.ts';
 import { composeModel } from './compose.ts';
+import { SHORTEST } from './probe.ts';
 
 /**
  * Holds one short tool conversation with each model behind HTTP, to see on which habits of its provider agents can rely.
  *
- * DEEP-PROBE-1 At most two calls a model, in sequence, within one time limit. No call is repeated.
- * DEEP-PROBE-2 Requests are encoded as those of agents are, with the parameters of the model and its first key.
- * DEEP-PROBE-3 What no answer shows is not known. A first call that fails is the last one.
+ * DEEP-PROBE-1 At most four calls a model, in sequence, within one time limit. No call is repeated.
+ * DEEP-PROBE-2 Requests are encoded as those of agents are, with the parameters of the model and its first key, never a wrong one.
+ * DEEP-PROBE-3 What no answer shows is not known. A first call that fails for another reason than its tool is the last one.
  */
 
 export interface Habit {
@@ -69,15 +70,8 @@ const TOOL: WireTool = {
     },
   },
 };
-const TASK: ViewPart = {
-  kind: 'trigger',
-  entries: [],
-  message: {
-    role: 'user',
-    content:
-      'Call read_meter once, for the meter "north" and 3 days. Then write the code that it returns, and after it the numbers from one to ten as words.',
-  },
-};
+const TASK =
+  'Call read_meter once, for the meter "north" and 3 days. Then write the code that it returns, and after it the numbers from one to ten as words.';
 
 /** Scripted models are left out. */
 export function deepProbe(config: Config, limitMs = TIME_LIMIT_MS): Promise<DeepProbed[]> {
@@ -94,12 +88,22 @@ export function deepProbe(config: Config, limitMs = TIME_LIMIT_MS): Promise<Deep
   );
 }
 
+/** One call. `texts`: how many parts of text arrived. */
+interface Heard {
+  readonly outcome: ModelOutcome;
+  readonly texts: number;
+}
+
 interface Talk {
   readonly name: string;
   readonly config: ModelConfig;
-  readonly asked: ModelAnswer;
+  readonly asked: Heard;
   /** Null: no tool was called. */
-  readonly answered: ModelOutcome | null;
+  readonly answered: Heard | null;
+  /** Of few tokens. */
+  readonly short: Heard;
+  /** To a model that does not exist. */
+  readonly misnamed: Heard;
 }
 
 async function converse(
@@ -111,36 +115,51 @@ async function converse(
   const { maxOutputTokens: longest, parameters } = config;
   const maxOutputTokens = Math.min(longest, ANSWER_TOKENS + (parameters.reasoningTokens ?? 0));
   const profile = modelProfile(name, config, { maxOutputTokens });
+  const nobody = modelProfile(name, { ...config, model: `${config.model}-that-does-not-exist` }, SHORTEST);
   const prefix = longPrefix(Math.min(PREFIX_TOKENS, config.contextTokens / 8));
-  const ask = (tail: readonly ViewPart[]) => call(model, { tail, prefix, profile }, signal);
+  const ask = (tail: readonly ViewPart[], to = profile, tools: readonly WireTool[] = []) =>
+    call(model, { tail, prefix: tools.length > 0 ? prefix : 'You count.', tools, profile: to }, signal);
 
-  const first = await ask([TASK]);
-  if (first.kind !== 'answered') {
-    const fault = { code: codeOf(first), message: first.kind === 'failed' ? first.message : textOf(first) };
-    return { name, habits: [], used: usedBy(first, profile), fault };
+  const task = [user(TASK)];
+  const asked = await ask(task, profile, [TOOL]);
+  const { outcome } = asked;
+  const steps = outcome.kind === 'answered' ? stepsOf(outcome.answer, profile) : [];
+  const answered = steps.length > 1 ? await ask([...task, ...steps], profile, [TOOL]) : null;
+  const count = [user('Write the numbers from one to one hundred as words.')];
+  const goesOn = outcome.kind === 'answered' || codeOf(outcome) === 'BAD_REQUEST';
+  const short = goesOn ? await ask(count, modelProfile(name, config, SHORTEST)) : null;
+  if (!short || (outcome.kind !== 'answered' && short.outcome.kind !== 'answered')) {
+    const message = outcome.kind === 'failed' ? outcome.message : textOf(outcome);
+    return { name, habits: [], used: usedBy(outcome, profile), fault: { code: codeOf(outcome), message } };
   }
-  const { answer: asked } = first;
-  const answered = asked.toolCalls.length > 0 ? await ask([TASK, ...stepsOf(asked, profile)]) : null;
-  const used = usedTogether([first, answered].flatMap((one) => (one ? usedBy(one, profile) : [])));
-  return { name, habits: habitsOf({ name, config, asked, answered }), used, fault: null };
+  const misnamed = await ask(count, nobody);
+  const heard = [asked, answered, short, misnamed].flatMap((one) => one ?? []);
+  const habits = habitsOf({ name, config, asked, answered, short, misnamed }, heard);
+  return { name, habits, used: usedTogether(heard.map((one) => usedBy(one.outcome, profile))), fault: null };
 }
 
 interface Asked {
   readonly tail: readonly ViewPart[];
   readonly prefix: string;
+  readonly tools: readonly WireTool[];
   readonly profile: ModelProfile;
 }
 
-async function call(model: Model, { tail, ...parts }: Asked, signal: AbortSignal): Promise<ModelOutcome> {
+async function call(model: Model, { tail, ...parts }: Asked, signal: AbortSignal): Promise<Heard> {
   const view = { history: [], historyLength: 0, historyVersion: 0, tail };
   const common = { conversation: 'probe', agent: 'probe', turnId: 'probe', sessionId: 'parley-probe' };
-  const made = { ...common, ...parts, tools: [TOOL], view, runContext: [], tokenRatio: 1 };
+  const made = { ...common, ...parts, view, runContext: [], tokenRatio: 1 };
   const { request, fault } = new RequestAssembler().assemble(made);
   if (fault) {
     const partial = { content: '', reasoning: '' };
-    return { kind: 'failed', ...fault, partial, retryable: false };
+    return { outcome: { kind: 'failed', ...fault, partial, retryable: false }, texts: 0 };
   }
-  return model.call(request, { signal, onDelta: () => undefined });
+  let texts = 0;
+  const onDelta = ({ type }: { readonly type: string }) => {
+    if (type === 'text') texts += 1;
+  };
+  const outcome = await model.call(request, { signal, onDelta });
+  return { outcome, texts };
 }
 
 function usedBy(outcome: ModelOutcome, { price }: ModelProfile): Used {
@@ -159,6 +178,12 @@ function longPrefix(tokens: number): string {
     prefix += `Rule ${line}: a meter is read once, and what it shows is written down without a change.\n`;
   return prefix;
 }
+
+const user = (content: string): ViewPart => ({
+  kind: 'trigger',
+  entries: [],
+  message: { role: 'user', content },
+});
 
 /** An answer as the view of its agent shows it, with a result of each call. */
 function stepsOf(answer: ModelAnswer, { form: { boundTo, sendReasoning } }: ModelProfile): ViewPart[] {
@@ -191,8 +216,8 @@ const unknown = (seen: string): Judged => ({ state: 'not known', seen });
 const failed = (outcome: ModelOutcome, fix: string): Judged =>
   codeOf(outcome) === 'BAD_REQUEST' ? lacks(textOf(outcome), fix) : unknown(textOf(outcome));
 
-const answerOf = (outcome: ModelOutcome | null) =>
-  outcome?.kind === 'answered' ? outcome.answer : undefined;
+const answerOf = (heard: Heard | null) =>
+  heard?.outcome.kind === 'answered' ? heard.outcome.answer : undefined;
 const quoted = (text: string) => JSON.stringify(text.length > 80 ? `${cut(text, 80)}…` : text);
 
 function codeOf(outcome: ModelOutcome): string {
@@ -206,24 +231,37 @@ function textOf(outcome: ModelOutcome): string {
   return `${outcome.code}: ${outcome.message}`;
 }
 
-function habitsOf(talk: Talk): Habit[] {
+function habitsOf(talk: Talk, heard: readonly Heard[]): Habit[] {
   const judged: readonly (readonly [name: string, judged: Judged, isNeeded?: boolean])[] = [
+    ['text is streamed', streaming(talk, heard)],
     ['a tool is called as asked', toolCall(talk), true],
     ['the result of a tool is used', toolResult(talk), true],
     ['reasoning is returned and accepted back', reasoning(talk)],
-    ['usage is reported', usage(talk)],
+    ['usage is reported', usage(talk, heard)],
     ['a repeated prefix is read from the cache', caching(talk)],
+    ['the output limit ends an answer', outputLimit(talk)],
+    ['a wrong model name is refused', wrongModel(talk)],
   ];
   return judged.map(([name, one, isNeeded = false]) => ({ name, isNeeded, ...one }));
 }
 
+function streaming({ name, config }: Talk, heard: readonly Heard[]): Judged {
+  if (!config.profile.stream) return unknown('stream: false is set');
+  const most = Math.max(...heard.map(({ texts }) => texts));
+  if (most === 0) return unknown('no answer had text');
+  if (most > 1) return holds(`an answer came in ${most} parts`);
+  return lacks('each answer came in one part', `set models.${name}.stream: false`);
+}
+
 function toolCall({ name, config, asked }: Talk): Judged {
-  const [call] = asked.toolCalls;
+  const answer = answerOf(asked);
+  if (!answer) return failed(asked.outcome, 'choose a model that calls tools, or give its agents no tools');
+  const [call] = answer.toolCalls;
   if (!call) {
-    if (cutBy(finishReasonOf(asked.finishReason)) === 'length')
+    if (cutBy(finishReasonOf(answer.finishReason)) === 'length')
       return lacks('the answer was cut before a call', `raise models.${name}.maxOutputTokens`);
     const parser = 'or switch on the tool parser of the server (vLLM, llama.cpp)';
-    return lacks(`it answered ${quoted(asked.content ?? '')}`, `choose a model that calls tools, ${parser}`);
+    return lacks(textOf(asked.outcome), `choose a model that calls tools, ${parser}`);
   }
   const read = readArguments(call.arguments);
   const given = read.ok ? Object.entries(read.value) : [];
@@ -237,12 +275,12 @@ function toolResult({ name, config, asked, answered }: Talk): Judged {
   if (!answered) return unknown('no tool was called');
   const answer = answerOf(answered);
   if (answer?.content?.includes(CODE)) return holds('the answer contains what the tool returned');
-  if (answer) return lacks(textOf(answered), 'choose another model');
+  if (answer) return lacks(textOf(answered.outcome), 'choose another model');
   const { sendReasoning, preset } = config.profile;
-  if (config.dialect !== 'chat') return failed(answered, `check models.${name}.baseURL`);
-  const lacksReasoning = sendReasoning === 'never' && asked.reasoning;
+  if (config.dialect !== 'chat') return failed(answered.outcome, `check models.${name}.baseURL`);
+  const lacksReasoning = sendReasoning === 'never' && answerOf(asked)?.reasoning;
   return failed(
-    answered,
+    answered.outcome,
     lacksReasoning
       ? `set models.${name}.sendReasoning: with-calls`
       : `set models.${name}.profile to its provider's (now ${preset}): docs/guides/model-providers.md`,
@@ -251,10 +289,12 @@ function toolResult({ name, config, asked, answered }: Talk): Judged {
 
 function reasoning({ name, config, asked, answered }: Talk): Judged {
   const { dialect, parameters, profile } = config;
-  const kept = asked.blocks?.filter(({ type }) => !['text', 'call'].includes(type)) ?? [];
+  const answer = answerOf(asked);
+  if (!answer) return unknown(textOf(asked.outcome));
+  const kept = answer.blocks?.filter(({ type }) => !['text', 'call'].includes(type)) ?? [];
   const isChat = dialect === 'chat';
-  if (!asked.reasoning && (isChat || kept.length === 0)) {
-    const { reasoningTokens: counted = 0 } = asked.usage ?? {};
+  if (!answer.reasoning && (isChat || kept.length === 0)) {
+    const { reasoningTokens: counted = 0 } = answer.usage ?? {};
     if (counted > 0)
       return lacks(
         `${counted} tokens of reasoning are counted, and none is returned`,
@@ -279,14 +319,15 @@ function reasoning({ name, config, asked, answered }: Talk): Judged {
   if (!answered) return unknown('it is returned; no tool was called, so it was not sent back');
   if (answerOf(answered)) return holds('it is returned, and accepted when it was sent back');
   return failed(
-    answered,
+    answered.outcome,
     dialect === 'anthropic' ? `check models.${name}.baseURL` : `set models.${name}.sendReasoning: never`,
   );
 }
 
-function usage({ name, config, asked, answered }: Talk): Judged {
-  const answers = [asked, ...[answerOf(answered) ?? []].flat()];
+function usage({ name, config }: Talk, heard: readonly Heard[]): Judged {
+  const answers = heard.flatMap((one) => answerOf(one) ?? []);
   const without = answers.filter((answer) => !answer.usage).length;
+  if (answers.length === 0) return unknown('no call was answered');
   if (without === 0) return holds(`of each of ${answers.length} answers`);
   const { stream, streamUsage } = config.profile;
   const key = stream && !streamUsage ? 'streamUsage: true' : 'stream: false';
@@ -305,4 +346,25 @@ function caching({ name, config, answered }: Talk): Judged {
     seen,
     `set models.${name}.session: { field: prompt_cache_key }, if the provider has that field`,
   );
+}
+
+function outputLimit({ name, config, short: { outcome } }: Talk): Judged {
+  const limit = config.profile.outputLimit;
+  const other = limit === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const fix =
+    config.dialect === 'chat'
+      ? `set models.${name}.outputLimit: ${other}`
+      : `check baseURL of models.${name}`;
+  if (outcome.kind !== 'answered')
+    return failed(outcome, `nothing: keep models.${name}.maxOutputTokens far above it`);
+  const reason = finishReasonOf(outcome.answer.finishReason);
+  if (cutBy(reason) === 'length') return holds(`${SHORTEST.maxOutputTokens} tokens ended with ${reason}`);
+  return lacks(`a limit of ${SHORTEST.maxOutputTokens} tokens ended with ${reason ?? 'no reason'}`, fix);
+}
+
+function wrongModel({ name, misnamed: { outcome } }: Talk): Judged {
+  if (codeOf(outcome) === 'NOT_FOUND') return holds('NOT_FOUND');
+  const fix = `nothing: check the spelling of models.${name}.model yourself`;
+  if (outcome.kind === 'answered') return lacks('it was answered: the endpoint ignores the name', fix);
+  return failed(outcome, fix);
 }

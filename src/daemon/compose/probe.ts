@@ -34,7 +34,7 @@ export interface Probed {
 const TIME_LIMIT_MS = 20_000;
 
 /** The shortest answer that every dialect allows; a budget for reasoning would have to be less than it. */
-const SHORTEST = { maxOutputTokens: 16, reasoningTokens: undefined, reasoningEffort: undefined };
+export const SHORTEST = { maxOutputTokens: 16, reasoningTokens: undefined, reasoningEffort: undefined };
 
 /** Scripted models are left out: they call nothing. */
 export function probe(config: Config): Promise<Probed[]> {
