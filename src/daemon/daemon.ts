@@ -31,6 +31,7 @@ import {
 import { makeDataDirectory, ownHttpToken } from './compose/data-directory.ts';
 import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
+import { warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
@@ -144,7 +145,7 @@ async function start(
   const { url, address } = await composition.server();
   const bus = await composeBus(composition);
 
-  await bus.claim();
+  await claim(bus, given.store ? null : warnOfHidden(composition, store));
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
@@ -231,6 +232,15 @@ async function isWritable({ daemon }: Config, posts: Pick<Posts, 'isBlocked'>): 
   if (posts.isBlocked) return false;
   if (store !== 'file' && nats.kind !== 'managed') return true;
   return (await freeBytes(data).catch(() => FULL_DISK_BYTES)) >= FULL_DISK_BYTES; // a team in memory has no directory
+}
+
+/** Other daemons have time to answer; meanwhile the other store is read. */
+async function claim(bus: Bus, looked: Promise<void> | null): Promise<void> {
+  try {
+    await bus.claim();
+  } finally {
+    await looked;
+  }
 }
 
 /** `parts`: created after the tools. */
