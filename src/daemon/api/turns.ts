@@ -123,6 +123,6 @@ async function choicesIn(hash: string, definitions: Pick<Definitions, 'read'>): 
   if (setup?.card.runtime !== 'local') return [];
   return [setup, ...(setup.fallbacks ?? [])].map(({ profile: { name, fields } }) => ({
     name,
-    sent: String(fields['model'] ?? name),
+    sent: String(fields.model ?? name),
   }));
 }

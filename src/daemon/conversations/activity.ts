@@ -34,7 +34,7 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
 
 /** A call runs whose server asks a person: nothing moves until the answer. */
 function asksPerson({ openCalls }: NonNullable<AgentState['turn']>): boolean {
-  return openCalls.some(({ question }) => question !== null);
+  return openCalls.some(({ question }) => question);
 }
 
 /** The limit that ended the last turn of an agent, by its key in `limits`. */
@@ -78,7 +78,7 @@ export function runningActivity(
 ): Activity[] {
   return agentsOf(state).flatMap((agent): Activity[] => {
     const { turn } = agentState(state, agent);
-    if (turn?.status !== 'running' || asksPerson(turn)) return [];
+    if (turn?.status !== 'running') return [];
     if (remote.isAbsent?.(turn.turnId))
       return [{ agent, status: 'waiting', since: timeOf(entries, turn.upTo), for: 'program', of: agent }];
     const retry = retries.get(turn.turnId);

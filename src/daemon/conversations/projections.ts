@@ -99,7 +99,7 @@ export function listedRow(
   return {
     ...row,
     mode: row.mode as Mode, // `rowOf` wrote it, and the activity
-    running: slugsOf('running'),
+    running: slugsOf('running').filter((slug) => !row.waiting.includes(slug)), // a running call may ask a person
     waiting: [...row.waiting, ...slugsOf('waiting')],
     activity: [...current, ...(row.activity as readonly Activity[])],
     ...(since !== null && { spent: spent.filter(({ day }) => day >= since) }),

@@ -174,15 +174,25 @@ describe('the activity of a conversation', () => {
       { type: 'tool-started', turnId: 't', agent: 'pm', call: { index: 2, position: 0 } },
       asked,
     ];
-    const entries = log(...steps);
-    expect(rowOf('c', stateOf(entries), entries).waiting).toEqual(['pm']);
-    expect(runningActivity(stateOf(entries), entries, present)).toEqual([]);
+    const listed = (entries: readonly Entry[]) => {
+      const {
+        running,
+        waiting,
+        activity = [],
+      } = listedRow(
+        rowOf('c', stateOf(entries), entries),
+        runningActivity(stateOf(entries), entries, present),
+      );
+      return { running, waiting, activity: activity.map(({ status }) => status) };
+    };
+    expect(listed(log(...steps.slice(0, -1)))).toEqual({
+      running: ['pm'],
+      waiting: [],
+      activity: ['running'],
+    });
+    expect(listed(log(...steps))).toEqual({ running: [], waiting: ['pm'], activity: ['running', 'waiting'] });
     const answer = { type: 'approval-answered', approvalId: 'a', call: asked.call, answer: 'approve' };
-    const after = log(...steps, { ...answer, turnId: 't' });
-    expect(rowOf('c', stateOf(after), after).waiting).toEqual([]);
-    expect(runningActivity(stateOf(after), after, present)).toMatchObject([
-      { agent: 'pm', status: 'running' },
-    ]);
+    expect(listed(log(...steps, answer))).toEqual({ running: ['pm'], waiting: [], activity: ['running'] });
   });
 
   it('is kept in the stored row, and a row without it is damaged', () => {
