@@ -169,7 +169,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
 
   it.each<[hash: string, (page: Page) => Promise<unknown>]>([
     ['#/', (page) => page.getByRole('button', { name: 'Filter' }).tap()],
-    ['#/new', (page) => page.locator('.agent-card').first().waitFor()],
+    ['#/new', (page) => page.getByRole('link', { name: 'Answer in the inbox' }).waitFor()],
     ['#/inbox', (page) => inboxItem(page, 'ask me').locator('.inbox-line').tap()],
     ['#/turns', (page) => page.locator('.turn-table a').first().waitFor()],
     ['#/system', (page) => page.locator('.member').first().waitFor()],
