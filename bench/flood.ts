@@ -3,6 +3,7 @@ import { type NatsConnection, openNats } from '../src/bus/nats/index.ts';
 import { readConnectionFile } from '../src/client/index.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
 import { openProject, type Project, type RunningDaemon, scriptedSettings } from '../test/support/project.ts';
+import { quantile } from './samples.ts';
 import { median, report, rounded } from './support/report.ts';
 import { startTalker } from './support/talker.ts';
 
@@ -196,6 +197,7 @@ try {
     streamMostMb: Math.round(mostBytes / 1_048_576),
     quietBeforeMs: rounded(median(before), 1),
     quietDuringMs: rounded(median(during), 1),
+    quiet99Ms: rounded(quantile(during, 0.99), 1),
     quietMostMs: rounded(Math.max(...during), 1),
     quietSamples: during.length,
     ratio: rounded(median(during) / median(before), 1),

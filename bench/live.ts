@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { startNatsServer } from '../test/support/nats-server.ts';
 import { openProject, providerSettings } from '../test/support/project.ts';
+import { quantile } from './samples.ts';
 import type { Measured, Window } from './support/poster.ts';
 import { cpuMs, load, startHelper } from './support/processes.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
@@ -21,11 +22,6 @@ const TOKENS = Number(tokensPerSecond) * SECONDS;
 const nats = await startNatsServer();
 const endpoint = await startHelper('endpoint.ts', String(1_000 / Number(tokensPerSecond)), String(TOKENS));
 const site = await openProject({ nats: nats.url, settings: providerSettings(endpoint.started) });
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN;
-}
 
 try {
   const daemon = await site.up();

@@ -3,8 +3,8 @@
  *
  * agents/    coding agents as participants: a handler of offered turns that drives the process of an agent
  * blocks.ts  files as content blocks, and blocks as files
- * editors/   Parley as the agent of an editor. server.ts: sessions, which are conversations of a running daemon; session.ts: one of
- *            them; modes.ts: who answers; prompt.ts: one prompt, followed to its end; permissions.ts: approvals; updates.ts: entries
+ * editors/   Parley as the agent of an editor. server.ts: sessions, which are conversations of a running daemon;
+ *            modes.ts: who answers; prompt.ts: one prompt, followed to its end; permissions.ts: approvals; updates.ts: entries
  *            and steps of a progress as updates; content.ts: a prompt as a post
  */
 export { CodingAgent } from './agents/coding-agent.ts';
