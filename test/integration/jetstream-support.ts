@@ -6,8 +6,9 @@ import type { JetStreamStoreOptions } from '../../src/persistence/jetstream/inde
 import { createProxyActor } from '../chaos/actors/proxy.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from '../support/nats-server.ts';
+import { AMONG_OTHERS, createDaemon } from '../unit/daemon/daemon.ts';
 
-/** Servers, stores and clients of one test. They end with it. */
+/** Servers, stores, daemons and clients of one test. They end with it. */
 
 export const names = createSubjects();
 
@@ -28,6 +29,14 @@ export async function aStore(
     return store.close();
   });
   return store;
+}
+
+/** A daemon in this process that shares its logs. 's1' is the life of its stream of posts. */
+export async function aDaemon(url: string, name: string) {
+  const self = { ...AMONG_OTHERS, daemon: name, ingressLife: () => 's1' };
+  const daemon = createDaemon({ store: await aStore(url), self, reply: () => 'noted' });
+  onTestFinished(() => daemon.end());
+  return daemon;
 }
 
 export async function aClient(url: string) {

@@ -1,26 +1,13 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
-import { createWorld, postCommand } from '../unit/daemon/world.ts';
-import { aServer, aStore } from './jetstream-support.ts';
+import { postCommand } from '../unit/daemon/daemon.ts';
+import { aDaemon, aServer, aStore } from './jetstream-support.ts';
 
 /** L3 with the work of two whole daemons. Both write to each conversation, without any assignment. */
 describe('two daemons that are forced onto the same conversations', () => {
   const CONVERSATIONS = 20;
   /** A thousand collisions in `npm run test:full`, otherwise two hundred. */
   const ROUNDS = process.env.PARLEY_FULL === '1' ? 50 : 10;
-
-  async function aDaemon(url: string, daemon: string) {
-    const self = {
-      daemon,
-      ingressLife: () => 'life-1',
-      mayTakeOver: () => true,
-      mayAct: async () => true,
-      publishGivenUp: () => undefined,
-    };
-    const world = createWorld({ store: await aStore(url), self, reply: () => 'noted' });
-    onTestFinished(() => world.end());
-    return world;
-  }
 
   it('two daemons never interleave: each message is kept once, and a refused writer is informed', async () => {
     const { url } = await aServer();

@@ -1,21 +1,5 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createWorld } from '../unit/daemon/world.ts';
-import { aServer, aStore } from './jetstream-support.ts';
-
-const LIFE = 's1'; // of the posts of a test's bus
-
-async function aDaemon(url: string, daemon: string) {
-  const self = {
-    daemon,
-    ingressLife: () => LIFE,
-    mayTakeOver: () => true,
-    mayAct: async () => true,
-    publishGivenUp: () => undefined,
-  };
-  const world = createWorld({ store: await aStore(url), self, reply: () => 'noted' });
-  onTestFinished(() => world.end());
-  return world;
-}
+import { describe, expect, it, vi } from 'vitest';
+import { aDaemon, aServer, aStore } from './jetstream-support.ts';
 
 describe('a post whose conversation another daemon deletes before it is appended', () => {
   it('a late post does not restore the deleted conversation (DELETE-3)', async () => {
@@ -69,32 +53,32 @@ describe('a post whose conversation another daemon deletes before it is appended
 
   it('a late deletion keeps a conversation that began after the request was received (DELETE-2)', async () => {
     const { url } = await aServer();
-    const world = await aDaemon(url, 'one');
+    const daemon = await aDaemon(url, 'one');
     const deliver = (id: string) =>
-      world.posts.deliver(world.bus.delivery('alice', 'demo', { id, content: id }));
+      daemon.posts.deliver(daemon.bus.delivery('alice', 'demo', { id, content: id }));
     await deliver('old');
-    const asked = await world.runtime.lastPost('demo');
-    await world.workers.delete('demo', asked);
+    const asked = await daemon.runtime.lastPost('demo');
+    await daemon.workers.delete('demo', asked);
     await deliver('new');
-    expect(await world.workers.delete('demo', asked)).toMatchObject({ existed: false });
-    const entries = (await world.workers.use('demo')).entries();
+    expect(await daemon.workers.delete('demo', asked)).toMatchObject({ existed: false });
+    const entries = (await daemon.workers.use('demo')).entries();
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
   });
 
   it('a late deletion keeps a conversation that a request began after it was received, and deletes the one that was there (DELETE-2)', async () => {
     const { url } = await aServer();
-    const world = await aDaemon(url, 'one');
+    const daemon = await aDaemon(url, 'one');
     const post = (id: string) =>
-      world.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
+      daemon.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
     await post('old');
-    const asked = await world.runtime.lastPost('demo');
-    const origin = await world.store.shared?.origin('demo');
-    await world.posts.deliver(world.bus.delivery('alice', 'demo', { id: 'meanwhile', content: 'x' }));
+    const asked = await daemon.runtime.lastPost('demo');
+    const origin = await daemon.store.shared?.origin('demo');
+    await daemon.posts.deliver(daemon.bus.delivery('alice', 'demo', { id: 'meanwhile', content: 'x' }));
     const body = { endpoint: 'delete', publisher: null, body: { conversation: 'demo' }, upTo: asked };
-    expect(await world.api.handle({ ...body, origin })).toMatchObject({ body: { existed: true } });
+    expect(await daemon.api.handle({ ...body, origin })).toMatchObject({ body: { existed: true } });
     expect(await post('new')).toMatchObject({ ok: true });
-    expect(await world.api.handle({ ...body, origin })).toMatchObject({ body: { existed: false } });
-    const entries = (await world.workers.use('demo')).entries();
+    expect(await daemon.api.handle({ ...body, origin })).toMatchObject({ body: { existed: false } });
+    const entries = (await daemon.workers.use('demo')).entries();
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
   });
 });

@@ -26,7 +26,7 @@ import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from
  * - `cli.ts`: `runCli`: one command in its own process
  * - `steps.ts`: `createSteps`: tool calls that are counted and held from outside; `until`: waits for a condition
  *
- * A daemon in process, without a server: `createWorld` in `test/unit/daemon/world.ts`; its HTTP server alone: `openGateway` in
+ * A daemon in process, without a server: `createDaemon` in `test/unit/daemon/daemon.ts`; its HTTP server alone: `openGateway` in
  * `test/unit/gateway/support.ts`.
  */
 

@@ -16,7 +16,7 @@ import { DIALECT_RULES, refusalsOf } from '../../support/provider-rules.ts';
 import { runs } from '../../support/runs.ts';
 import { contentsOf, FILE_TYPES, filesIn, hashOf, sampleFile } from '../../support/sample-files.ts';
 import { load } from '../config/folder.ts';
-import type { Team } from '../conversation/team.ts';
+import type { TeamCore } from '../conversation/team-core.ts';
 import { applyStep, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
 import { partsOf } from './support.ts';
 
@@ -234,13 +234,13 @@ function withText({
 }
 
 function checkRequests(
-  team: Team,
+  core: TeamCore,
   watched: ObservedLog,
   agents: RequestSources['agents'],
   reached: Set<string>,
 ): void {
-  watched.follow(team.entries);
-  for (const { agent } of team.calls) {
+  watched.follow(core.entries);
+  for (const { agent } of core.calls) {
     for (const [slug, setup] of agents) {
       const preset = slug.slice('of-'.length);
       const more = agent === 'pm' ? { tools: [TOOL] } : { runContext: RUN_CONTEXT };
@@ -278,12 +278,12 @@ describe('requests of any conversation', () => {
     const agents = await setups();
     const reached = new Set<string>();
     const property = fc.property(teamSizes, teamSteps, (sizes, steps) => {
-      const team = teamOf(sizes, false);
-      if (steps.length % 2 === 0) team.window = 200 + 10 * (steps.length % 20);
+      const core = teamOf(sizes, false);
+      if (steps.length % 2 === 0) core.window = 200 + 10 * (steps.length % 20);
       const watched = new ObservedLog();
       for (const step of steps) {
-        applyStep(team, step);
-        checkRequests(team, watched, agents, reached);
+        applyStep(core, step);
+        checkRequests(core, watched, agents, reached);
       }
     });
     fc.assert(property, { numRuns: runs(5) });

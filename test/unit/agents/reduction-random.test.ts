@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { checkKnowledge } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { stepsArbitrary, take } from '../conversation/random-steps.ts';
-import { TightWorld } from './tight-world.ts';
+import { TightCore } from './tight-core.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
@@ -16,7 +16,7 @@ const limits = fc.record({
   maxChars: fc.option(fc.integer({ min: 50, max: 20_000 }), { freq: 3 }),
 });
 
-function checkRandomRuns(numRuns: number, check: (world: TightWorld) => void): void {
+function checkRandomRuns(numRuns: number, check: (core: TightCore) => void): void {
   fc.assert(
     fc.property(
       windows,
@@ -24,10 +24,10 @@ function checkRandomRuns(numRuns: number, check: (world: TightWorld) => void): v
       fc.integer({ min: 1, max: 3_000 }),
       stepsArbitrary,
       (window, hard, length, steps) => {
-        const world = new TightWorld(window, hard, length);
-        for (const step of steps) take(world, step);
-        world.drain();
-        check(world);
+        const core = new TightCore(window, hard, length);
+        for (const step of steps) take(core, step);
+        core.drain();
+        check(core);
       },
     ),
     { numRuns: runs(numRuns) },
@@ -36,29 +36,29 @@ function checkRandomRuns(numRuns: number, check: (world: TightWorld) => void): v
 
 it('L13 V17: every request fits its window and is valid, or it is not sent and the log records the reason', () => {
   let reduced = 0;
-  checkRandomRuns(120, (world) => {
-    reduced += world.reductions.length;
-    world.expectAllSentFit();
-    world.expectRefusalsSaid();
+  checkRandomRuns(120, (core) => {
+    reduced += core.reductions.length;
+    core.expectAllSentFit();
+    core.expectRefusalsSaid();
   });
   expect(reduced).toBeGreaterThan(20); // Otherwise the test would check nothing.
 });
 
 it('V17: a summary covers whole groups that were shown, and nothing that is open', () => {
-  checkRandomRuns(80, (world) => {
-    world.expectLawfulSummaries();
-    expect(checkKnowledge(world.entries)).toEqual([]);
+  checkRandomRuns(80, (core) => {
+    core.expectLawfulSummaries();
+    expect(checkKnowledge(core.entries)).toEqual([]);
   });
 });
 
 it('every entry that the agent knows is shown, summarised or named as left out', () => {
-  checkRandomRuns(80, (world) => world.expectAllAccountedFor());
+  checkRandomRuns(80, (core) => core.expectAllAccountedFor());
 });
 
 it('L6: an explanation has the bytes of the request, and names each entry that the agent knows once', () => {
-  checkRandomRuns(80, (world) => world.expectExplained());
+  checkRandomRuns(80, (core) => core.expectExplained());
 });
 
 it('a reduction ends, and planning again after it changes nothing', () => {
-  checkRandomRuns(60, (world) => world.expectSettled());
+  checkRandomRuns(60, (core) => core.expectSettled());
 });

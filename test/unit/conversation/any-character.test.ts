@@ -1,8 +1,8 @@
 import { describe, it, vi } from 'vitest';
 import { CHARACTER_TEXTS } from '../../support/characters.ts';
 import { expectEqual } from '../../support/expect-equal.ts';
-import { type Called, expectGuarded, SHIP_IT, Team } from './team.ts';
-import { card } from './world.ts';
+import { card } from './core.ts';
+import { type Called, expectGuarded, SHIP_IT, TeamCore } from './team-core.ts';
 
 // The number of rounds bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
@@ -35,33 +35,33 @@ const calls: Readonly<Record<string, (text: string) => Called[]>> = {
 };
 
 /** Ends every turn: each call gets an answer. */
-function carryOut(called: Called, text: string): Team {
-  const team = new Team({ cards: ['pm', 'dev', 'qa'].map((slug) => card(slug, { tools: TOOLS })) });
-  team.do({
+function carryOut(called: Called, text: string): TeamCore {
+  const core = new TeamCore({ cards: ['pm', 'dev', 'qa'].map((slug) => card(slug, { tools: TOOLS })) });
+  core.do({
     type: 'set-mode',
     mode: 'run',
     workflow: SHIP_IT.id,
     by: { kind: 'person', id: 'operator', name: 'Operator' },
   });
-  team.post('begin'); // A run without input waits for the first message.
-  team.act('pm', text, called);
-  expectGuarded(team);
-  team.post('and so', { to: ['pm'] });
-  for (let step = 0; team.calls.length > 0 && step < 20; step++) {
-    expectGuarded(team);
-    team.act(team.calls[0]?.agent ?? '', text);
+  core.post('begin'); // A run without input waits for the first message.
+  core.act('pm', text, called);
+  expectGuarded(core);
+  core.post('and so', { to: ['pm'] });
+  for (let step = 0; core.calls.length > 0 && step < 20; step++) {
+    expectGuarded(core);
+    core.act(core.calls[0]?.agent ?? '', text);
   }
-  return team;
+  return core;
 }
 
 describe('any character in an argument of a tool about the conversation', () => {
   it.each(Object.keys(calls))('a call of %s with any character gets a result, and its turn ends', (name) => {
     for (const text of CHARACTER_TEXTS) {
       for (const called of calls[name]?.(text) ?? []) {
-        const team = carryOut(called, text);
+        const core = carryOut(called, text);
         const [tool] = called;
-        expectEqual([called, team.result(tool) === `no result of ${tool}`], [called, false]);
-        expectEqual([called, team.turn('pm')], [called, null]);
+        expectEqual([called, core.result(tool) === `no result of ${tool}`], [called, false]);
+        expectEqual([called, core.turn('pm')], [called, null]);
       }
     }
   });

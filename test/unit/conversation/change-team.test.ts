@@ -8,9 +8,9 @@ import {
   hasOutstandingWork,
   type TeamChange,
 } from '../../../src/conversation/index.ts';
+import { Core, rulesFor } from './core.ts';
 import { typed } from './life.ts';
-import { Team } from './team.ts';
-import { rulesFor, World } from './world.ts';
+import { TeamCore } from './team-core.ts';
 
 const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
 const REMOVED: TeamChange = { agent: 'dev', change: 'removed', parts: [] };
@@ -24,28 +24,28 @@ function under(entries: readonly Entry[], slugs: string[]): Conversation {
 
 describe('a change of the team', () => {
   it('TEAM-CHANGE-1: a change is one entry that names the agents of the conversation, and their turns continue', () => {
-    const world = new World().posted('Hello');
-    const { entries, effects } = world.do({
+    const core = new Core().posted('Hello');
+    const { entries, effects } = core.do({
       type: 'change-team',
       changes: [changed('dev'), changed('pm')],
       by,
     });
     expect(entries).toMatchObject([{ type: 'team-changed', author: by, agents: [changed('pm')] }]);
     expect(effects).toEqual([]);
-    expect(world.conversation.state.agents.pm?.turn?.status).toBe('running');
-    expect(world.view('pm').tail).toHaveLength(1);
+    expect(core.conversation.state.agents.pm?.turn?.status).toBe('running');
+    expect(core.view('pm').tail).toHaveLength(1);
   });
 
   it('a change of agents outside the conversation appends no entry', () => {
-    const world = new World().posted('Hello');
-    expect(world.do({ type: 'change-team', changes: [changed('dev')], by }).entries).toEqual([]);
-    expect(new World().do({ type: 'change-team', changes: [changed('pm')], by }).entries).toEqual([]);
+    const core = new Core().posted('Hello');
+    expect(core.do({ type: 'change-team', changes: [changed('dev')], by }).entries).toEqual([]);
+    expect(new Core().do({ type: 'change-team', changes: [changed('pm')], by }).entries).toEqual([]);
   });
 
   it('TEAM-CHANGE-2: the removal of an agent ends its running turn and aborts its work, once', () => {
-    const world = new World().posted('@dev Hello');
-    const turnId = world.calls[0]?.turnId;
-    const later = under(world.entries, ['pm']);
+    const core = new Core().posted('@dev Hello');
+    const turnId = core.calls[0]?.turnId;
+    const later = under(core.entries, ['pm']);
     const command: Command = { type: 'change-team', changes: [REMOVED], by };
     const { entries, effects } = later.apply(command, 0);
     expect(entries).toMatchObject([
@@ -62,10 +62,10 @@ describe('a change of the team', () => {
   });
 
   it('an agent that asked a removed agent gets an answer', () => {
-    const team = new Team().posted('Hello');
-    team.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
-    expect(team.conversation.state.agents.pm?.turn?.status).toBe('waiting');
-    const later = under(team.entries, ['pm', 'qa']);
+    const core = new TeamCore().posted('Hello');
+    core.act('pm', null, ['delegate', { to: 'dev', request: 'Build it.' }]);
+    expect(core.conversation.state.agents.pm?.turn?.status).toBe('waiting');
+    const later = under(core.entries, ['pm', 'qa']);
     const { entries, effects } = later.apply({ type: 'change-team', changes: [REMOVED], by }, 0);
     expect(typed(entries, 'delegation-answered')).toMatchObject([{ from: 'dev', to: 'pm', late: false }]);
     expect(effects).toEqual(
@@ -80,10 +80,10 @@ describe('a change of the team', () => {
   ])(
     'TURNS-8: after %s the posts that wait for a removed agent end with an error that names the agent',
     (_when, command) => {
-      const world = new World().posted('@dev one');
-      world.post('@dev two', { delivery: 'queue' });
-      world.post('@dev three', { delivery: 'queue' });
-      const later = under(world.entries, ['pm']);
+      const core = new Core().posted('@dev one');
+      core.post('@dev two', { delivery: 'queue' });
+      core.post('@dev three', { delivery: 'queue' });
+      const later = under(core.entries, ['pm']);
       const { entries } = later.apply(command, 0);
       expect(typed(entries, 'turn-ended').map(({ agent, outcome }) => [agent, outcome])).toEqual([
         ['dev', 'aborted'],
@@ -99,8 +99,8 @@ describe('a change of the team', () => {
   );
 
   it('20,000 posts that wait for a removed agent end in one turn', () => {
-    const world = new World().posted('@dev one');
-    const later = under(world.entries, ['pm', 'dev']);
+    const core = new Core().posted('@dev one');
+    const later = under(core.entries, ['pm', 'dev']);
     for (let n = 0; n < 20_000; n++) {
       const post = { id: `p${n}`, author: { id: 'alice', name: 'Alice' }, content: '@dev more' };
       later.apply({ type: 'post', post: { ...post, delivery: 'queue' } }, 0);

@@ -22,8 +22,8 @@ import {
   tokensOf,
   WORDS,
 } from './compaction-support.ts';
+import { messagesOf } from './core.ts';
 import { ALICE, called, DEV, logOf, PM, result, said, started } from './recall-log.ts';
-import { messagesOf } from './world.ts';
 
 /** What a reduction takes out of a view, in which order, and what the view then contains. */
 

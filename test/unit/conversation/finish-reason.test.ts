@@ -12,13 +12,13 @@ import {
   splitMessage,
 } from '../../../src/conversation/index.ts';
 import { agent, ended, started } from '../cli/support.ts';
-import { Team } from './team.ts';
-import { messagesOf, World } from './world.ts';
+import { Core, messagesOf } from './core.ts';
+import { TeamCore } from './team-core.ts';
 
-function answer(world: World, slug: string, content: string, finishReason: string | undefined): void {
-  const { turnId } = world.callOf(slug);
-  const report = { agent: slug, turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
-  world.do({ type: 'model-answered', ...report, answer: { content, toolCalls: [], finishReason } });
+function answer(core: Core, slug: string, content: string, finishReason: string | undefined): void {
+  const { turnId } = core.callOf(slug);
+  const report = { agent: slug, turnId, duration: 0, requestHash: 'h', upTo: core.entries.length };
+  core.do({ type: 'model-answered', ...report, answer: { content, toolCalls: [], finishReason } });
 }
 
 describe('why a model ended its answer', () => {
@@ -55,20 +55,20 @@ describe('why a model ended its answer', () => {
 
   it('V16: the view of an answer is the same with and without a reason', () => {
     const viewWith = (finishReason?: string) => {
-      const world = new World().posted('hello');
-      answer(world, 'pm', 'cut off', finishReason);
-      world.post('and now?');
-      return JSON.stringify(messagesOf(world.view('pm')));
+      const core = new Core().posted('hello');
+      answer(core, 'pm', 'cut off', finishReason);
+      core.post('and now?');
+      return JSON.stringify(messagesOf(core.view('pm')));
     };
     expect(viewWith('length')).toBe(viewWith());
     expect(viewWith('length')).toContain('cut off');
   });
 
   it('the asker of a delegation sees that the answer was cut', () => {
-    const team = new Team().posted('hello');
-    team.act('pm', null, ['delegate', { to: 'dev', request: 'build' }]);
-    answer(team, 'dev', 'Half of', 'length');
-    const result = team.entries.findLast((entry) => entry.type === 'message' && entry.role === 'tool');
+    const core = new TeamCore().posted('hello');
+    core.act('pm', null, ['delegate', { to: 'dev', request: 'build' }]);
+    answer(core, 'dev', 'Half of', 'length');
+    const result = core.entries.findLast((entry) => entry.type === 'message' && entry.role === 'tool');
     expect(result).toMatchObject({
       content: 'Half of\n\n[dev did not finish: its answer was cut at the output limit (length)]',
     });
@@ -84,10 +84,10 @@ describe('why a model ended its answer', () => {
   )(
     'L16: an answer %j that ends with %s before any visible character is the failure %s',
     (content, reason, code) => {
-      const world = new World().posted('hello');
-      answer(world, 'pm', content, reason);
-      expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
-      expect(world.entries.at(-2)).toMatchObject({ content: expect.stringContaining(`"code":"${code}"`) });
+      const core = new Core().posted('hello');
+      answer(core, 'pm', content, reason);
+      expect(core.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
+      expect(core.entries.at(-2)).toMatchObject({ content: expect.stringContaining(`"code":"${code}"`) });
     },
   );
 
@@ -150,67 +150,67 @@ test('an answer that quotes a failure and did not fail is shown whole', () => {
 
 const NOTICE = '=== CONTINUE YOUR ANSWER ===';
 
-function paused(content: string | null = 'A beginning'): World {
-  const world = new World().posted('go');
-  world.answer(world.callOf('pm'), content, [], 'pause');
-  return world;
+function paused(content: string | null = 'A beginning'): Core {
+  const core = new Core().posted('go');
+  core.answer(core.callOf('pm'), content, [], 'pause');
+  return core;
 }
 
 describe('a paused answer', () => {
   it('the same turn continues a paused answer, and its request ends with a notice after the answer', () => {
-    const world = paused();
-    const messages = messagesOf(world.view('pm'));
+    const core = paused();
+    const messages = messagesOf(core.view('pm'));
     expect(messages.slice(-2)).toMatchObject([
       { role: 'assistant', content: 'A beginning' },
       { content: expect.stringContaining(NOTICE) },
     ]);
-    const before = world.entries.length;
-    world.answer(world.callOf('pm'), 'The end.');
-    expect(world.entries.slice(before).map(({ type }) => type)).toEqual([
+    const before = core.entries.length;
+    core.answer(core.callOf('pm'), 'The end.');
+    expect(core.entries.slice(before).map(({ type }) => type)).toEqual([
       'message',
       'title-set',
       'turn-ended',
     ]);
-    expect(checkLaws(world.entries)).toEqual([]);
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('a paused answer is continued after a crash, with the same messages', () => {
-    const world = paused();
-    const messages = messagesOf(world.view('pm'));
-    world.crash();
-    expect(messagesOf(world.view('pm'))).toEqual(messages);
-    world.answer(world.callOf('pm'), 'The end.');
-    expect(world.conversation.state.agents.pm?.turn).toBeNull();
-    expect(checkLaws(world.entries)).toEqual([]);
+    const core = paused();
+    const messages = messagesOf(core.view('pm'));
+    core.crash();
+    expect(messagesOf(core.view('pm'))).toEqual(messages);
+    core.answer(core.callOf('pm'), 'The end.');
+    expect(core.conversation.state.agents.pm?.turn).toBeNull();
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('a repeated report of a paused answer changes nothing', () => {
-    const world = new World().posted('go');
-    const { agent, turnId } = world.callOf('pm');
-    const { turn } = world.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
+    const core = new Core().posted('go');
+    const { agent, turnId } = core.callOf('pm');
+    const { turn } = core.conversation.state.agents.pm ?? {}; // `upTo` has the value that the daemon reports.
     const answer = { content: 'A beginning', toolCalls: [], finishReason: 'pause' };
     const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: turn?.upTo ?? -1 };
-    const first = world.do({ type: 'model-answered', ...report, answer });
+    const first = core.do({ type: 'model-answered', ...report, answer });
     expect(first.effects).toMatchObject([{ type: 'call-model' }]);
-    expect(world.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);
+    expect(core.do({ type: 'model-answered', ...report, answer }).entries).toEqual([]);
   });
 
   it('a steered message is delivered before the paused turn continues', () => {
-    const world = new World().posted('go');
-    world.post('and quickly');
-    const { entries } = world.answer(world.callOf('pm'), 'A beginning', [], 'pause');
+    const core = new Core().posted('go');
+    core.post('and quickly');
+    const { entries } = core.answer(core.callOf('pm'), 'A beginning', [], 'pause');
     expect(entries.map(({ type }) => type)).toEqual(['message', 'message-delivered']);
-    expect(messagesOf(world.view('pm')).at(-1)).toMatchObject({ role: 'user', content: 'and quickly' });
+    expect(messagesOf(core.view('pm')).at(-1)).toMatchObject({ role: 'user', content: 'and quickly' });
   });
 
   it('a paused answer of a stopped agent ends its turn', () => {
-    const world = new World().posted('go');
-    const call = world.callOf('pm');
-    world.post('stop that', { delivery: 'interrupt' });
-    world.answer(call, 'A beginning', [], 'pause');
-    expect(world.entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'aborted')).toBe(
+    const core = new Core().posted('go');
+    const call = core.callOf('pm');
+    core.post('stop that', { delivery: 'interrupt' });
+    core.answer(call, 'A beginning', [], 'pause');
+    expect(core.entries.some((entry) => entry.type === 'turn-ended' && entry.outcome === 'aborted')).toBe(
       true,
     );
-    expect(checkLaws(world.entries)).toEqual([]);
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 });

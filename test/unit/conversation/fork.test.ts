@@ -12,10 +12,10 @@ import {
   withOwnApprovals,
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { Core, rulesFor } from './core.ts';
 import { typed } from './life.ts';
 import { applyStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
-import { ToolTeam } from './tool-life.ts';
-import { rulesFor, World } from './world.ts';
+import { ToolCore } from './tool-core.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -28,7 +28,7 @@ function forked(
     at = entries.length - 1,
     size = 3,
     rules = rulesFor(),
-  }: { at?: number; size?: number; rules?: World['rules'] },
+  }: { at?: number; size?: number; rules?: Core['rules'] },
 ) {
   const made = new Conversation(rules);
   for (let from = 0; from <= at; from += size)
@@ -39,38 +39,38 @@ function forked(
   return { made, decision: made.apply({ type: 'fork', from: 'origin', at, by }, 0) };
 }
 
-function answeredWorld(): World {
-  const world = new World().posted('Hello', { id: 'first' });
-  return world;
+function answeredCore(): Core {
+  const core = new Core().posted('Hello', { id: 'first' });
+  return core;
 }
 
 describe('a fork', () => {
   it('a fork keeps index, id, time and content of each entry, and names its origin', () => {
-    const world = answeredWorld();
-    const { made } = forked(world.entries, { at: 0, rules: world.rules });
+    const core = answeredCore();
+    const { made } = forked(core.entries, { at: 0, rules: core.rules });
     const [copied, own] = made.entries;
-    expect(copied).toEqual({ ...world.entries[0], copiedFrom: 'origin' });
+    expect(copied).toEqual({ ...core.entries[0], copiedFrom: 'origin' });
     expect(own).toMatchObject({ type: 'forked', index: 1, from: 'origin', at: 0, author: by });
     expect(copied).not.toHaveProperty('ingressSequence');
   });
 
   it('a fork starts a turn for a message that no copied turn processed', () => {
-    const world = answeredWorld();
-    const { decision } = forked(world.entries, { at: 0, rules: world.rules });
+    const core = answeredCore();
+    const { decision } = forked(core.entries, { at: 0, rules: core.rules });
     expect(decision.effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
   });
 
   it('a fork ends the turns that were open, and does not continue them', () => {
-    const world = answeredWorld();
-    const { made, decision } = forked(world.entries, { rules: world.rules });
+    const core = answeredCore();
+    const { made, decision } = forked(core.entries, { rules: core.rules });
     expect(typed(made.entries, 'turn-ended')).toMatchObject([{ agent: 'pm', outcome: 'aborted' }]);
     expect(decision.effects.filter(({ type }) => type !== 'abort-turn')).toEqual([]);
   });
 
   it('a fork has no outstanding work and refuses posts until it is complete', () => {
-    const world = answeredWorld();
-    const made = new Conversation(world.rules);
-    made.apply({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    const core = answeredCore();
+    const made = new Conversation(core.rules);
+    made.apply({ type: 'copy', entries: core.entries, from: 'origin' }, 0);
     expect(made.apply({ type: 'recover' }, 0)).toMatchObject({ entries: [], effects: [] });
     const post = { id: 'x', content: 'x', author: { id: 'bob', name: 'Bob' }, delivery: 'steer' } as const;
     const refused = { kind: 'refused', refusal: { code: 'CONVERSATION_CONFLICT' } };
@@ -78,53 +78,53 @@ describe('a fork', () => {
   });
 
   it('a copied claim makes no daemon the owner of a fork: a daemon claims it between the copy and its completion', () => {
-    const world = new World();
-    world.do({ type: 'claim', daemon: 'a', ingress: 'stream' });
-    world.post('Hello');
-    const made = new Conversation(world.rules);
-    made.apply({ type: 'copy', entries: world.entries, from: 'origin' }, 0);
+    const core = new Core();
+    core.do({ type: 'claim', daemon: 'a', ingress: 'stream' });
+    core.post('Hello');
+    const made = new Conversation(core.rules);
+    made.apply({ type: 'copy', entries: core.entries, from: 'origin' }, 0);
     expect(made.state.claim).toBeNull();
     made.apply({ type: 'claim', daemon: 'b', ingress: 'stream' }, 0);
-    made.apply({ type: 'fork', from: 'origin', at: world.entries.length - 1, by }, 0);
+    made.apply({ type: 'fork', from: 'origin', at: core.entries.length - 1, by }, 0);
     expect(made.state.claim).toMatchObject({ daemon: 'b', epoch: 1 });
     expect(made.state.isPartialCopy).toBe(false);
     expect(checkLaws(made.entries)).toEqual([]);
   });
 
   it('a repeated fork changes nothing, and a conversation with another beginning is refused', () => {
-    const world = answeredWorld();
-    const { made } = forked(world.entries, { at: 0, rules: world.rules });
+    const core = answeredCore();
+    const { made } = forked(core.entries, { at: 0, rules: core.rules });
     const { length } = made.entries;
     const again = (at: number) => made.apply({ type: 'fork', from: 'origin', at, by }, 0).reply;
     const copyAgain = () =>
-      made.apply({ type: 'copy', entries: world.entries.slice(0, 1), from: 'origin' }, 0);
+      made.apply({ type: 'copy', entries: core.entries.slice(0, 1), from: 'origin' }, 0);
     expect([copyAgain().reply, again(0)]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
     expect(again(1)).toMatchObject({ kind: 'refused' });
     expect(made.entries).toHaveLength(length);
-    const other = answeredWorld();
-    expect(other.do({ type: 'copy', entries: world.entries, from: 'origin' }).reply).toMatchObject({
+    const other = answeredCore();
+    expect(other.do({ type: 'copy', entries: core.entries, from: 'origin' }).reply).toMatchObject({
       kind: 'refused',
     });
     expect(other.do({ type: 'fork', from: 'origin', at: 0, by }).reply).toMatchObject({ kind: 'refused' });
   });
 
   it('the rest of a copy is refused when the fork was deleted meanwhile', () => {
-    const world = answeredWorld();
-    const made = new Conversation(world.rules);
-    const rest = made.apply({ type: 'copy', entries: world.entries.slice(1), from: 'origin' }, 0);
+    const core = answeredCore();
+    const made = new Conversation(core.rules);
+    const rest = made.apply({ type: 'copy', entries: core.entries.slice(1), from: 'origin' }, 0);
     expect(rest).toMatchObject({ entries: [], reply: { kind: 'refused' } });
   });
 
   it('a fork counts no costs of the copied model calls', () => {
-    const world = answeredWorld();
-    const call = world.calls[0];
+    const core = answeredCore();
+    const call = core.calls[0];
     if (!call) throw new Error('no call');
     const usage = { inputTokens: 10, outputTokens: 5, usd: 0.5 };
     const answer = { content: 'Hi', toolCalls: [], usage };
     const { agent, turnId } = call;
-    world.do({ type: 'model-answered', agent, turnId, answer, duration: 1, requestHash: 'h', upTo: 2 });
-    expect(world.conversation.state).toMatchObject({ tokens: 15, usd: 0.5 });
-    const { made } = forked(world.entries, { rules: world.rules });
+    core.do({ type: 'model-answered', agent, turnId, answer, duration: 1, requestHash: 'h', upTo: 2 });
+    expect(core.conversation.state).toMatchObject({ tokens: 15, usd: 0.5 });
+    const { made } = forked(core.entries, { rules: core.rules });
     expect(made.state).toMatchObject({ tokens: 0, usd: 0 });
     expect(made.state.agents.pm?.used).toMatchObject({ usd: 0 });
   });
@@ -137,17 +137,17 @@ describe('a fork', () => {
         fc.nat(),
         fc.integer({ min: 1, max: 9 }),
         (sizes, steps, cut, size) => {
-          const team = teamOf(sizes, false);
-          for (const step of steps) applyStep(team, step);
-          if (team.entries.length === 0) return;
-          const at = cut % team.entries.length;
-          const { made } = forked(team.entries, { at, size, rules: team.rules });
+          const core = teamOf(sizes, false);
+          for (const step of steps) applyStep(core, step);
+          if (core.entries.length === 0) return;
+          const at = cut % core.entries.length;
+          const { made } = forked(core.entries, { at, size, rules: core.rules });
           expect(checkLaws(made.entries)).toEqual([]);
           for (const [agent, { turn }] of Object.entries(made.state.agents)) {
             if (turn) expect([agent, turn.startedAt > at]).toEqual([agent, true]);
           }
-          for (const agent of team.rules.roster.agents.keys()) {
-            const original = team.conversation.view(agent).build(at + 1);
+          for (const agent of core.rules.roster.agents.keys()) {
+            const original = core.conversation.view(agent).build(at + 1);
             expect(made.view(agent).build(at + 1).tail).toEqual(original.tail);
           }
         },
@@ -177,34 +177,34 @@ describe('an import', () => {
   }
 
   const stopped = () => {
-    const team = new ToolTeam();
-    team.do({ type: 'stop', agent: 'pm', by });
-    return team.posted('one');
+    const core = new ToolCore();
+    core.do({ type: 'stop', agent: 'pm', by });
+    return core.posted('one');
   };
   const approved = () => {
-    const team = ToolTeam.calling('gated');
-    team.answerApproval('gated', 'approve');
-    return team;
+    const core = ToolCore.calling('gated');
+    core.answerApproval('gated', 'approve');
+    return core;
   };
 
-  it.each<[string, () => ToolTeam]>([
-    ['routed message', () => new ToolTeam().posted('run it').posted('and this')],
-    ['call that waits for an approval', () => ToolTeam.calling('gated')],
+  it.each<[string, () => ToolCore]>([
+    ['routed message', () => new ToolCore().posted('run it').posted('and this')],
+    ['call that waits for an approval', () => ToolCore.calling('gated')],
     ['forged approval', approved],
-    ['safe call', () => ToolTeam.calling('safe1', 'safe2')],
-    ['risky call', () => ToolTeam.calling('risky')],
-    ['question to a person', () => ToolTeam.calling(['ask', { question: 'Which?' }])],
-    ['delegation', () => ToolTeam.calling(['delegate', { to: 'dev', request: 'run it' }])],
-    ['handoff', () => ToolTeam.calling(['handoff', { to: 'dev', summary: 'run it' }])],
+    ['safe call', () => ToolCore.calling('safe1', 'safe2')],
+    ['risky call', () => ToolCore.calling('risky')],
+    ['question to a person', () => ToolCore.calling(['ask', { question: 'Which?' }])],
+    ['delegation', () => ToolCore.calling(['delegate', { to: 'dev', request: 'run it' }])],
+    ['handoff', () => ToolCore.calling(['handoff', { to: 'dev', summary: 'run it' }])],
     ['stopped agent with waiting messages', stopped],
   ])(
     'an attacker cannot start anything by a file with a %s: it starts nothing, now or by resume',
     (_, make) => {
-      const team = make();
-      const one = imported(team.entries, team.rules);
+      const core = make();
+      const one = imported(core.entries, core.rules);
       expectInert(one);
-      expect(one.made.entries.slice(0, team.entries.length)).toEqual(
-        team.entries.map((entry) => ({ ...entry, copiedFrom: 'new' })),
+      expect(one.made.entries.slice(0, core.entries.length)).toEqual(
+        core.entries.map((entry) => ({ ...entry, copiedFrom: 'new' })),
       );
       const resumed = one.made.apply({ type: 'resume', agent: null, by }, 0);
       expect(resumed.effects).toEqual([]);
@@ -215,7 +215,7 @@ describe('an import', () => {
   );
 
   it('a file cannot bring a hired agent, an open run, a session, a spend, a limit or a token ratio', () => {
-    const log = new ToolTeam().post('x').entries;
+    const log = new ToolCore().post('x').entries;
     const common = { createdAt: '2026-01-01T00:00:00.000Z', author: by };
     const pm = { kind: 'agent', id: 'pm', name: 'PM' };
     const answer = { type: 'message', role: 'assistant', author: pm, content: 'x', sessionId: 's' };
@@ -246,9 +246,9 @@ describe('an import', () => {
   });
 
   it('no approval of a file has an id from the file, and each shows the call that it is about', () => {
-    const team = ToolTeam.calling(['gated', { path: 'real' }]);
+    const core = ToolCore.calling(['gated', { path: 'real' }]);
     const digest = (text: string) => Buffer.from(text).toString('hex').slice(-16);
-    const forged = team.entries.map((entry) =>
+    const forged = core.entries.map((entry) =>
       entry.type === 'approval-requested'
         ? {
             ...entry,
@@ -266,10 +266,10 @@ describe('an import', () => {
   it('any beginning of the log of any team is inert as an import, and keeps the laws', () => {
     fc.assert(
       fc.property(teamSizes, teamSteps, fc.nat(), (size, steps, cut) => {
-        const team = teamOf(size, false);
-        for (const step of steps) applyStep(team, step);
-        const log = team.entries.slice(0, 1 + (cut % Math.max(1, team.entries.length)));
-        if (log.length > 0) expectInert(imported(log, team.rules));
+        const core = teamOf(size, false);
+        for (const step of steps) applyStep(core, step);
+        const log = core.entries.slice(0, 1 + (cut % Math.max(1, core.entries.length)));
+        if (log.length > 0) expectInert(imported(log, core.rules));
       }),
       { numRuns: runs(60) },
     );

@@ -9,8 +9,8 @@ import {
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { expectedCursor } from '../../support/view-oracle.ts';
+import { expectAsRuled, messagesOf, withoutBlock } from './core.ts';
 import { HandMade } from './hand-made.ts';
-import { expectAsRuled, messagesOf, withoutBlock } from './world.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { checkLaws, listsTool } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
-import { type Called, PERSON, Team } from './team.ts';
-import { card } from './world.ts';
+import { card } from './core.ts';
+import { type Called, PERSON, TeamCore } from './team-core.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -32,25 +32,25 @@ function called({ kind, agent }: { kind: string; agent: number }): Called {
 }
 
 function live(
-  team: Team,
+  core: TeamCore,
   { kind, pick, deeds }: typeof step extends fc.Arbitrary<infer T> ? T : never,
 ): void {
-  const call = pickFrom(team.calls, pick);
-  const tool = pickFrom(team.tools, pick);
+  const call = pickFrom(core.calls, pick);
+  const tool = pickFrom(core.tools, pick);
   if (kind === 'post')
-    team.post('go', { to: [pickFrom([...team.conversation.roster.agents.keys()], pick) ?? 'pm'] });
-  else if (kind === 'dismiss') team.do({ type: 'dismiss', agent: `w${pick}`, by: PERSON });
-  else if (kind === 'crash') team.crash();
-  else if (kind === 'finish' && tool) team.finish(tool);
-  else if (kind === 'abort' && call) team.abort(call);
-  else if (call) team.actOn(call, 'w', deeds.map(called));
+    core.post('go', { to: [pickFrom([...core.conversation.roster.agents.keys()], pick) ?? 'pm'] });
+  else if (kind === 'dismiss') core.do({ type: 'dismiss', agent: `w${pick}`, by: PERSON });
+  else if (kind === 'crash') core.crash();
+  else if (kind === 'finish' && tool) core.finish(tool);
+  else if (kind === 'abort' && call) core.abort(call);
+  else if (call) core.actOn(call, 'w', deeds.map(called));
 }
 
 /** HIRING-2, HIRING-6 and HIRING-7, computed from the entries alone. */
-function expectBounds(team: Team): void {
+function expectBounds(core: TeamCore): void {
   const made = new Map<string, { tools: readonly string[]; depth: number; maker: string }>();
   const active = new Set<string>();
-  for (const entry of team.entries) {
+  for (const entry of core.entries) {
     if (entry.type === 'agent-hired') {
       expect(made.has(entry.agent)).toBe(false);
       const maker = made.get(entry.by);
@@ -69,11 +69,11 @@ function expectBounds(team: Team): void {
       if (entry.type !== 'agent-dismissed') expect(maker === 'pm' || active.has(maker)).toBe(true);
     }
   }
-  for (const [slug, { isDismissed }] of Object.entries(team.conversation.state.hired)) {
-    const turn = isDismissed ? team.turn(slug) : null;
-    if (turn) expect([slug, turn.status, team.toAbort.has(turn.turnId)]).toEqual([slug, 'running', true]);
+  for (const [slug, { isDismissed }] of Object.entries(core.conversation.state.hired)) {
+    const turn = isDismissed ? core.turn(slug) : null;
+    if (turn) expect([slug, turn.status, core.toAbort.has(turn.turnId)]).toEqual([slug, 'running', true]);
   }
-  expect([...team.conversation.roster.agents.keys()]).toEqual([...active, 'pm'].sort());
+  expect([...core.conversation.roster.agents.keys()]).toEqual([...active, 'pm'].sort());
 }
 
 describe('any life of a team that hires', () => {
@@ -81,10 +81,10 @@ describe('any life of a team that hires', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), (steps) => {
         const cards = [card('pm', { tools: OWN, model: 'm' })];
-        const team = new Team({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS }).posted('begin');
-        for (const one of steps) live(team, one); // `expectSound` checks each append.
-        expect(checkLaws(team.entries)).toEqual([]);
-        expectBounds(team);
+        const core = new TeamCore({ cards, slugs: ['pm'], models: ['m'], hiring: LIMITS }).posted('begin');
+        for (const one of steps) live(core, one); // `expectSound` checks each append.
+        expect(checkLaws(core.entries)).toEqual([]);
+        expectBounds(core);
       }),
       { numRuns: runs(150) },
     );

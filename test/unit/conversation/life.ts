@@ -1,27 +1,27 @@
 import fc from 'fast-check';
 import type { Entry, EntryOf } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { Core, rulesFor, SLUGS } from './core.ts';
 import { sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
-import { rulesFor, SLUGS, World } from './world.ts';
 
-/** Runs random steps. With `oracle` the world compares every request with the rules. */
+/** Runs random steps. With `oracle` the core compares every request with the rules. */
 export function life(
   numRuns: number,
-  check: (world: World) => void,
-  everyStep: (world: World) => void = () => undefined,
+  check: (core: Core) => void,
+  everyStep: (core: Core) => void = () => undefined,
   oracle = false,
   windows: fc.Arbitrary<number | null> = fc.constant(null),
 ): void {
   fc.assert(
     fc.property(sizesArbitrary, stepsArbitrary, windows, (sizes, steps, window) => {
       const rules = rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit });
-      const world = new World(rules, oracle);
-      world.window = window;
+      const core = new Core(rules, oracle);
+      core.window = window;
       for (const step of steps) {
-        take(world, step);
-        everyStep(world);
+        take(core, step);
+        everyStep(core);
       }
-      check(world);
+      check(core);
     }),
     { numRuns: runs(Math.ceil(numRuns / 3)) },
   );

@@ -10,7 +10,7 @@ import {
   partsOf,
   viewOf,
 } from '../../../src/conversation/index.ts';
-import { messagesOf } from './world.ts';
+import { messagesOf } from './core.ts';
 
 const PICTURE: FilePart = {
   type: 'file',

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { Conversation, checkLaws, createRoster } from '../../../src/conversation/index.ts';
 import { toolCall } from '../../support/log.ts';
-import { card, rulesFor, World } from './world.ts';
+import { Core, card, rulesFor } from './core.ts';
 
 describe('L4: an id is appended once', () => {
   it('the same post three times is one entry and one turn, and each reply has the first index', () => {
-    const world = new World();
-    const first = world.post('hello', { id: 'same', to: ['dev'] });
-    world.answer(world.callOf('dev'));
+    const core = new Core();
+    const first = core.post('hello', { id: 'same', to: ['dev'] });
+    core.answer(core.callOf('dev'));
     for (let i = 0; i < 2; i++) {
-      const again = world.post('hello', { id: 'same', to: ['dev'] });
+      const again = core.post('hello', { id: 'same', to: ['dev'] });
       expect(again).toEqual({ entries: [], effects: [], reply: { ...first.reply, duplicate: true } });
     }
-    world.crash();
-    expect(world.post('hello', { id: 'same' }).reply).toMatchObject({
+    core.crash();
+    expect(core.post('hello', { id: 'same' }).reply).toMatchObject({
       index: 0,
       duplicate: true,
       agents: ['dev'],
@@ -25,37 +25,37 @@ describe('L4: an id is appended once', () => {
     ['another name', { id: 'same', author: { id: 'alice/Al', name: 'Al' } }, 'hello', 'another author'],
     ['the id of what is no message', { id: 'made-1' }, 'hello', 'send the same content'],
   ])('the same id with %s is refused with the difference', (_, fields, content, hint) => {
-    const world = new World().posted('hello', { id: 'same' });
-    expect(world.post(content, fields)).toMatchObject({
+    const core = new Core().posted('hello', { id: 'same' });
+    expect(core.post(content, fields)).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringMatching(/a new id/) } },
     });
-    expect(world.post(content, fields).reply).toMatchObject({
+    expect(core.post(content, fields).reply).toMatchObject({
       refusal: { hint: expect.stringContaining(hint) },
     });
   });
 
   it('a publisher that takes the ids that another one will use keeps none of its posts out', () => {
-    const world = new World();
-    for (const id of ['order-1', 'order-2']) world.post('squatted', { id, by: 'mallory', to: ['qa'] });
-    const first = world.post('the order', { id: 'order-1', to: ['dev'] });
+    const core = new Core();
+    for (const id of ['order-1', 'order-2']) core.post('squatted', { id, by: 'mallory', to: ['qa'] });
+    const first = core.post('the order', { id: 'order-1', to: ['dev'] });
     expect(first.reply).toMatchObject({ kind: 'posted', duplicate: false, index: 3 });
     expect(first.entries[0]).toMatchObject({ id: 'order-1', author: { id: 'alice' }, content: 'the order' });
-    world.crash();
-    expect(world.post('the order', { id: 'order-1', to: ['dev'] }).reply).toMatchObject({
+    core.crash();
+    expect(core.post('the order', { id: 'order-1', to: ['dev'] }).reply).toMatchObject({
       ...{ duplicate: true, index: 3 },
     });
-    expect(world.post('squatted', { id: 'order-1', by: 'mallory', to: ['qa'] }).reply).toMatchObject({
+    expect(core.post('squatted', { id: 'order-1', by: 'mallory', to: ['qa'] }).reply).toMatchObject({
       ...{ duplicate: true, index: 0 },
     });
-    expect(world.post('other', { id: 'order-1' }).reply).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
-    expect(checkLaws(world.entries)).toEqual([]);
+    expect(core.post('other', { id: 'order-1' }).reply).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('the same id again is a duplicate if it names the same recipients in any order, or none', () => {
-    const world = new World().posted('hello', { id: 'same', to: ['dev', 'pm'] });
+    const core = new Core().posted('hello', { id: 'same', to: ['dev', 'pm'] });
     for (const fields of [{ to: ['pm', 'dev', 'pm'] }, {}]) {
-      expect(world.post('hello', { id: 'same', ...fields }).reply).toMatchObject({ duplicate: true });
+      expect(core.post('hello', { id: 'same', ...fields }).reply).toMatchObject({ duplicate: true });
     }
   });
 
@@ -66,8 +66,8 @@ describe('L4: an id is appended once', () => {
     ['includeInContext', { includeInContext: false }, {}],
     ['isCollapsed', {}, { isCollapsed: true }],
   ])('the same id with another %s is refused, and nothing is appended', (field, first, again) => {
-    const world = new World().posted('hello', { id: 'same', ...first });
-    expect(world.post('hello', { id: 'same', ...again })).toMatchObject({
+    const core = new Core().posted('hello', { id: 'same', ...first });
+    expect(core.post('hello', { id: 'same', ...again })).toMatchObject({
       entries: [],
       reply: {
         refusal: {
@@ -76,15 +76,15 @@ describe('L4: an id is appended once', () => {
         },
       },
     });
-    expect(world.post('hello', { id: 'same', ...first }).reply).toMatchObject({ duplicate: true });
+    expect(core.post('hello', { id: 'same', ...first }).reply).toMatchObject({ duplicate: true });
   });
 
   it('an id that a log contains twice belongs to its first entry', () => {
-    const world = new World().posted('hello', { id: 'same' });
-    const [first] = world.entries;
+    const core = new Core().posted('hello', { id: 'same' });
+    const [first] = core.entries;
     if (!first) throw new Error('nothing was posted');
     const log = [first, { ...first, index: 1 }];
-    const conversation = new Conversation(world.rules, log);
+    const conversation = new Conversation(core.rules, log);
     const post = {
       id: 'same',
       content: 'hello',
@@ -95,11 +95,11 @@ describe('L4: an id is appended once', () => {
   });
 
   it('an id whose append failed is free again', () => {
-    const world = new World().posted('hello', { id: 'same' });
-    world.conversation.truncate(0);
-    world.calls = [];
-    world.requests = [];
-    expect(world.post('other', { id: 'same' }).reply).toMatchObject({
+    const core = new Core().posted('hello', { id: 'same' });
+    core.conversation.truncate(0);
+    core.calls = [];
+    core.requests = [];
+    expect(core.post('other', { id: 'same' }).reply).toMatchObject({
       kind: 'posted',
       index: 0,
       duplicate: false,
@@ -136,22 +136,22 @@ describe("L17: a person cannot post under an agent's name", () => {
     'D\u0435v',
     '\u0440m',
   ])('the name %j is refused', (name) => {
-    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
     const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
-    expect(world.do({ type: 'post', post })).toMatchObject({
+    expect(core.do({ type: 'post', post })).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'AUTHOR_IS_AN_AGENT' } },
     });
   });
 
   it.each(['pm', 'dev', 'DEV', 'agent-x'])('the publisher %j is refused under any name', (publisher) => {
-    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
     for (const author of [
       { id: publisher, name: publisher },
       { id: `${publisher}/Ann`, name: 'Ann' },
     ]) {
       const post = { id: 'x', content: 'x', author, delivery: 'steer' } as const;
-      expect(world.do({ type: 'post', post })).toMatchObject({
+      expect(core.do({ type: 'post', post })).toMatchObject({
         entries: [],
         reply: {
           kind: 'refused',
@@ -164,9 +164,9 @@ describe("L17: a person cannot post under an agent's name", () => {
   it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])(
     "the name %j is accepted as a person's",
     (name) => {
-      const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+      const core = new Core({ ...rulesFor(), roster: createRoster(cards, 'pm') });
       const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
-      expect(world.do({ type: 'post', post }).reply.kind).toBe('posted');
+      expect(core.do({ type: 'post', post }).reply.kind).toBe('posted');
     },
   );
 });
@@ -175,58 +175,58 @@ describe('a lone surrogate in any text of an entry', () => {
   const HALF = /\p{Surrogate}/u;
   const whole = (log: readonly unknown[]) => !log.some((entry) => HALF.test(textsOf(entry).join('\n')));
 
-  it.each<[string, (world: World) => void]>([
-    ['in a post', (world) => void world.post('a\ud83d b', { to: ['dev'] })],
+  it.each<[string, (core: Core) => void]>([
+    ['in a post', (core) => void core.post('a\ud83d b', { to: ['dev'] })],
     [
       'in an answer',
-      (world) => {
-        world.post('hello', { to: ['dev'] });
-        world.answer(world.callOf('dev'), 'a\ud83d');
+      (core) => {
+        core.post('hello', { to: ['dev'] });
+        core.answer(core.callOf('dev'), 'a\ud83d');
       },
     ],
     [
       'at the cut of an answer that broke off',
-      (world) => {
-        world.post('hello', { to: ['dev'] });
-        world.fail(world.callOf('dev'), 'a\ud83d');
+      (core) => {
+        core.post('hello', { to: ['dev'] });
+        core.fail(core.callOf('dev'), 'a\ud83d');
       },
     ],
     [
       'in a result',
-      (world) => {
-        world.post('hello', { to: ['dev'] });
-        world.answer(world.callOf('dev'), null, ['write']);
-        world.finish(world.tools[0] ?? expect.unreachable(), '\udc18b');
+      (core) => {
+        core.post('hello', { to: ['dev'] });
+        core.answer(core.callOf('dev'), null, ['write']);
+        core.finish(core.tools[0] ?? expect.unreachable(), '\udc18b');
       },
     ],
   ])('a lone surrogate %s is replaced, and the text around it stays', (_, happen) => {
-    const world = new World();
-    happen(world);
-    expect(whole(world.entries)).toBe(true);
-    expect(JSON.stringify(world.entries)).toMatch(/a\ufffd|\ufffdb/u);
+    const core = new Core();
+    happen(core);
+    expect(whole(core.entries)).toBe(true);
+    expect(JSON.stringify(core.entries)).toMatch(/a\ufffd|\ufffdb/u);
   });
 
   it("lone surrogates in the names and arguments of a model's calls are replaced", () => {
-    const world = new World().posted('hello', { to: ['dev'] });
-    const { agent, turnId } = world.callOf('dev');
+    const core = new Core().posted('hello', { to: ['dev'] });
+    const { agent, turnId } = core.callOf('dev');
     const called = { name: 'write\ud83d', arguments: '{"text":"a\udc18"}' };
     const answer = {
       content: null,
       toolCalls: [{ id: 'c\ud83d', type: 'function', function: called }],
     } as const;
-    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: world.entries.length };
-    world.do({ type: 'model-answered', ...report, answer });
-    expect(whole(world.entries)).toBe(true);
+    const report = { agent, turnId, duration: 1, requestHash: 'hash', upTo: core.entries.length };
+    core.do({ type: 'model-answered', ...report, answer });
+    expect(whole(core.entries)).toBe(true);
     expect(
-      world.entries.find((entry) => entry.type === 'message' && entry.role === 'assistant'),
+      core.entries.find((entry) => entry.type === 'message' && entry.role === 'assistant'),
     ).toMatchObject({
       tool_calls: [toolCall('write\ufffd', '{"text":"a\ufffd"}', 'c\ufffd')],
     });
   });
 
   it('whole characters stay unchanged', () => {
-    const world = new World().posted('🐘 ü 𝕏');
-    expect(world.entries[0]).toMatchObject({ content: '🐘 ü 𝕏' });
+    const core = new Core().posted('🐘 ü 𝕏');
+    expect(core.entries[0]).toMatchObject({ content: '🐘 ü 𝕏' });
   });
 });
 

@@ -15,30 +15,30 @@ import {
   viewOf,
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { Core, expectCursors, messagesOf, partsOf, rulesFor, SLUGS, withoutBlock } from './core.ts';
 import { frozen, life, typed } from './life.ts';
 import { OPERATOR, sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
-import { expectCursors, messagesOf, partsOf, rulesFor, SLUGS, World, withoutBlock } from './world.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
 
 /**
  * Any interleaving of posts, turns, stops and crashes. Each test adds one law to the checks of
- * `World.checkRequest`. On failure fast-check prints its seed and path.
+ * `Core.checkRequest`. On failure fast-check prints its seed and path.
  */
 
 describe('any interleaving of posts, turns and crashes', () => {
   it('V1 to V11: every request equals what the rules give for the whole log, with the same bytes when built twice', () => {
-    life(200, (world) => world.drain(), undefined, true);
+    life(200, (core) => core.drain(), undefined, true);
   });
 
   it('V17: with small windows a summary replaces what it names, and no other message moves', () => {
     let summaries = 0;
-    const check = (world: World) => {
-      world.drain();
-      expectCursors(world.entries);
-      expect(checkKnowledge(world.entries)).toEqual([]);
-      summaries += typed(world.entries, 'summary').length;
+    const check = (core: Core) => {
+      core.drain();
+      expectCursors(core.entries);
+      expect(checkKnowledge(core.entries)).toEqual([]);
+      summaries += typed(core.entries, 'summary').length;
     };
     life(150, check, undefined, true, fc.integer({ min: 130, max: 250 }));
     expect(summaries).toBeGreaterThan(5); // Otherwise the test would check nothing.
@@ -46,12 +46,12 @@ describe('any interleaving of posts, turns and crashes', () => {
 
   it('PERSON-7: the session of each request is that of the newest message in its turns whose sender had the right to name it', () => {
     let changes = 0;
-    life(80, (world) => {
-      world.drain();
-      expect(checkLaws(world.entries)).toEqual([]);
+    life(80, (core) => {
+      core.drain();
+      expect(checkLaws(core.entries)).toEqual([]);
       const current = new Map<string, string>();
       let state = EMPTY_STATE;
-      for (const entry of world.entries) {
+      for (const entry of core.entries) {
         state = evolve(state, entry);
         const [agent, taken] =
           entry.type === 'turn-started'
@@ -60,7 +60,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               ? [entry.agent, entry.entries]
               : [entry.author.id, (entry.type === 'message' && entry.answers) || []];
         for (const index of [...taken].sort((a, b) => a - b)) {
-          const message = world.entries[index];
+          const message = core.entries[index];
           if (message?.type !== 'message' || !message.setsSession || !message.sessionId) continue;
           if (current.get(agent) !== message.sessionId) changes++;
           current.set(agent, message.sessionId);
@@ -71,37 +71,37 @@ describe('any interleaving of posts, turns and crashes', () => {
           current.get(agent),
         ]);
         // The session and the turn that it belongs to are one append: no crash can separate them.
-        const before = world.entries[entry.index - 1];
-        if (before?.type === 'session-set') expect(world.boundaries).not.toContain(entry.index);
+        const before = core.entries[entry.index - 1];
+        if (before?.type === 'session-set') expect(core.boundaries).not.toContain(entry.index);
       }
     });
     expect(changes).toBeGreaterThan(5); // Otherwise the test would check nothing.
   });
 
   it('L8 V14: every turn-ended carries the cursor that the rule gives, in the same batch', () => {
-    life(80, (world) => {
-      world.drain();
-      expectCursors(world.entries);
-      expect(checkKnowledge(world.entries)).toEqual([]);
-      for (const ended of typed(world.entries, 'turn-ended')) {
-        const answer = world.entries.findLast(
+    life(80, (core) => {
+      core.drain();
+      expectCursors(core.entries);
+      expect(checkKnowledge(core.entries)).toEqual([]);
+      for (const ended of typed(core.entries, 'turn-ended')) {
+        const answer = core.entries.findLast(
           (entry) => entry.index < ended.index && entry.turnId === ended.turnId && entry.type === 'message',
         );
-        const cut = world.boundaries.find((length) => length > ended.index) ?? 0;
+        const cut = core.boundaries.find((length) => length > ended.index) ?? 0;
         if (ended.outcome === 'completed' || ended.outcome === 'failed')
-          expect(world.boundaries.find((length) => length > (answer?.index ?? 0))).toBe(cut);
+          expect(core.boundaries.find((length) => length > (answer?.index ?? 0))).toBe(cut);
       }
     });
   });
 
   it('L7: every message is in each later view exactly once and unchanged, and only the block repeats messages', () => {
-    const later = (world: World) => {
-      for (const agent of world.rules.roster.agents.keys()) {
-        const texts = withoutBlock(world.view(agent)).map((message) => message.content ?? '');
+    const later = (core: Core) => {
+      for (const agent of core.rules.roster.agents.keys()) {
+        const texts = withoutBlock(core.view(agent)).map((message) => message.content ?? '');
         const all = texts.join('\n');
-        const turn = world.conversation.state.agents[agent]?.turn;
-        const waiting = new Set(world.conversation.state.agents[agent]?.waiting.map((item) => item.index));
-        for (const entry of typed(world.entries, 'message')) {
+        const turn = core.conversation.state.agents[agent]?.turn;
+        const waiting = new Set(core.conversation.state.agents[agent]?.waiting.map((item) => item.index));
+        for (const entry of typed(core.entries, 'message')) {
           const words = /w\d+;/.exec(entry.content ?? '')?.[0];
           if (!words) continue;
           const meanwhile = turn && entry.index > turn.startedAt && entry.author.id !== agent;
@@ -117,9 +117,9 @@ describe('any interleaving of posts, turns and crashes', () => {
         }
       }
     };
-    const rested = (world: World) => {
-      world.drain();
-      later(world);
+    const rested = (core: Core) => {
+      core.drain();
+      later(core);
     };
     life(60, rested, later);
   });
@@ -128,16 +128,16 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(
       60,
       () => undefined,
-      (world) => {
-        for (const agent of world.rules.roster.agents.keys()) {
-          const kinds = partsOf(world.view(agent)).map((part) => part.kind);
+      (core) => {
+        for (const agent of core.rules.roster.agents.keys()) {
+          const kinds = partsOf(core.view(agent)).map((part) => part.kind);
           const block = kinds.indexOf('away-block');
           expect(kinds.filter((kind) => kind === 'away-block').length).toBe(block < 0 ? 0 : 1);
           expect(kinds.indexOf('marker')).toBe(block < 0 ? -1 : block + 1);
           if (block < 0) continue;
           expect(kinds[block + 2]).toBe('trigger');
-          const started = world.conversation.state.agents[agent]?.turn?.startedAt ?? 0;
-          const spoke = typed(world.entries, 'message').some(
+          const started = core.conversation.state.agents[agent]?.turn?.startedAt ?? 0;
+          const spoke = typed(core.entries, 'message').some(
             (entry) => entry.role === 'assistant' && entry.author.id === agent && entry.index < started,
           );
           expect(spoke).toBe(true);
@@ -150,26 +150,26 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(
       60,
       () => undefined,
-      (world) => {
-        for (const agent of world.rules.roster.agents.keys()) {
-          const parts = partsOf(world.view(agent));
+      (core) => {
+        for (const agent of core.rules.roster.agents.keys()) {
+          const parts = partsOf(core.view(agent));
           const block = parts.find((part) => part.kind === 'away-block')?.entries;
-          const turn = world.conversation.state.agents[agent]?.turn;
+          const turn = core.conversation.state.agents[agent]?.turn;
           if (!turn) continue;
-          const own = typed(world.entries, 'message').filter(
+          const own = typed(core.entries, 'message').filter(
             (entry) =>
               entry.role === 'assistant' && entry.author.id === agent && entry.index < turn.startedAt,
           );
           const shown = new Set<number>();
           // The entries before each own answer are what its request contained.
           for (const answer of own)
-            for (const part of partsOf(viewOf(world.entries.slice(0, answer.index), agent)))
+            for (const part of partsOf(viewOf(core.entries.slice(0, answer.index), agent)))
               for (const index of part.entries) shown.add(index);
           const expected = parts
             .filter((part) => part.kind === 'history')
             .flatMap((part) => part.entries)
             .filter((index) => {
-              const entry = world.entries[index];
+              const entry = core.entries[index];
               return entry?.type === 'message' && entry.author.id !== agent && !shown.has(index);
             });
           expect(block ?? []).toEqual(own.length > 0 ? expected : []);
@@ -182,10 +182,10 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(
       60,
       () => undefined,
-      (world) => {
-        for (const call of world.calls) {
-          const { tail } = world.view(call.agent);
-          const turn = world.conversation.state.agents[call.agent]?.turn;
+      (core) => {
+        for (const call of core.calls) {
+          const { tail } = core.view(call.agent);
+          const turn = core.conversation.state.agents[call.agent]?.turn;
           const kinds = tail
             .map((part) => part.kind)
             .filter((kind) => kind !== 'away-block' && kind !== 'marker');
@@ -197,13 +197,13 @@ describe('any interleaving of posts, turns and crashes', () => {
   });
 
   it('V11: an agent has one turn at a time, and every trigger gets exactly one turn-ended', () => {
-    life(80, (world) => {
-      world.do({ type: 'resume', agent: null, by: OPERATOR });
-      for (const agent of world.rules.roster.agents.keys()) world.do({ type: 'resume', agent, by: OPERATOR });
-      world.drain();
+    life(80, (core) => {
+      core.do({ type: 'resume', agent: null, by: OPERATOR });
+      for (const agent of core.rules.roster.agents.keys()) core.do({ type: 'resume', agent, by: OPERATOR });
+      core.drain();
       const started = new Map<string, EntryOf<'turn-started'>>();
       const open = new Map<string, string>();
-      for (const entry of world.entries) {
+      for (const entry of core.entries) {
         if (entry.type === 'turn-started') {
           expect(open.get(entry.agent) ?? entry.turnId).toBe(entry.turnId);
           expect(entry.resumed ?? false).toBe(started.has(entry.turnId));
@@ -217,49 +217,49 @@ describe('any interleaving of posts, turns and crashes', () => {
       expect([...open]).toEqual([]);
       const dealtWith = [
         ...[...started.values()].flatMap((turn) => turn.trigger.map((index) => `${turn.agent} ${index}`)),
-        ...typed(world.entries, 'message-delivered').flatMap((entry) =>
+        ...typed(core.entries, 'message-delivered').flatMap((entry) =>
           entry.entries.map((index) => `${entry.agent} ${index}`),
         ),
       ];
-      const routed = typed(world.entries, 'message').flatMap((entry) =>
+      const routed = typed(core.entries, 'message').flatMap((entry) =>
         (entry.role === 'user' ? (entry.to ?? []) : []).map((agent) => `${agent} ${entry.index}`),
       );
       // A turn that was resumed after a limit answers the notice of that limit.
-      const limits = typed(world.entries, 'limit-reached').map((entry) => `${entry.agent} ${entry.index}`);
+      const limits = typed(core.entries, 'limit-reached').map((entry) => `${entry.agent} ${entry.index}`);
       const messages = dealtWith.filter((item) => !limits.includes(item));
       expect(messages.sort()).toEqual(routed.sort()); // No trigger is unanswered, and none is answered twice.
-      expect(planRepair(world.entries)).toEqual([]);
+      expect(planRepair(core.entries)).toEqual([]);
     });
   });
 
   it('L3 L4: log indexes are dense and ids unique', () => {
-    life(60, (world) => {
-      expect(world.entries.map((entry) => entry.index)).toEqual(world.entries.map((_, at) => at));
-      expect(new Set(world.entries.map((entry) => entry.id)).size).toBe(world.entries.length);
+    life(60, (core) => {
+      expect(core.entries.map((entry) => entry.index)).toEqual(core.entries.map((_, at) => at));
+      expect(new Set(core.entries.map((entry) => entry.id)).size).toBe(core.entries.length);
     });
   });
 
   it('L1: the state is a fold of the log alone: a new process that reads the log has the same state and views', () => {
-    life(60, (world) => {
-      const reader = new World(world.rules, false);
-      reader.conversation = new Conversation(world.rules, JSON.parse(JSON.stringify(world.entries)));
-      expect(reader.conversation.state).toEqual(world.conversation.state);
-      for (const agent of world.rules.roster.agents.keys())
-        expect(messagesOf(reader.view(agent))).toEqual(messagesOf(world.view(agent)));
+    life(60, (core) => {
+      const reader = new Core(core.rules, false);
+      reader.conversation = new Conversation(core.rules, JSON.parse(JSON.stringify(core.entries)));
+      expect(reader.conversation.state).toEqual(core.conversation.state);
+      for (const agent of core.rules.roster.agents.keys())
+        expect(messagesOf(reader.view(agent))).toEqual(messagesOf(core.view(agent)));
     });
   });
 
   it('L7: an incremental view of an agent equals one built fresh, at every length', () => {
-    life(40, (world) => {
-      for (const agent of world.rules.roster.agents.keys()) {
+    life(40, (core) => {
+      for (const agent of core.rules.roster.agents.keys()) {
         const growing: Entry[] = [];
         const kept = new Knowledge(agent, { includeCollapsed: false });
-        for (const entry of world.entries) {
+        for (const entry of core.entries) {
           growing.push(entry);
           kept.catchUp(growing);
         }
         const fresh = new Knowledge(agent, { includeCollapsed: false });
-        fresh.catchUp(world.entries);
+        fresh.catchUp(core.entries);
         expect(kept).toEqual(fresh);
       }
     });
@@ -269,9 +269,9 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(
       60,
       () => undefined,
-      (world) => {
-        const entries = world.entries;
-        const state = frozen(world.conversation.state) as ConversationState;
+      (core) => {
+        const entries = core.entries;
+        const state = frozen(core.conversation.state) as ConversationState;
         const again = () => {
           let ids = 0;
           return decide(
@@ -282,11 +282,11 @@ describe('any interleaving of posts, turns and crashes', () => {
             }),
             {
               conversation: 'pure',
-              roster: world.rules.roster,
-              phases: world.rules.phases,
-              limits: world.rules.limits,
-              workflows: world.rules.workflows,
-              tools: world.rules.tools,
+              roster: core.rules.roster,
+              phases: core.rules.phases,
+              limits: core.rules.limits,
+              workflows: core.rules.workflows,
+              tools: core.rules.tools,
               ownRequests: true,
               now: 1,
               newId: () => `pure-${ids++}`,
@@ -307,15 +307,15 @@ describe('any interleaving of posts, turns and crashes', () => {
   });
 
   it('A1: a second recovery changes no view, answers nothing twice and adds no outstanding work', () => {
-    life(60, (world) => {
+    life(60, (core) => {
       // Safe tools run once more; only after that does another crash change nothing.
-      world.crash();
-      world.crash();
-      const owed = planRepair(world.entries);
-      const views = [...world.rules.roster.agents.keys()].map((agent) => messagesOf(world.view(agent)));
-      world.crash();
-      expect(planRepair(world.entries)).toEqual(owed);
-      expect([...world.rules.roster.agents.keys()].map((agent) => messagesOf(world.view(agent)))).toEqual(
+      core.crash();
+      core.crash();
+      const owed = planRepair(core.entries);
+      const views = [...core.rules.roster.agents.keys()].map((agent) => messagesOf(core.view(agent)));
+      core.crash();
+      expect(planRepair(core.entries)).toEqual(owed);
+      expect([...core.rules.roster.agents.keys()].map((agent) => messagesOf(core.view(agent)))).toEqual(
         views,
       );
     });
@@ -329,26 +329,26 @@ describe('a crash at any batch boundary', () => {
   it('L6 L12: recovery after a crash leaves no trigger unanswered, answers none twice, and repeats a call with the same bytes', () => {
     fc.assert(
       fc.property(sizesArbitrary, stepsArbitrary, fc.nat(), (sizes, steps, cut) => {
-        const world = new World(rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit }));
-        for (const step of steps) take(world, step);
-        world.crash(cut % world.boundaries.length);
-        for (const agent of [null, ...world.rules.roster.agents.keys()])
-          world.do({ type: 'resume', agent, by: OPERATOR });
-        world.drain();
-        expectCursors(world.entries);
-        const routed = typed(world.entries, 'message').flatMap((entry) =>
+        const core = new Core(rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit }));
+        for (const step of steps) take(core, step);
+        core.crash(cut % core.boundaries.length);
+        for (const agent of [null, ...core.rules.roster.agents.keys()])
+          core.do({ type: 'resume', agent, by: OPERATOR });
+        core.drain();
+        expectCursors(core.entries);
+        const routed = typed(core.entries, 'message').flatMap((entry) =>
           entry.role === 'user' ? (entry.to ?? []).map((agent) => ({ agent, index: entry.index })) : [],
         );
         for (const { agent, index } of routed) {
-          const turns = typed(world.entries, 'turn-started').filter(
+          const turns = typed(core.entries, 'turn-started').filter(
             (entry) => entry.agent === agent && entry.trigger.includes(index),
           );
-          const delivered = typed(world.entries, 'message-delivered').filter(
+          const delivered = typed(core.entries, 'message-delivered').filter(
             (entry) => entry.agent === agent && entry.entries.includes(index),
           );
           const turnIds = new Set([...turns, ...delivered].map((entry) => entry.turnId));
           expect([index, turnIds.size]).toEqual([index, 1]);
-          const ends = typed(world.entries, 'turn-ended').filter((entry) => turnIds.has(entry.turnId));
+          const ends = typed(core.entries, 'turn-ended').filter((entry) => turnIds.has(entry.turnId));
           expect([index, ends.length]).toEqual([index, 1]);
         }
       }),

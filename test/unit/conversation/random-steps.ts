@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Author } from '../../../src/conversation/index.ts';
-import { SLUGS, type World } from './world.ts';
+import { type Core, SLUGS } from './core.ts';
 
 /** Random steps of a conversation: what people do, and the order in which models and tools report. */
 
@@ -62,38 +62,38 @@ function pickFrom<T>(list: readonly T[], at: number): T | undefined {
   return list.length === 0 ? undefined : list[at % list.length];
 }
 
-export function take(world: World, step: Step): void {
-  const slugs = [...world.rules.roster.agents.keys()];
-  const call = 'pick' in step ? pickFrom(world.calls, step.pick) : undefined;
+export function take(core: Core, step: Step): void {
+  const slugs = [...core.rules.roster.agents.keys()];
+  const call = 'pick' in step ? pickFrom(core.calls, step.pick) : undefined;
   switch (step.kind) {
     case 'post':
-      post(world, step, slugs);
+      post(core, step, slugs);
       return;
     case 'answer':
-      if (call) world.answer(call, undefined, ['look', 'write', 'ask'].slice(0, step.tools));
+      if (call) core.answer(call, undefined, ['look', 'write', 'ask'].slice(0, step.tools));
       return;
     case 'finish': {
-      const tool = pickFrom(world.tools, step.pick);
-      if (tool) world.finish(tool);
+      const tool = pickFrom(core.tools, step.pick);
+      if (tool) core.finish(tool);
       return;
     }
     case 'fail':
-      if (call) world.fail(call, step.partial ? `w${world.words++};` : '');
+      if (call) core.fail(call, step.partial ? `w${core.words++};` : '');
       return;
     case 'attempt':
-      if (call) world.attempt(call);
+      if (call) core.attempt(call);
       return;
     case 'abort':
-      abortOne(world, step.pick, step.partial);
+      abortOne(core, step.pick, step.partial);
       return;
     case 'phase':
       if (step.pick % 3 === 0)
-        world.do({ type: 'label', title: 'Renamed', archived: step.pick % 2 === 0, by: OPERATOR });
-      if (step.pick % 3 === 1) rate(world, step.pick);
-      world.do({ type: 'set-phase', phase: PHASES[step.pick % PHASES.length] ?? 'chat', by: OPERATOR });
+        core.do({ type: 'label', title: 'Renamed', archived: step.pick % 2 === 0, by: OPERATOR });
+      if (step.pick % 3 === 1) rate(core, step.pick);
+      core.do({ type: 'set-phase', phase: PHASES[step.pick % PHASES.length] ?? 'chat', by: OPERATOR });
       return;
     case 'mode':
-      world.do({
+      core.do({
         type: 'set-mode',
         mode: 'agent',
         agent: slugs[step.pick % slugs.length] ?? 'pm',
@@ -103,31 +103,31 @@ export function take(world: World, step: Step): void {
     case 'stop':
     case 'resume': {
       const agent = step.all ? null : (slugs[step.pick % slugs.length] ?? 'pm');
-      world.do({ type: step.kind, agent, by: OPERATOR });
+      core.do({ type: step.kind, agent, by: OPERATOR });
       return;
     }
     case 'crash':
-      world.crash(step.lost);
+      core.crash(step.lost);
       return;
     case 'unappended':
-      loseOne(world, step.by);
+      loseOne(core, step.by);
       return;
   }
 }
 
 /** Words of people that no agent may see. */
-function rate(world: World, pick: number): void {
-  const answer = world.entries.findLast(({ author, type }) => author.kind === 'agent' && type === 'message');
+function rate(core: Core, pick: number): void {
+  const answer = core.entries.findLast(({ author, type }) => author.kind === 'agent' && type === 'message');
   const value = pick % 2 === 0 ? 'up' : 'down';
-  if (answer) world.do({ type: 'feedback', on: answer.index, value, note: 'unseen', by: OPERATOR });
+  if (answer) core.do({ type: 'feedback', on: answer.index, value, note: 'unseen', by: OPERATOR });
 }
 
-function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readonly string[]): void {
+function post(core: Core, step: Extract<Step, { kind: 'post' }>, slugs: readonly string[]): void {
   const agent = slugs[step.agent % slugs.length] ?? 'pm';
   const other = slugs[(step.agent + 1) % slugs.length] ?? 'pm';
   const to = step.address === 'to' ? [agent] : step.address === 'two' ? [agent, other] : undefined;
-  const id = `id-${world.words++}`;
-  const content = `w${world.words++};${step.address === 'mention' ? ` please, @${agent}` : ''}`;
+  const id = `id-${core.words++}`;
+  const content = `w${core.words++};${step.address === 'mention' ? ` please, @${agent}` : ''}`;
   const fields = {
     by: step.by,
     id,
@@ -138,41 +138,41 @@ function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readon
     ...(step.session ? { sessionId: step.session } : {}),
     ...(step.right ? { setsSession: true as const } : {}),
   } as const;
-  const first = world.post(content, fields);
+  const first = core.post(content, fields);
   if (!step.again) return;
-  const second = world.post(content, fields);
+  const second = core.post(content, fields);
   if (second.entries.length + second.effects.length > 0 || first.reply.kind !== 'posted')
     throw new Error('the same post took effect twice');
 }
 
 /** Aborts work that a stop or interruption ended; if there is none, a worker aborts by itself. */
-function abortOne(world: World, pick: number, partial: boolean): void {
+function abortOne(core: Core, pick: number, partial: boolean): void {
   const tool = pickFrom(
-    world.tools.filter((candidate) => world.toAbort.has(candidate.turnId)),
+    core.tools.filter((candidate) => core.toAbort.has(candidate.turnId)),
     pick,
   );
   if (tool) {
-    world.abort({ ...tool, type: 'call-model' });
+    core.abort({ ...tool, type: 'call-model' });
     return;
   }
-  const asked = world.calls.filter((candidate) => world.toAbort.has(candidate.turnId));
-  const call = pickFrom(asked.length > 0 ? asked : world.calls, pick);
-  if (call) world.abort(call, partial ? `w${world.words++};` : '');
+  const asked = core.calls.filter((candidate) => core.toAbort.has(candidate.turnId));
+  const call = pickFrom(asked.length > 0 ? asked : core.calls, pick);
+  if (call) core.abort(call, partial ? `w${core.words++};` : '');
 }
 
 /** A decision whose append fails: the conversation discards it. */
-function loseOne(world: World, by: string): void {
-  const before = world.entries.length;
-  const state = JSON.stringify(world.conversation.state);
-  world.conversation.apply(
+function loseOne(core: Core, by: string): void {
+  const before = core.entries.length;
+  const state = JSON.stringify(core.conversation.state);
+  core.conversation.apply(
     {
       type: 'post',
-      post: { id: `lost-${world.words++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },
+      post: { id: `lost-${core.words++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },
     },
-    world.now++,
+    core.now++,
   );
-  world.conversation.truncate(before);
-  if (JSON.stringify(world.conversation.state) !== state) throw new Error('truncate left something behind');
+  core.conversation.truncate(before);
+  if (JSON.stringify(core.conversation.state) !== state) throw new Error('truncate left something behind');
 }
 
 export const sizesArbitrary = fc.record({

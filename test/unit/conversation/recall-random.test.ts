@@ -9,9 +9,9 @@ import {
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { expectedView } from '../../support/view-oracle.ts';
+import { partsOf } from './core.ts';
 import { HandMade } from './hand-made.ts';
 import { indexesIn, pages } from './recall-log.ts';
-import { partsOf } from './world.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });

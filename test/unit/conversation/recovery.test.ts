@@ -6,82 +6,82 @@ import {
   mayHaveRunSince,
   recordsOfBackup,
 } from '../../../src/conversation/index.ts';
+import { Core, expectAsRuled, messagesOf, rulesFor, typesOf } from './core.ts';
 import { OPERATOR } from './random-steps.ts';
-import { ToolTeam } from './tool-life.ts';
-import { expectAsRuled, messagesOf, rulesFor, typesOf, World } from './world.ts';
+import { ToolCore } from './tool-core.ts';
 
 describe('a crash', () => {
   it('L6: after a crash during a model call the repeated request contains nothing that was posted since', () => {
-    const world = new World().posted('one');
-    world.post('two', { by: 'bob' });
-    world.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
-    const before = messagesOf(world.view('pm'));
-    world.crash();
-    expect(world.calls).toMatchObject([{ agent: 'pm' }]);
-    expect(messagesOf(world.view('pm'))).toEqual(before);
-    expect(world.last('turn-started')).toMatchObject({ resumed: true, trigger: [0] });
+    const core = new Core().posted('one');
+    core.post('two', { by: 'bob' });
+    core.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
+    const before = messagesOf(core.view('pm'));
+    core.crash();
+    expect(core.calls).toMatchObject([{ agent: 'pm' }]);
+    expect(messagesOf(core.view('pm'))).toEqual(before);
+    expect(core.last('turn-started')).toMatchObject({ resumed: true, trigger: [0] });
   });
 
   it('an answer that does not match its schema is followed by one repair, whenever the daemon is killed (TYPED-2)', () => {
-    const world = new World().posted('one');
+    const core = new Core().posted('one');
     const answerWrongly = () =>
-      world.do({
+      core.do({
         type: 'model-answered',
-        ...world.report(world.callOf('pm')),
+        ...core.report(core.callOf('pm')),
         answer: { content: 'Six.', toolCalls: [], typed: { kind: 'invalid', why: 'the answer is not JSON' } },
       });
     answerWrongly();
-    world.crash();
-    world.crash();
-    expect(world.calls).toMatchObject([{ agent: 'pm' }]);
-    expect(messagesOf(world.view('pm')).at(-1)?.content).toContain('the answer is not JSON');
+    core.crash();
+    core.crash();
+    expect(core.calls).toMatchObject([{ agent: 'pm' }]);
+    expect(messagesOf(core.view('pm')).at(-1)?.content).toContain('the answer is not JSON');
     answerWrongly();
-    expect(world.calls).toEqual([]);
-    expect(world.last('turn-ended')).toMatchObject({ outcome: 'failed' });
-    world.crash();
-    expect(world.calls).toEqual([]);
+    expect(core.calls).toEqual([]);
+    expect(core.last('turn-ended')).toMatchObject({ outcome: 'failed' });
+    core.crash();
+    expect(core.calls).toEqual([]);
     expect(
-      world.entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant'),
+      core.entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant'),
     ).toMatchObject([{ invalid: 'the answer is not JSON', partType: 'text' }, { partType: 'error' }]);
-    expect(checkLaws(world.entries)).toEqual([]);
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('L12: after a crash each running safe tool runs once more, with a mark, then steered messages are delivered', () => {
-    const world = new World().posted('one');
-    world.answer(world.callOf('pm'), null, ['a', 'b']);
-    world.finish(world.tools[0] ?? expect.unreachable(), 'fine');
-    world.post('two');
-    world.crash();
-    expect(world.last('tool-started')).toMatchObject({ toolName: 'b', rerun: true });
-    world.crash();
-    expect(typesOf(world.entries).slice(-3)).toEqual(['turn-started', 'tool', 'message-delivered']);
-    expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
+    const core = new Core().posted('one');
+    core.answer(core.callOf('pm'), null, ['a', 'b']);
+    core.finish(core.tools[0] ?? expect.unreachable(), 'fine');
+    core.post('two');
+    core.crash();
+    expect(core.last('tool-started')).toMatchObject({ toolName: 'b', rerun: true });
+    core.crash();
+    expect(typesOf(core.entries).slice(-3)).toEqual(['turn-started', 'tool', 'message-delivered']);
+    expect(messagesOf(core.view('pm')).map((message) => message.content)).toEqual([
       'one',
       null,
       'fine',
       '{"error":{"code":"INTERRUPTED","message":"b was interrupted twice: whether it took effect is unknown"}}',
       'two',
     ]);
-    expect(world.calls).toHaveLength(1);
+    expect(core.calls).toHaveLength(1);
   });
 
   it('L9: recovery starts a call that was not started before the crash, with a start entry before it runs', () => {
-    const world = new World().posted('one');
-    world.answer(world.callOf('pm'), null, ['a']);
-    const log = world.entries.filter((entry) => entry.type !== 'tool-started');
-    world.conversation.truncate(0);
-    world.conversation.entries.push(...log);
-    world.boundaries = [log.length];
-    world.crash();
-    expect(typesOf(world.entries).slice(-2)).toEqual(['turn-started', 'tool-started']);
-    expect(world.tools).toMatchObject([{ name: 'a', key: log.length + 1 }]);
+    const core = new Core().posted('one');
+    core.answer(core.callOf('pm'), null, ['a']);
+    const log = core.entries.filter((entry) => entry.type !== 'tool-started');
+    core.conversation.truncate(0);
+    core.conversation.entries.push(...log);
+    core.boundaries = [log.length];
+    core.crash();
+    expect(typesOf(core.entries).slice(-2)).toEqual(['turn-started', 'tool-started']);
+    expect(core.tools).toMatchObject([{ name: 'a', key: log.length + 1 }]);
   });
 
   it('recovery aborts a turn whose agent was removed from the configuration', () => {
-    const world = new World().posted('one', { to: ['dev'] });
-    const later = new World(rulesFor(['pm']));
-    later.conversation.entries.push(...world.entries);
-    later.boundaries = [world.entries.length];
+    const core = new Core().posted('one', { to: ['dev'] });
+    const later = new Core(rulesFor(['pm']));
+    later.conversation.entries.push(...core.entries);
+    later.boundaries = [core.entries.length];
     later.crash();
     expect(later.last('turn-ended')).toMatchObject({ agent: 'dev', outcome: 'aborted' });
     expect(later.calls).toEqual([]);
@@ -90,28 +90,28 @@ describe('a crash', () => {
 
 describe('the view of a live conversation', () => {
   it('L3: the view contains nothing of a failed append', () => {
-    const world = new World().posted('one');
-    const before = messagesOf(world.view('pm'));
-    const length = world.entries.length;
-    const call = world.callOf('pm');
-    world.answer(call, 'never durable');
-    expect(messagesOf(world.view('pm'))).not.toEqual(before);
-    world.conversation.truncate(length);
+    const core = new Core().posted('one');
+    const before = messagesOf(core.view('pm'));
+    const length = core.entries.length;
+    const call = core.callOf('pm');
+    core.answer(call, 'never durable');
+    expect(messagesOf(core.view('pm'))).not.toEqual(before);
+    core.conversation.truncate(length);
     // The log grows to the same length with other words.
-    world.answer(call, 'durable');
-    expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual(['one', 'durable']);
+    core.answer(call, 'durable');
+    expect(messagesOf(core.view('pm')).map((message) => message.content)).toEqual(['one', 'durable']);
   });
 
   it('L6: the view can be built again for any length that it has passed', () => {
-    const world = new World();
+    const core = new Core();
     for (const words of ['one', 'two', 'three']) {
-      world.post(words);
-      world.drain();
+      core.post(words);
+      core.drain();
     }
-    const view = world.conversation.view('pm');
+    const view = core.conversation.view('pm');
     const whole = messagesOf(view.build());
-    for (let length = 0; length <= world.entries.length; length++) {
-      const entries = world.entries.slice(0, length);
+    for (let length = 0; length <= core.entries.length; length++) {
+      const entries = core.entries.slice(0, length);
       const built = view.build(length);
       expect(built.historyLength).toBe(built.history.length);
       expectAsRuled(entries, 'pm', built);
@@ -168,8 +168,8 @@ describe('the outcomes that the audit log proves', () => {
 
 const AT = { newId: () => `new-${Math.random()}`, createdAt: '2026-11-26T02:15:00.000Z' };
 
-function held(team: ToolTeam): string[] {
-  const { entries } = team.conversation;
+function held(core: ToolCore): string[] {
+  const { entries } = core.conversation;
   const starts = mayHaveRunSince(entries, AT);
   expect(checkLaws([...entries, ...starts])).toEqual([]);
   expect(mayHaveRunSince([...entries, ...starts], AT)).toEqual([]);
@@ -178,27 +178,27 @@ function held(team: ToolTeam): string[] {
 
 describe('RESTORED-1: the risky calls of a copied log that may have run since', () => {
   it('are those that needed no decision of a person any more, also after a safe call that runs', () => {
-    const team = ToolTeam.calling('safe1', 'gated', 'risky', 'safe2');
-    expect(held(team)).toEqual([]); // nothing starts after a call that waits for an approval
-    team.answerApproval('gated', 'approve');
-    expect(held(team)).toEqual(['gated', 'risky']);
-    team.done('safe1');
-    expect(held(team)).toEqual(['risky']); // the gated one is started
+    const core = ToolCore.calling('safe1', 'gated', 'risky', 'safe2');
+    expect(held(core)).toEqual([]); // nothing starts after a call that waits for an approval
+    core.answerApproval('gated', 'approve');
+    expect(held(core)).toEqual(['gated', 'risky']);
+    core.done('safe1');
+    expect(held(core)).toEqual(['risky']); // the gated one is started
   });
 
   it('are none in a turn that is over, that waits, or that asked a person or another agent', () => {
-    const over = ToolTeam.calling('risky');
+    const over = ToolCore.calling('risky');
     over.done('risky');
     expect(held(over)).toEqual([]);
-    expect(held(ToolTeam.calling('gated', 'risky'))).toEqual([]);
-    expect(held(ToolTeam.calling(['ask', { question: 'which?' }]))).toEqual([]);
+    expect(held(ToolCore.calling('gated', 'risky'))).toEqual([]);
+    expect(held(ToolCore.calling(['ask', { question: 'which?' }]))).toEqual([]);
   });
 });
 
 it('RESTORED-2: the audit log of a copy proves nothing about open calls without a result, nor about later starts', () => {
-  const team = ToolTeam.calling('safe1', 'risky1', 'risky2');
-  team.done('safe1');
-  const { entries } = team.conversation;
+  const core = ToolCore.calling('safe1', 'risky1', 'risky2');
+  core.done('safe1');
+  const { entries } = core.conversation;
   const index = entries.findIndex((entry) => entry.type === 'message' && entry.tool_calls !== undefined);
   const record = (type: string, position: number, tool: string, result?: string) => ({
     ...{ type, call: { entry: index, position }, tool },

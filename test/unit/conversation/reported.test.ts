@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { checkLaws, differenceText, keptReports, reportedText } from '../../../src/conversation/index.ts';
 import { differenceLines } from '../../../src/conversation/text/line-diff.ts';
+import { Core, messagesOf } from './core.ts';
 import { DEV, logOf, recalled } from './recall-log.ts';
-import { messagesOf, World } from './world.ts';
 
 const call = (title: string, result?: string) => ({
   ...{ title, kind: 'edit', status: 'completed' },
@@ -91,28 +91,28 @@ describe('what an agent reports, in words', () => {
 
 describe('an agent that reports what it did and says nothing', () => {
   it('has answered, and other agents are shown what it did', () => {
-    const world = new World().posted('@dev fix it');
-    const { turnId } = world.callOf('dev');
-    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+    const core = new Core().posted('@dev fix it');
+    const { turnId } = core.callOf('dev');
+    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: core.entries.length };
     const reported = [call('Edit a.ts', '+ fixed')];
-    world.do({ type: 'model-answered', ...report, answer: { content: '', toolCalls: [], reported } });
-    expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
-    world.post('@pm review it');
-    expect(JSON.stringify(messagesOf(world.view('pm')))).toContain(
+    core.do({ type: 'model-answered', ...report, answer: { content: '', toolCalls: [], reported } });
+    expect(core.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    core.post('@pm review it');
+    expect(JSON.stringify(messagesOf(core.view('pm')))).toContain(
       '(reported call: Edit a.ts; edit, completed)',
     );
-    expect(checkLaws(world.entries)).toEqual([]);
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 
   it('with a handoff, its successor is shown what it did', () => {
-    const world = new World().posted('@dev fix it');
-    const { turnId } = world.callOf('dev');
-    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+    const core = new Core().posted('@dev fix it');
+    const { turnId } = core.callOf('dev');
+    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: core.entries.length };
     const handoff = { name: 'handoff', arguments: JSON.stringify({ to: 'pm', summary: 'review it' }) };
     const toolCalls = [{ id: 'x', type: 'function', function: handoff }] as const;
     const answer = { content: null, toolCalls, reported: [call('Edit a.ts', '+ fixed')] };
-    world.do({ type: 'model-answered', ...report, answer });
-    expect(JSON.stringify(messagesOf(world.view('pm')))).toContain('+ fixed');
-    expect(checkLaws(world.entries)).toEqual([]);
+    core.do({ type: 'model-answered', ...report, answer });
+    expect(JSON.stringify(messagesOf(core.view('pm')))).toContain('+ fixed');
+    expect(checkLaws(core.entries)).toEqual([]);
   });
 });

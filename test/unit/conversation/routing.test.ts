@@ -7,7 +7,7 @@ import {
   mentions,
   route,
 } from '../../../src/conversation/index.ts';
-import { card, World } from './world.ts';
+import { Core, card } from './core.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
@@ -82,8 +82,8 @@ describe('the first routing rule that applies', () => {
   });
 
   it('an unknown `to` is refused with the list of known agents, and nothing is appended', () => {
-    const world = new World();
-    const { reply, entries, effects } = world.post('x', { to: ['nobody'] });
+    const core = new Core();
+    const { reply, entries, effects } = core.post('x', { to: ['nobody'] });
     expect(reply).toEqual({
       kind: 'refused',
       refusal: {
@@ -92,12 +92,12 @@ describe('the first routing rule that applies', () => {
         hint: 'known agents: dev, dev-ops, pm, qa',
       },
     });
-    expect([entries, effects, world.entries]).toEqual([[], [], []]);
+    expect([entries, effects, core.entries]).toEqual([[], [], []]);
   });
 
   it('several agents that a message mentions answer side by side', () => {
-    const world = new World();
-    const { effects, reply } = world.post('@dev and @qa: look');
+    const core = new Core();
+    const { effects, reply } = core.post('@dev and @qa: look');
     expect(reply).toMatchObject({ agents: ['dev', 'qa'] });
     expect(effects.map((effect) => [effect.type, effect.agent])).toEqual([
       ['call-model', 'dev'],
@@ -106,17 +106,17 @@ describe('the first routing rule that applies', () => {
   });
 
   it("L14: a mention in an agent's text starts no turn", () => {
-    const world = new World().posted('hello', { to: ['pm'] });
-    const { effects } = world.answer(world.callOf('pm'), 'I think @dev should do this');
+    const core = new Core().posted('hello', { to: ['pm'] });
+    const { effects } = core.answer(core.callOf('pm'), 'I think @dev should do this');
     expect(effects).toEqual([]);
-    expect(world.calls).toEqual([]);
+    expect(core.calls).toEqual([]);
   });
 
   it('V1: a message outside the context is routed to no agent, even if it names one', () => {
-    const world = new World();
-    expect(world.post('@dev', { includeInContext: false }).effects).toEqual([]);
-    expect(world.post('@dev', { isCollapsed: true, to: ['dev'] }).effects).toEqual([]);
-    expect(world.entries.map((entry) => entry.type)).toEqual(['message', 'message']);
+    const core = new Core();
+    expect(core.post('@dev', { includeInContext: false }).effects).toEqual([]);
+    expect(core.post('@dev', { isCollapsed: true, to: ['dev'] }).effects).toEqual([]);
+    expect(core.entries.map((entry) => entry.type)).toEqual(['message', 'message']);
   });
 });
 
@@ -273,14 +273,14 @@ describe('a mention', () => {
   });
 
   it('the sender learns which mentions name no agent, also of a repeated post', () => {
-    const world = new World();
-    const { reply } = world.post('@dev-op look', { id: 'm' });
+    const core = new Core();
+    const { reply } = core.post('@dev-op look', { id: 'm' });
     expect(reply).toMatchObject({ agents: ['pm'], unknownMentions: ['dev-op'] });
-    expect(world.post('@dev-op look', { id: 'm' }).reply).toMatchObject({
+    expect(core.post('@dev-op look', { id: 'm' }).reply).toMatchObject({
       duplicate: true,
       unknownMentions: ['dev-op'],
     });
-    expect(world.post('@dev look').reply).not.toHaveProperty('unknownMentions');
-    expect(world.post('@nobody look', { to: ['dev'] }).reply).not.toHaveProperty('unknownMentions');
+    expect(core.post('@dev look').reply).not.toHaveProperty('unknownMentions');
+    expect(core.post('@nobody look', { to: ['dev'] }).reply).not.toHaveProperty('unknownMentions');
   });
 });

@@ -6,8 +6,8 @@ import {
   pendingApprovals,
   type ServerAsks,
 } from '../../../src/conversation/index.ts';
-import { kinds } from './team.ts';
-import { ToolTeam } from './tool-life.ts';
+import { kinds } from './team-core.ts';
+import { ToolCore } from './tool-core.ts';
 
 const ASKS: ServerAsks = {
   server: 'files',
@@ -23,23 +23,23 @@ const ASKS: ServerAsks = {
   },
 };
 
-function asked(name = 'risky', asks: ServerAsks | null = ASKS): ToolTeam {
-  const team = ToolTeam.calling(name);
-  ask(team, name, asks);
-  return team;
+function asked(name = 'risky', asks: ServerAsks | null = ASKS): ToolCore {
+  const core = ToolCore.calling(name);
+  ask(core, name, asks);
+  return core;
 }
 
-function ask(team: ToolTeam, name = 'risky', asks: ServerAsks | null = ASKS) {
-  const { agent, turnId, call } = team.tool(name);
-  return team.do({ type: 'tool-asks', agent, turnId, call, asks });
+function ask(core: ToolCore, name = 'risky', asks: ServerAsks | null = ASKS) {
+  const { agent, turnId, call } = core.tool(name);
+  return core.do({ type: 'tool-asks', agent, turnId, call, asks });
 }
 
-const idOf = (team: ToolTeam) => pendingApprovals(team.conversation.state)[0]?.approvalId ?? '';
+const idOf = (core: ToolCore) => pendingApprovals(core.conversation.state)[0]?.approvalId ?? '';
 
 describe('a question of the server of a running call', () => {
   it('is an approval that says who asks what and where the answer goes, and the call runs on', () => {
-    const team = asked();
-    expect(team.last('approval-requested')).toMatchObject({
+    const core = asked();
+    expect(core.last('approval-requested')).toMatchObject({
       tool: 'risky',
       arguments: '{"day":"","seats":2}',
       mayHaveRun: false,
@@ -48,10 +48,10 @@ describe('a question of the server of a running call', () => {
         /^the server files, a program outside.*Which.*day \(ISO date, required\).*no passwords/su,
       ),
     });
-    expect(team.running()).toEqual(['risky']);
-    expect(team.turn('pm')?.status).toBe('running');
+    expect(core.running()).toEqual(['risky']);
+    expect(core.turn('pm')?.status).toBe('running');
     const calls = new OpenCalls();
-    for (const entry of team.entries) calls.observe(entry);
+    for (const entry of core.entries) calls.observe(entry);
     expect(calls.of(() => true)).toMatchObject([
       { arguments: '{"day":"","seats":2}', question: expect.stringContaining('Which\\u202eday?') },
     ]);
@@ -80,52 +80,52 @@ describe('a question of the server of a running call', () => {
   });
 
   it('holds its turn while it is open, as an approval does (TURN-WATCH-5)', () => {
-    const heldBy = (team: ToolTeam) => {
+    const heldBy = (core: ToolCore) => {
       const watch = createTurnWatch();
-      for (const entry of team.entries) watch.observe(entry);
+      for (const entry of core.entries) watch.observe(entry);
       return watch.held;
     };
-    const team = asked();
-    expect(heldBy(team)).toBe(true);
-    team.answerApprovalId(idOf(team), 'approve');
-    expect(heldBy(team)).toBe(false);
-    ask(team);
-    expect(heldBy(team)).toBe(true);
-    team.done('risky');
-    expect(heldBy(team)).toBe(false);
+    const core = asked();
+    expect(heldBy(core)).toBe(true);
+    core.answerApprovalId(idOf(core), 'approve');
+    expect(heldBy(core)).toBe(false);
+    ask(core);
+    expect(heldBy(core)).toBe(true);
+    core.done('risky');
+    expect(heldBy(core)).toBe(false);
   });
 
   it('the answer of a person goes to the call, which neither starts again nor ends', () => {
-    const team = asked();
-    const { entries } = team.answerApprovalId(idOf(team), 'approve', { arguments: '{"day":"2026-12-01"}' });
+    const core = asked();
+    const { entries } = core.answerApprovalId(idOf(core), 'approve', { arguments: '{"day":"2026-12-01"}' });
     expect(kinds(entries)).toEqual(['approval-answered']);
-    expect(team.answered).toMatchObject([{ content: { day: '2026-12-01' } }]);
-    expect(team.pending()).toEqual([]);
-    team.done('risky', 'booked');
-    expect(team.last('message').content).toBe('booked'); // and no word about changed arguments
+    expect(core.answered).toMatchObject([{ content: { day: '2026-12-01' } }]);
+    expect(core.pending()).toEqual([]);
+    core.done('risky', 'booked');
+    expect(core.last('message').content).toBe('booked'); // and no word about changed arguments
   });
 
   it('a denial goes to the call as declined, and a second answer is refused', () => {
-    const team = asked();
-    const id = idOf(team);
-    team.answerApprovalId(id, 'deny', { reason: 'private' });
-    expect(team.answered).toMatchObject([{ content: null }]);
-    expect(team.answerApprovalId(id, 'approve').reply).toMatchObject({
+    const core = asked();
+    const id = idOf(core);
+    core.answerApprovalId(id, 'deny', { reason: 'private' });
+    expect(core.answered).toMatchObject([{ content: null }]);
+    expect(core.answerApprovalId(id, 'approve').reply).toMatchObject({
       refusal: { code: 'APPROVAL_ANSWERED' },
     });
   });
 
   it('the call may ask again after an answer, and not before', () => {
-    const team = asked();
-    expect(ask(team).reply).toEqual({ kind: 'stale' });
-    team.answerApprovalId(idOf(team), 'approve');
-    expect(ask(team).reply).toEqual({ kind: 'done' });
-    expect(team.pending()).toEqual(['risky']);
+    const core = asked();
+    expect(ask(core).reply).toEqual({ kind: 'stale' });
+    core.answerApprovalId(idOf(core), 'approve');
+    expect(ask(core).reply).toEqual({ kind: 'done' });
+    expect(core.pending()).toEqual(['risky']);
   });
 
   it('answers that do not fit are refused, and the question stays open', () => {
-    const team = asked();
-    team.judge.argumentsFault = (name, _schema, given) =>
+    const core = asked();
+    core.judge.argumentsFault = (name, _schema, given) =>
       'day' in (given as object) ? null : `${name}: day is missing`;
     for (const [answer, more, code] of [
       ['approve', { arguments: '{"seats":1}' }, 'INVALID_ARGUMENTS'],
@@ -133,59 +133,59 @@ describe('a question of the server of a running call', () => {
       ['approve', { always: true }, 'ANSWER_DOES_NOT_FIT'],
       ['result', { result: 'x' }, 'ANSWER_DOES_NOT_FIT'],
     ] as const)
-      expect(team.answerApprovalId(idOf(team), answer, more).reply).toMatchObject({ refusal: { code } });
-    expect(team.pending()).toEqual(['risky']);
+      expect(core.answerApprovalId(idOf(core), answer, more).reply).toMatchObject({ refusal: { code } });
+    expect(core.pending()).toEqual(['risky']);
   });
 
   it('expires as cancelled, and the call runs on', () => {
-    const team = asked();
-    team.expire(idOf(team));
-    expect(team.last('approval-answered')).toMatchObject({ answer: 'expired' });
-    expect(team.answered).toMatchObject([{ content: undefined }]);
-    expect(team.running()).toEqual(['risky']);
+    const core = asked();
+    core.expire(idOf(core));
+    expect(core.last('approval-answered')).toMatchObject({ answer: 'expired' });
+    expect(core.answered).toMatchObject([{ content: undefined }]);
+    expect(core.running()).toEqual(['risky']);
   });
 
   it('is closed when the server waits no longer, and when the call has its result', () => {
-    const team = asked();
-    expect(kinds(ask(team, 'risky', null).entries)).toEqual(['approval-answered']);
-    expect(ask(team, 'risky', null).reply).toEqual({ kind: 'stale' });
-    ask(team);
-    expect(kinds(team.done('risky').entries)).toEqual(['approval-answered', 'tool pm']);
-    expect(team.pending()).toEqual([]);
+    const core = asked();
+    expect(kinds(ask(core, 'risky', null).entries)).toEqual(['approval-answered']);
+    expect(ask(core, 'risky', null).reply).toEqual({ kind: 'stale' });
+    ask(core);
+    expect(kinds(core.done('risky').entries)).toEqual(['approval-answered', 'tool pm']);
+    expect(core.pending()).toEqual([]);
   });
 
   it('L12: a crash closes it, and a person is asked what the call did', () => {
-    const team = asked();
-    const { entries } = team.crash();
+    const core = asked();
+    const { entries } = core.crash();
     expect(kinds(entries)).toEqual([
       'turn-started pm',
       'approval-answered',
       'approval-requested',
       'turn-ended pm waiting',
     ]);
-    expect(team.last('approval-requested')).toMatchObject({ mayHaveRun: true, arguments: '{}' });
-    team.answerApproval('risky', 'failed', { reason: 'nothing was booked' });
-    expect(team.last('message').content).toContain('nothing was booked');
+    expect(core.last('approval-requested')).toMatchObject({ mayHaveRun: true, arguments: '{}' });
+    core.answerApproval('risky', 'failed', { reason: 'nothing was booked' });
+    expect(core.last('message').content).toContain('nothing was booked');
   });
 
   it('a crash closes it and starts a safe call once more', () => {
-    const team = asked('safe');
-    expect(kinds(team.crash().entries)).toEqual(['turn-started pm', 'approval-answered', 'tool-started']);
-    expect(team.pending()).toEqual([]);
+    const core = asked('safe');
+    expect(kinds(core.crash().entries)).toEqual(['turn-started pm', 'approval-answered', 'tool-started']);
+    expect(core.pending()).toEqual([]);
   });
 
   it('a stop closes it with the call', () => {
-    const team = asked();
-    team.do({ type: 'stop', agent: 'pm', by: { kind: 'person', id: 'alice', name: 'Alice' } });
-    team.done('risky', '[aborted]');
-    expect(team.pending()).toEqual([]);
-    expect(kinds(team.entries).slice(-3)).toEqual(['approval-answered', 'tool pm', 'turn-ended pm aborted']);
+    const core = asked();
+    core.do({ type: 'stop', agent: 'pm', by: { kind: 'person', id: 'alice', name: 'Alice' } });
+    core.done('risky', '[aborted]');
+    expect(core.pending()).toEqual([]);
+    expect(kinds(core.entries).slice(-3)).toEqual(['approval-answered', 'tool pm', 'turn-ended pm aborted']);
   });
 
   it('a call that does not run asks nothing', () => {
-    const team = asked();
-    const { agent, turnId, call } = team.tool('risky');
-    team.done('risky');
-    expect(team.do({ type: 'tool-asks', agent, turnId, call, asks: ASKS }).reply).toEqual({ kind: 'stale' });
+    const core = asked();
+    const { agent, turnId, call } = core.tool('risky');
+    core.done('risky');
+    expect(core.do({ type: 'tool-asks', agent, turnId, call, asks: ASKS }).reply).toEqual({ kind: 'stale' });
   });
 });

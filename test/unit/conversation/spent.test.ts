@@ -9,8 +9,8 @@ import {
   spentTogether,
   tokenRatioOf,
 } from '../../../src/conversation/index.ts';
+import { rulesFor } from './core.ts';
 import { ALICE, DEV, logOf, PM, said, started } from './recall-log.ts';
-import { rulesFor } from './world.ts';
 
 const day = (n: number) => new Date(Date.UTC(2026, 0, n)).toISOString();
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { typed } from './life.ts';
-import { type Called, expectGuarded, expectSound, Team } from './team.ts';
+import { type Called, expectGuarded, expectSound, TeamCore } from './team-core.ts';
 
 /**
  * A tree of tasks whose agents do exactly what their task says. After a crash at any point the same agents do the
@@ -56,16 +56,16 @@ function tasksOf({ first, second }: Plan): Map<string, Task> {
 }
 
 /** Completes the oldest tool, else the oldest model call, else answers a question. */
-function step(team: Team, tasks: Map<string, Task>): boolean {
-  const tool = team.tools[0];
+function step(core: TeamCore, tasks: Map<string, Task>): boolean {
+  const tool = core.tools[0];
   if (tool) {
-    team.finish(tool, 'seen');
+    core.finish(tool, 'seen');
     return true;
   }
-  const call = team.calls[0];
+  const call = core.calls[0];
   if (call) {
-    const turn = team.turn(call.agent);
-    const trigger = team.entries[turn?.trigger[0] ?? -1];
+    const turn = core.turn(call.agent);
+    const trigger = core.entries[turn?.trigger[0] ?? -1];
     const said =
       trigger && 'request' in trigger
         ? trigger.request
@@ -86,29 +86,29 @@ function step(team: Team, tasks: Map<string, Task>): boolean {
     if (task.asks) calls.push(['ask', { question: `question ${path}` }]);
     const second = path === '0' ? tasks.get('1') : undefined;
     const over = second && SLUGS[second.agent] !== call.agent ? SLUGS[second.agent] : undefined;
-    if (turn?.modelCalls === 0 && calls.length > 0) team.actOn(call, `begun ${path}`, calls);
-    else if (over) team.actOn(call, `done ${path}`, [['handoff', { to: over, summary: 'task 1' }]]);
-    else team.actOn(call, `done ${path}`, []);
+    if (turn?.modelCalls === 0 && calls.length > 0) core.actOn(call, `begun ${path}`, calls);
+    else if (over) core.actOn(call, `done ${path}`, [['handoff', { to: over, summary: 'task 1' }]]);
+    else core.actOn(call, `done ${path}`, []);
     return true;
   }
-  const asker = Object.values(team.conversation.state.agents).find(({ turn }) =>
+  const asker = Object.values(core.conversation.state.agents).find(({ turn }) =>
     turn?.openCalls.some((open) => open.name === 'ask'),
   );
   const question = asker?.turn?.openCalls.find((open) => open.name === 'ask');
   if (!question || !asker?.turn) return false;
   const words = JSON.parse(question.arguments) as { question: string };
   const { index, position } = question.place;
-  team.post(`answer to ${words.question}`, { to: [asker.turn.agent], replyTo: `c${index}_${position}` });
+  core.post(`answer to ${words.question}`, { to: [asker.turn.agent], replyTo: `c${index}_${position}` });
   return true;
 }
 
 /** The result, independent of the order and of the number of interruptions. */
-function effectsOf(team: Team): string[] {
+function effectsOf(core: TeamCore): string[] {
   const found: string[] = [];
-  for (const entry of team.entries) {
+  for (const entry of core.entries) {
     if (entry.type === 'delegation-answered')
       found.push(
-        `${entry.from} answered ${entry.to} ${entry.answers.map((at) => contentAt(team, at))} ${entry.late}`,
+        `${entry.from} answered ${entry.to} ${entry.answers.map((at) => contentAt(core, at))} ${entry.late}`,
       );
     else if (entry.type === 'handoff') found.push(`${entry.from} gave ${entry.to} ${entry.summary}`);
     else if (entry.type === 'turn-ended' && entry.outcome !== 'waiting')
@@ -123,24 +123,26 @@ function effectsOf(team: Team): string[] {
   return found.sort();
 }
 
-function contentAt(team: Team, at: number): string {
-  const entry = team.entries[at];
+function contentAt(core: TeamCore, at: number): string {
+  const entry = core.entries[at];
   return entry?.type === 'message' ? (entry.content ?? '') : '';
 }
 
-function runPlan(plan: Plan, crashAt: number): { team: Team; appends: number } {
+function runPlan(plan: Plan, crashAt: number): { core: TeamCore; appends: number } {
   const tasks = tasksOf(plan);
-  const team = new Team({ slugs: SLUGS }, false).posted('task 0', { to: [SLUGS[plan.first.agent] ?? 'a'] });
+  const core = new TeamCore({ slugs: SLUGS }, false).posted('task 0', {
+    to: [SLUGS[plan.first.agent] ?? 'a'],
+  });
   let crashed = false;
   for (let steps = 0; ; steps++) {
     if (steps > 500) throw new Error('this team never comes to rest');
-    if (!crashed && team.boundaries.length > crashAt) {
+    if (!crashed && core.boundaries.length > crashAt) {
       crashed = true;
-      team.crash();
-      expectSound(team);
-      expectGuarded(team);
+      core.crash();
+      expectSound(core);
+      expectGuarded(core);
     }
-    if (!step(team, tasks)) return { team, appends: team.boundaries.length };
+    if (!step(core, tasks)) return { core, appends: core.boundaries.length };
   }
 }
 
@@ -148,12 +150,12 @@ describe('a team that does what its tasks say', () => {
   it('the team has the same result when the process ends after any append: nothing is lost or done twice', () => {
     fc.assert(
       fc.property(planArbitrary, (plan) => {
-        const { team, appends } = runPlan(plan, Number.POSITIVE_INFINITY);
-        const expected = effectsOf(team);
+        const { core, appends } = runPlan(plan, Number.POSITIVE_INFINITY);
+        const expected = effectsOf(core);
         expect(expected.filter((effect) => / (failed|aborted|limited)$/.test(effect))).toEqual([]);
         for (let crashAt = 1; crashAt < appends; crashAt++)
-          expect([crashAt, effectsOf(runPlan(plan, crashAt).team)]).toEqual([crashAt, expected]);
-        for (const answer of typed(team.entries, 'delegation-answered')) expect(answer.late).toBe(false);
+          expect([crashAt, effectsOf(runPlan(plan, crashAt).core)]).toEqual([crashAt, expected]);
+        for (const answer of typed(core.entries, 'delegation-answered')) expect(answer.late).toBe(false);
       }),
       { numRuns: 10 },
     );

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { type Called, PERSON, Team } from './team.ts';
-import type { CallModel } from './world.ts';
+import type { CallModel } from './core.ts';
+import { type Called, PERSON, TeamCore } from './team-core.ts';
 
 /** Random steps of a team: agents hand over, delegate, ask and fail; people post, stop, resume; the process crashes. */
 
@@ -94,75 +94,75 @@ const SLUGS = ['pm', 'dev', 'qa', 'ops', 'doc'] as const;
 export function teamOf(
   sizes: { agents: number; modelCallsPerTurn: number; hopsPerTrigger: number },
   check: boolean,
-): Team {
-  const team = new Team({ ...sizes, slugs: SLUGS.slice(0, sizes.agents) }, check);
-  return team;
+): TeamCore {
+  const core = new TeamCore({ ...sizes, slugs: SLUGS.slice(0, sizes.agents) }, check);
+  return core;
 }
 
 function pickFrom<T>(list: readonly T[], at: number): T | undefined {
   return list.length === 0 ? undefined : list[at % list.length];
 }
 
-function slugsOf(team: Team): string[] {
-  return [...team.rules.roster.agents.keys()];
+function slugsOf(core: TeamCore): string[] {
+  return [...core.rules.roster.agents.keys()];
 }
 
-export function applyStep(team: Team, step: TeamStep): void {
-  const slug = pickFrom(slugsOf(team), 'pick' in step ? step.pick : 0) ?? 'pm';
-  const call = 'pick' in step ? pickFrom(team.calls, step.pick) : undefined;
+export function applyStep(core: TeamCore, step: TeamStep): void {
+  const slug = pickFrom(slugsOf(core), 'pick' in step ? step.pick : 0) ?? 'pm';
+  const call = 'pick' in step ? pickFrom(core.calls, step.pick) : undefined;
   switch (step.kind) {
     case 'post':
-      post(team, step);
+      post(core, step);
       return;
     case 'act':
       if (call)
-        team.actOn(
+        core.actOn(
           call,
-          step.words ? `w${team.words++};` : null,
-          step.deeds.map((one) => called(team, one)),
+          step.words ? `w${core.words++};` : null,
+          step.deeds.map((one) => called(core, one)),
         );
       return;
     case 'finish': {
-      const tool = pickFrom(team.tools, step.pick);
-      if (tool) team.finish(tool);
+      const tool = pickFrom(core.tools, step.pick);
+      if (tool) core.finish(tool);
       return;
     }
     case 'fail':
-      if (call) team.fail(call, step.partial ? `w${team.words++};` : '');
+      if (call) core.fail(call, step.partial ? `w${core.words++};` : '');
       return;
     case 'abort':
-      abortOne(team, step);
+      abortOne(core, step);
       return;
     case 'mode':
-      if (step.pick % 2 === 0) team.do({ type: 'set-mode', mode: 'agent', agent: slug, by: PERSON });
+      if (step.pick % 2 === 0) core.do({ type: 'set-mode', mode: 'agent', agent: slug, by: PERSON });
       else
-        team.do({
+        core.do({
           type: 'set-mode',
           mode: 'run',
-          workflow: workflowFor(team, step.pick),
-          ...(step.pick % 4 === 3 ? { input: `w${team.words++};` } : {}),
+          workflow: workflowFor(core, step.pick),
+          ...(step.pick % 4 === 3 ? { input: `w${core.words++};` } : {}),
           by: PERSON,
         });
       return;
     case 'stop':
     case 'resume':
-      team.do({ type: step.kind, agent: step.all ? null : slug, by: PERSON });
+      core.do({ type: step.kind, agent: step.all ? null : slug, by: PERSON });
       return;
     case 'crash':
-      team.crash(step.lost);
+      core.crash(step.lost);
       return;
   }
 }
 
-function called(team: Team, { kind, agent }: { kind: string; agent: number }): Called {
-  const to = pickFrom([...slugsOf(team), 'nobody'], agent) ?? 'pm';
+function called(core: TeamCore, { kind, agent }: { kind: string; agent: number }): Called {
+  const to = pickFrom([...slugsOf(core), 'nobody'], agent) ?? 'pm';
   switch (kind) {
     case 'delegate':
-      return ['delegate', { to, request: `w${team.words++};` }];
+      return ['delegate', { to, request: `w${core.words++};` }];
     case 'handoff':
-      return ['handoff', { to, summary: `w${team.words++};`, ...(agent > 5 ? { phase: 'plan' } : {}) }];
+      return ['handoff', { to, summary: `w${core.words++};`, ...(agent > 5 ? { phase: 'plan' } : {}) }];
     case 'ask':
-      return ['ask', { question: `w${team.words++};` }];
+      return ['ask', { question: `w${core.words++};` }];
     case 'phase':
       return ['set_phase', { phase: pickFrom(['chat', 'plan', 'execute'], agent), reason: 'so' }];
     case 'node':
@@ -183,12 +183,12 @@ function called(team: Team, { kind, agent }: { kind: string; agent: number }): C
   }
 }
 
-function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
-  const slugs = slugsOf(team);
+function post(core: TeamCore, step: Extract<TeamStep, { kind: 'post' }>): void {
+  const slugs = slugsOf(core);
   const agent = pickFrom(slugs, step.agent) ?? 'pm';
   const other = pickFrom(slugs, step.agent + 1) ?? 'pm';
-  const question = openQuestions(team)[step.agent % 2];
-  team.post(`w${team.words++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
+  const question = openQuestions(core)[step.agent % 2];
+  core.post(`w${core.words++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
     by: pickFrom(['alice', 'bob'], step.agent) ?? 'alice',
     delivery: step.delivery,
     ...(step.address === 'run' && { workflow: 'talk' }),
@@ -198,31 +198,31 @@ function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
 }
 
 /** One whose agents the team has. */
-function workflowFor(team: Team, pick: number): string {
-  const slugs = slugsOf(team);
+function workflowFor(core: TeamCore, pick: number): string {
+  const slugs = slugsOf(core);
   if (slugs.includes('doc') && pick !== 5) return 'side';
   return pick > 4 || slugs.length < 3 ? 'talk' : 'ship-it';
 }
 
 /** Aborts work that a stop ended; if there is none, a worker may reach its time limit. */
-function abortOne(team: Team, step: Extract<TeamStep, { kind: 'abort' }>): void {
+function abortOne(core: TeamCore, step: Extract<TeamStep, { kind: 'abort' }>): void {
   const works: CallModel[] = [
-    ...team.calls,
-    ...team.tools.map((tool) => ({ ...tool, type: 'call-model' as const })),
+    ...core.calls,
+    ...core.tools.map((tool) => ({ ...tool, type: 'call-model' as const })),
   ];
-  const told = works.filter((work) => team.toAbort.has(work.turnId));
+  const told = works.filter((work) => core.toAbort.has(work.turnId));
   const work = pickFrom(told, step.pick) ?? (step.limit ? pickFrom(works, step.pick) : undefined);
   if (!work) return;
   const { agent, turnId } = work;
   const limit = told.length === 0 ? { name: 'turnSeconds', message: 'too long' } : undefined;
-  const report = { agent, turnId, duration: 1, requestHash: '', upTo: team.entries.length };
-  const partial = step.partial && team.turn(agent)?.openCalls.length === 0 ? `w${team.words++};` : '';
-  team.do({ type: 'model-aborted', partial, ...(limit ? { limit } : {}), ...report });
+  const report = { agent, turnId, duration: 1, requestHash: '', upTo: core.entries.length };
+  const partial = step.partial && core.turn(agent)?.openCalls.length === 0 ? `w${core.words++};` : '';
+  core.do({ type: 'model-aborted', partial, ...(limit ? { limit } : {}), ...report });
 }
 
 /** Open questions, the oldest first: the asking agent, and the id of the call. */
-export function openQuestions(team: Team): { agent: string; id: string }[] {
-  return Object.entries(team.conversation.state.agents)
+export function openQuestions(core: TeamCore): { agent: string; id: string }[] {
+  return Object.entries(core.conversation.state.agents)
     .flatMap(([agent, { turn }]) => (turn?.openCalls ?? []).map((call) => ({ agent, call })))
     .filter(({ call }) => call.name === 'ask')
     .sort((a, b) => a.call.place.index - b.call.place.index || a.call.place.position - b.call.place.position)
@@ -230,13 +230,13 @@ export function openQuestions(team: Team): { agent: string; id: string }[] {
 }
 
 /** Resumes all agents, completes all work and answers all questions, until nothing is outstanding. */
-export function settle(team: Team): void {
-  for (const agent of [null, ...slugsOf(team)]) team.do({ type: 'resume', agent, by: PERSON });
+export function settle(core: TeamCore): void {
+  for (const agent of [null, ...slugsOf(core)]) core.do({ type: 'resume', agent, by: PERSON });
   for (let rounds = 0; ; rounds++) {
     if (rounds > 200) throw new Error('there is always another question');
-    team.drain();
-    const [question] = openQuestions(team);
+    core.drain();
+    const [question] = openQuestions(core);
     if (!question) return;
-    team.post(`w${team.words++};`, { to: [question.agent], replyTo: question.id });
+    core.post(`w${core.words++};`, { to: [question.agent], replyTo: question.id });
   }
 }

@@ -2,16 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Conversation, checkKnowledge, planRepair } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { expectCursors, messagesOf } from './core.ts';
 import { typed } from './life.ts';
-import { expectGuarded, expectNoCycle, expectSound, type Team } from './team.ts';
+import { expectGuarded, expectNoCycle, expectSound, type TeamCore } from './team-core.ts';
 import { applyStep, settle, type TeamStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
-import { expectCursors, messagesOf } from './world.ts';
 
 /** Any interleaving of the actions of a team and its people, with crashes. On failure fast-check prints seed and path. */
 
 type Sizes = Parameters<typeof teamOf>[0];
 
-function lives(numRuns: number, check: boolean, property: (team: Team, steps: TeamStep[]) => void): void {
+function lives(numRuns: number, check: boolean, property: (core: TeamCore, steps: TeamStep[]) => void): void {
   fc.assert(
     fc.property(teamSizes, teamSteps, (sizes: Sizes, steps) => property(teamOf(sizes, check), steps)),
     { numRuns: runs(Math.ceil(numRuns / 2)) },
@@ -19,8 +19,8 @@ function lives(numRuns: number, check: boolean, property: (team: Team, steps: Te
 }
 
 /** One turn processes each routed entry, or the entry answers one question; every turn ends once. */
-function expectAllAnswered(team: Team): void {
-  const { entries } = team;
+function expectAllAnswered(core: TeamCore): void {
+  const { entries } = core;
   const started = typed(entries, 'turn-started');
   const ended = typed(entries, 'turn-ended').filter((entry) => entry.outcome !== 'waiting');
   expect(ended.map((entry) => entry.turnId).sort()).toEqual(
@@ -51,8 +51,8 @@ function expectAllAnswered(team: Team): void {
 }
 
 /** Every call has one result; every delegation has one answer, late if and only if the call already had a result. */
-function expectCallsAnswered(team: Team): void {
-  const { entries } = team;
+function expectCallsAnswered(core: TeamCore): void {
+  const { entries } = core;
   const messages = typed(entries, 'message');
   const results = messages.filter((entry) => entry.role === 'tool');
   const places = messages.flatMap((entry) =>
@@ -74,15 +74,15 @@ function expectCallsAnswered(team: Team): void {
     const result = results.find((entry) => placeOf(entry.call) === placeOf(answer.call));
     expect([answer.index, answer.late]).toEqual([answer.index, (result?.index ?? 0) < answer.index]);
     if (!answer.late) expect(result?.answers ?? []).toEqual(answer.answers);
-    for (const index of answer.answers) expect(team.entries[index]?.author.id).toBe(answer.from);
+    for (const index of answer.answers) expect(core.entries[index]?.author.id).toBe(answer.from);
   }
 }
 
-function expectWithinLimits(team: Team): void {
-  const { hopsPerTrigger, modelCallsPerTurn } = team.rules.limits;
-  for (const started of typed(team.entries, 'turn-started')) {
+function expectWithinLimits(core: TeamCore): void {
+  const { hopsPerTrigger, modelCallsPerTurn } = core.rules.limits;
+  for (const started of typed(core.entries, 'turn-started')) {
     expect(started.hops).toBeLessThanOrEqual(hopsPerTrigger);
-    const calls = typed(team.entries, 'message').filter(
+    const calls = typed(core.entries, 'message').filter(
       (entry) => entry.role === 'assistant' && entry.turnId === started.turnId,
     );
     expect(calls.length).toBeLessThanOrEqual(modelCallsPerTurn);
@@ -91,11 +91,11 @@ function expectWithinLimits(team: Team): void {
 
 describe('any interleaving of a team at work', () => {
   it('V1 to V14: every request is what the rules give, byte for byte, and extends the one before', () => {
-    lives(30, true, (team, steps) => {
-      for (const step of steps) applyStep(team, step);
-      settle(team);
-      expectCursors(team.entries);
-      expect(checkKnowledge(team.entries)).toEqual([]);
+    lives(30, true, (core, steps) => {
+      for (const step of steps) applyStep(core, step);
+      settle(core);
+      expectCursors(core.entries);
+      expect(checkKnowledge(core.entries)).toEqual([]);
     });
   });
 
@@ -103,65 +103,65 @@ describe('any interleaving of a team at work', () => {
     let summaries = 0;
     // Some seeds make few summaries: more runs, until there are enough.
     for (let tries = 0; tries < 10 && summaries <= 10; tries++)
-      lives(60, true, (team, steps) => {
-        team.window = 200 + 10 * (steps.length % 20);
-        for (const step of steps) applyStep(team, step);
-        settle(team);
-        expectCursors(team.entries);
-        expect(checkKnowledge(team.entries)).toEqual([]);
-        summaries += typed(team.entries, 'summary').length;
+      lives(60, true, (core, steps) => {
+        core.window = 200 + 10 * (steps.length % 20);
+        for (const step of steps) applyStep(core, step);
+        settle(core);
+        expectCursors(core.entries);
+        expect(checkKnowledge(core.entries)).toEqual([]);
+        summaries += typed(core.entries, 'summary').length;
       });
     expect(summaries).toBeGreaterThan(10); // Otherwise the test would check nothing.
   });
 
   it('TURNS-5, TURNS-6: after every append no work is lost, no agent waits for itself, and the guard accepts every request', () => {
-    lives(60, false, (team, steps) => {
+    lives(60, false, (core, steps) => {
       for (const step of steps) {
-        applyStep(team, step);
-        expectSound(team);
-        expectNoCycle(team);
-        expectGuarded(team);
+        applyStep(core, step);
+        expectSound(core);
+        expectNoCycle(core);
+        expectGuarded(core);
       }
     });
   });
 
   it('every conversation ends without outstanding work: each trigger, call, delegation and question is answered once, within the limits', () => {
-    lives(60, false, (team, steps) => {
-      for (const step of steps) applyStep(team, step);
-      settle(team);
-      expectAllAnswered(team);
-      expectCallsAnswered(team);
-      expectWithinLimits(team);
-      expect(planRepair(team.entries)).toEqual([]);
+    lives(60, false, (core, steps) => {
+      for (const step of steps) applyStep(core, step);
+      settle(core);
+      expectAllAnswered(core);
+      expectCallsAnswered(core);
+      expectWithinLimits(core);
+      expect(planRepair(core.entries)).toEqual([]);
     });
   });
 
   it('a crash at any append loses nothing and repeats nothing', () => {
     fc.assert(
       fc.property(teamSizes, teamSteps, fc.nat(), (sizes, steps, cut) => {
-        const team = teamOf(sizes, true);
-        for (const step of steps) applyStep(team, step);
-        team.crash(cut % team.boundaries.length);
-        expectSound(team);
-        expectGuarded(team);
-        settle(team);
-        expectAllAnswered(team);
-        expectCallsAnswered(team);
-        expectWithinLimits(team);
-        expectCursors(team.entries);
+        const core = teamOf(sizes, true);
+        for (const step of steps) applyStep(core, step);
+        core.crash(cut % core.boundaries.length);
+        expectSound(core);
+        expectGuarded(core);
+        settle(core);
+        expectAllAnswered(core);
+        expectCallsAnswered(core);
+        expectWithinLimits(core);
+        expectCursors(core.entries);
       }),
       { numRuns: 40 },
     );
   });
 
   it('L1: state and views are a fold of the log', () => {
-    lives(12, false, (team, steps) => {
-      for (const step of steps) applyStep(team, step);
-      const log = JSON.parse(JSON.stringify(team.entries));
-      const reader = new Conversation(team.rules, log);
-      expect(reader.state).toEqual(team.conversation.state);
-      for (const agent of team.rules.roster.agents.keys())
-        expect(messagesOf(reader.view(agent).build())).toEqual(messagesOf(team.view(agent)));
+    lives(12, false, (core, steps) => {
+      for (const step of steps) applyStep(core, step);
+      const log = JSON.parse(JSON.stringify(core.entries));
+      const reader = new Conversation(core.rules, log);
+      expect(reader.state).toEqual(core.conversation.state);
+      for (const agent of core.rules.roster.agents.keys())
+        expect(messagesOf(reader.view(agent).build())).toEqual(messagesOf(core.view(agent)));
     });
   });
 });

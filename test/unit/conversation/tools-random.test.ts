@@ -9,10 +9,10 @@ import {
   wireCallId,
 } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { messagesOf, type RunTool } from './core.ts';
 import { typed } from './life.ts';
-import { type Called, PERSON } from './team.ts';
-import { type AnswerWord, POLICIES, type Policy, ToolTeam } from './tool-life.ts';
-import { messagesOf, type RunTool } from './world.ts';
+import { type Called, PERSON } from './team-core.ts';
+import { type AnswerWord, POLICIES, type Policy, ToolCore } from './tool-core.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
 vi.setConfig({ testTimeout: 120_000 });
@@ -66,12 +66,12 @@ class Observations {
   /** By position: the decision of the policy when the call was requested. */
   readonly judgements = new Map<string, Judgement>();
 
-  see(team: ToolTeam): void {
-    for (const tool of team.tools) this.runs.set(wireCallId(tool.call), tool);
-    for (const entry of typed(team.entries, 'message'))
+  see(core: ToolCore): void {
+    for (const tool of core.tools) this.runs.set(wireCallId(tool.call), tool);
+    for (const entry of typed(core.entries, 'message'))
       for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
         const place = wireCallId({ index: entry.index, position });
-        if (!this.judgements.has(place)) this.judgements.set(place, team.judge.judge(tool));
+        if (!this.judgements.has(place)) this.judgements.set(place, core.judge.judge(tool));
       }
   }
 
@@ -85,31 +85,31 @@ class Observations {
   }
 }
 
-function applyStep(team: ToolTeam, witness: Observations, step: Step): void {
-  if (step.do === 'post') team.post('go on', { to: [at(AGENTS, step.pick) ?? 'pm'] });
+function applyStep(core: ToolCore, witness: Observations, step: Step): void {
+  if (step.do === 'post') core.post('go on', { to: [at(AGENTS, step.pick) ?? 'pm'] });
   else if (step.do === 'answer') {
-    const call = at(team.calls, step.pick);
-    if (call) team.actOn(call, 'words', step.calls);
+    const call = at(core.calls, step.pick);
+    if (call) core.actOn(call, 'words', step.calls);
   } else if (step.do === 'finish') {
-    const tool = at(team.tools, step.pick);
-    if (tool) team.finish(tool);
-  } else if (step.do === 'repeat') repeat(team, at([...witness.runs.values()], step.pick));
+    const tool = at(core.tools, step.pick);
+    if (tool) core.finish(tool);
+  } else if (step.do === 'repeat') repeat(core, at([...witness.runs.values()], step.pick));
   else if (step.do === 'word') {
-    const approval = at(pendingApprovals(team.conversation.state), step.pick);
-    if (approval) team.answerApprovalId(approval.approvalId, step.word);
+    const approval = at(pendingApprovals(core.conversation.state), step.pick);
+    if (approval) core.answerApprovalId(approval.approvalId, step.word);
   } else if (step.do === 'expire') {
-    const asked = at(typed(team.entries, 'approval-requested'), step.pick); // Also one that is already answered.
-    if (asked) team.expire(asked.approvalId);
-  } else if (step.do === 'crash') crash(team, step.pick, witness);
-  else if (step.do === 'policy') team.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
-  else team.do({ type: step.pick % 3 ? 'resume' : 'stop', agent: null, by: PERSON });
-  witness.see(team);
-  expectHeldAtRest(team);
+    const asked = at(typed(core.entries, 'approval-requested'), step.pick); // Also one that is already answered.
+    if (asked) core.expire(asked.approvalId);
+  } else if (step.do === 'crash') crash(core, step.pick, witness);
+  else if (step.do === 'policy') core.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
+  else core.do({ type: step.pick % 3 ? 'resume' : 'stop', agent: null, by: PERSON });
+  witness.see(core);
+  expectHeldAtRest(core);
 }
 
 /** TURN-WATCH-6: between two appends a watch of the log agrees with the agents. */
-function expectHeldAtRest(team: ToolTeam): void {
-  const { state, entries } = team.conversation;
+function expectHeldAtRest(core: ToolCore): void {
+  const { state, entries } = core.conversation;
   if (AGENTS.some((agent) => isStopped(state, agent))) return; // A stopped agent has outstanding work that does not run.
   const watch = createTurnWatch();
   for (const entry of entries) {
@@ -122,24 +122,24 @@ function expectHeldAtRest(team: ToolTeam): void {
 }
 
 /** A result that is repeated, late or from before a crash adds at most one note and changes no view. */
-function repeat(team: ToolTeam, tool: RunTool | undefined): void {
-  if (!tool || team.tools.some((other) => wireCallId(other.call) === wireCallId(tool.call))) return;
-  const before = visibleState(team);
-  const { entries, effects } = team.finish(tool, 'late');
+function repeat(core: ToolCore, tool: RunTool | undefined): void {
+  if (!tool || core.tools.some((other) => wireCallId(other.call) === wireCallId(tool.call))) return;
+  const before = visibleState(core);
+  const { entries, effects } = core.finish(tool, 'late');
   expect([entries.length <= 1, entries.every((entry) => entry.type === 'note'), effects]).toEqual([
     true,
     true,
     [],
   ]);
-  expect(visibleState(team)).toEqual(before);
+  expect(visibleState(core)).toEqual(before);
 }
 
 /** Sometimes the crash loses the last batch; sometimes the audit log has the result, or proves that none ran. */
-function crash(team: ToolTeam, pick: number, witness: Observations): void {
-  const [tool] = team.tools;
+function crash(core: ToolCore, pick: number, witness: Observations): void {
+  const [tool] = core.tools;
   const audited = tool && pick % 3 < 2 ? [{ ...tool.call, content: pick % 3 === 0 ? 'audited' : null }] : [];
-  witness.forget(team.boundaries.at(pick % 4 === 1 ? -2 : -1) ?? 0);
-  team.crash(pick % 4 === 1 ? 1 : 0, audited);
+  witness.forget(core.boundaries.at(pick % 4 === 1 ? -2 : -1) ?? 0);
+  core.crash(pick % 4 === 1 ? 1 : 0, audited);
 }
 
 /** A call that needed an approval or was risky at its request is no safer at its start, under any policy (L11). */
@@ -184,8 +184,8 @@ function expectOnce(entries: readonly Entry[]): void {
   }
 }
 
-function visibleState(team: ToolTeam) {
-  return [team.pending(), ...AGENTS.map((agent) => messagesOf(team.view(agent)))];
+function visibleState(core: ToolCore) {
+  return [core.pending(), ...AGENTS.map((agent) => messagesOf(core.view(agent)))];
 }
 
 describe('any interleaving of calls, results, answers, expiries, policies and crashes', () => {
@@ -193,35 +193,35 @@ describe('any interleaving of calls, results, answers, expiries, policies and cr
     const reached = { starts: 0, asked: 0, again: 0, expired: 0, late: 0 };
     fc.assert(
       fc.property(fc.array(stepArbitrary, { minLength: 25, maxLength: 60 }), (steps) => {
-        const team = new ToolTeam(AGENTS);
+        const core = new ToolCore(AGENTS);
         const witness = new Observations();
-        team.post('go');
-        for (const step of steps) applyStep(team, witness, step);
-        expectOnce(team.entries);
-        expectNoLooser(team.entries, witness);
-        for (const entry of team.entries) {
+        core.post('go');
+        for (const step of steps) applyStep(core, witness, step);
+        expectOnce(core.entries);
+        expectNoLooser(core.entries, witness);
+        for (const entry of core.entries) {
           if (entry.type === 'tool-started') reached.starts++;
           if (entry.type === 'note') reached.late++;
           if (entry.type === 'approval-answered' && entry.answer === 'expired') reached.expired++;
           if (entry.type === 'approval-requested') reached[entry.mayHaveRun ? 'again' : 'asked']++;
         }
         // Recovery is idempotent when no tool is left to run again.
-        for (let crashes = 0; team.crash() && team.tools.length > 0; crashes++)
+        for (let crashes = 0; core.crash() && core.tools.length > 0; crashes++)
           expect(crashes).toBeLessThan(100);
-        const before = visibleState(team);
-        team.crash();
-        expect(visibleState(team)).toEqual(before);
+        const before = visibleState(core);
+        core.crash();
+        expect(visibleState(core)).toEqual(before);
         // Every conversation ends without outstanding work.
-        team.do({ type: 'resume', agent: null, by: PERSON });
+        core.do({ type: 'resume', agent: null, by: PERSON });
         for (let rounds = 0; rounds < 200; rounds++) {
-          team.drain();
-          const [approval] = pendingApprovals(team.conversation.state);
+          core.drain();
+          const [approval] = pendingApprovals(core.conversation.state);
           if (!approval) break;
-          team.answerApprovalId(approval.approvalId, approval.mayHaveRun ? 'failed' : 'approve');
+          core.answerApprovalId(approval.approvalId, approval.mayHaveRun ? 'failed' : 'approve');
         }
-        expect(team.pending()).toEqual([]);
-        expectOnce(team.entries);
-        expectNoLooser(team.entries, witness);
+        expect(core.pending()).toEqual([]);
+        expectOnce(core.entries);
+        expectNoLooser(core.entries, witness);
       }),
       { numRuns: runs(100) },
     );

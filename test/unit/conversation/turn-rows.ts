@@ -1,5 +1,5 @@
 import { type Command, type Entry, type NewEntry, wireCallId } from '../../../src/conversation/index.ts';
-import { type Called, PERSON } from './team.ts';
+import { type Called, PERSON } from './team-core.ts';
 import { AGENT, ASK, type MakeCommand, type MakeEntry } from './turn-table.ts';
 
 /** The rows of the tables in docs/spec/turns.md: what each adds to the log, or passes to the decider. */
@@ -108,8 +108,8 @@ export const UNMOVING: Readonly<Record<string, MakeEntry>> = {
 
 /** The rows of entries that concern a call. */
 export const CALL_ENTRY_ROWS: Readonly<Record<string, MakeEntry>> = {
-  'tool-started': ({ team, call }, turnId) => {
-    const asked = team.entries[call.index];
+  'tool-started': ({ core, call }, turnId) => {
+    const asked = core.entries[call.index];
     const risk = asked?.type === 'message' ? asked.risks?.[call.position] : null;
     return { type: 'tool-started', author: BY_AGENT, turnId, call, ...(risk ? { risk } : {}) };
   },
@@ -129,8 +129,8 @@ const post = (delivery: 'steer' | 'queue' | 'interrupt'): MakeCommand => {
 };
 
 const answered = (...names: readonly Called[]): MakeCommand => {
-  return ({ team }, turnId) => ({
-    ...{ type: 'model-answered', ...REPORT, turnId, upTo: team.entries.length },
+  return ({ core }, turnId) => ({
+    ...{ type: 'model-answered', ...REPORT, turnId, upTo: core.entries.length },
     answer: {
       content: 'words',
       toolCalls: names.map(([name, given = {}]) => ({
@@ -153,19 +153,19 @@ export const COMMAND_ROWS: Readonly<Record<string, MakeCommand>> = {
   'model-answered: words': answered(),
   'model-answered: a tool call': answered(['safe']),
   'model-answered: a question': answered(ASK),
-  'model-failed': ({ team }, turnId) => ({
-    ...{ type: 'model-failed', ...REPORT, turnId, upTo: team.entries.length },
+  'model-failed': ({ core }, turnId) => ({
+    ...{ type: 'model-failed', ...REPORT, turnId, upTo: core.entries.length },
     ...{ code: 'X', message: 'x', partial: '' },
   }),
-  'attempt-failed': ({ team }, turnId) => ({
-    ...{ type: 'attempt-failed', agent: AGENT, turnId, upTo: team.entries.length, duration: 1 },
+  'attempt-failed': ({ core }, turnId) => ({
+    ...{ type: 'attempt-failed', agent: AGENT, turnId, upTo: core.entries.length, duration: 1 },
     ...{ candidate: { model: 'm' }, next: { model: 'n' }, code: 'TIMEOUT', message: 'x' },
   }),
-  'model-aborted': ({ team }, turnId) => ({
-    ...{ type: 'model-aborted', ...REPORT, turnId, upTo: team.entries.length, partial: '' },
+  'model-aborted': ({ core }, turnId) => ({
+    ...{ type: 'model-aborted', ...REPORT, turnId, upTo: core.entries.length, partial: '' },
   }),
-  'reduce-view': ({ team }, turnId) => ({
-    ...{ type: 'reduce-view', agent: AGENT, turnId, upTo: team.entries.length },
+  'reduce-view': ({ core }, turnId) => ({
+    ...{ type: 'reduce-view', agent: AGENT, turnId, upTo: core.entries.length },
     reduction: {
       ...{ covered: [[0, 0]], leftOut: [], shortened: [], previewLength: 500 },
       ...{ content: 'x', writtenBy: 'extract', tokensBefore: 1 },

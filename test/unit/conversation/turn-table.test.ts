@@ -121,7 +121,7 @@ describe('the tables of turns', () => {
   ])('the tables have a sample of each state of a $of that is in that state', ({ samples, stateOf }) => {
     for (const [state, make] of Object.entries(samples)) {
       const given = make();
-      expect(stateOf(given.team.conversation.state, given)).toBe(state);
+      expect(stateOf(given.core.conversation.state, given)).toBe(state);
     }
   });
 

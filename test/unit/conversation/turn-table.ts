@@ -13,8 +13,8 @@ import {
   wireCallId,
 } from '../../../src/conversation/index.ts';
 import { mustAbort } from '../../../src/conversation/state/state.ts';
-import { type Called, PERSON } from './team.ts';
-import { ToolTeam } from './tool-life.ts';
+import { type Called, PERSON } from './team-core.ts';
+import { ToolCore } from './tool-core.ts';
 
 /**
  * Samples for the tables in docs/spec/turns.md: a log for each state, and an entry or a command for each row.
@@ -26,84 +26,84 @@ export const ASK: Called = ['ask', { question: 'Which one?' }];
 
 /** A log in one state, and the call that the rows about calls concern. */
 export interface Sample {
-  readonly team: ToolTeam;
+  readonly core: ToolCore;
   readonly call: CallPlace;
   /** The approval of that call, or an unknown name. */
   readonly approvalId: string;
 }
 
-function sample(team: ToolTeam, position = 0): Sample {
-  const { entries } = team;
+function sample(core: ToolCore, position = 0): Sample {
+  const { entries } = core;
   const asking = entries.findLast((entry) => entry.type === 'message' && entry.tool_calls !== undefined);
   const call = { index: asking?.index ?? 0, position };
   const asked = entries.findLast(
     (entry) => entry.type === 'approval-requested' && wireCallId(entry.call) === wireCallId(call),
   );
-  return { team, call, approvalId: asked?.type === 'approval-requested' ? asked.approvalId : 'none' };
+  return { core, call, approvalId: asked?.type === 'approval-requested' ? asked.approvalId : 'none' };
 }
 
-function calling(...calls: readonly (string | Called)[]): ToolTeam {
-  const team = new ToolTeam(['pm', 'dev', 'qa'], false).posted('go');
-  team.act(AGENT, 'working', ...calls.map((call): Called => (typeof call === 'string' ? [call] : call)));
-  return team;
+function calling(...calls: readonly (string | Called)[]): ToolCore {
+  const core = new ToolCore(['pm', 'dev', 'qa'], false).posted('go');
+  core.act(AGENT, 'working', ...calls.map((call): Called => (typeof call === 'string' ? [call] : call)));
+  return core;
 }
 
-function ended(): ToolTeam {
-  const team = new ToolTeam(['pm', 'dev', 'qa'], false).posted('go');
-  team.act(AGENT, 'done');
-  return team;
+function ended(): ToolCore {
+  const core = new ToolCore(['pm', 'dev', 'qa'], false).posted('go');
+  core.act(AGENT, 'done');
+  return core;
 }
 
-function stopped(): ToolTeam {
-  const team = ended();
-  team.do({ type: 'stop', agent: AGENT, by: PERSON });
-  team.post('later');
-  return team;
+function stopped(): ToolCore {
+  const core = ended();
+  core.do({ type: 'stop', agent: AGENT, by: PERSON });
+  core.post('later');
+  return core;
 }
 
 /** A person stops the agent while a call or tool of its turn runs. */
-function aborting(team: ToolTeam): ToolTeam {
-  team.do({ type: 'stop', agent: AGENT, by: PERSON });
-  return team;
+function aborting(core: ToolCore): ToolCore {
+  core.do({ type: 'stop', agent: AGENT, by: PERSON });
+  return core;
 }
 
-function posted(): ToolTeam {
-  const team = ended();
-  team.post('again');
-  return team;
+function posted(): ToolCore {
+  const core = ended();
+  core.post('again');
+  return core;
 }
 
 /** A log that ends between the post and the turn that it starts, as no append of a daemon does. */
-function queued(): ToolTeam {
-  const team = posted();
-  team.conversation = new Conversation(team.rules, team.entries.slice(0, -1));
-  return team;
+function queued(): ToolCore {
+  const core = posted();
+  core.conversation = new Conversation(core.rules, core.entries.slice(0, -1));
+  return core;
 }
 
-function allowed(): ToolTeam {
-  const team = calling('safe', 'gated');
-  team.answerApproval('gated', 'approve');
-  return team;
+function allowed(): ToolCore {
+  const core = calling('safe', 'gated');
+  core.answerApproval('gated', 'approve');
+  return core;
 }
 
 /** A call of a tool that the post brought. */
-function callersCall(): ToolTeam {
-  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
-  team.post('go', { by: PERSON.id, tools: [{ name: 'theirs' }] });
-  team.act(AGENT, 'working', ['theirs']);
-  return team;
+function callersCall(): ToolCore {
+  const core = new ToolCore(['pm', 'dev', 'qa'], false);
+  core.post('go', { by: PERSON.id, tools: [{ name: 'theirs' }] });
+  core.act(AGENT, 'working', ['theirs']);
+  return core;
 }
 
-function crashed(): ToolTeam {
-  const team = calling('risky');
-  team.crash();
-  return team;
+function crashed(): ToolCore {
+  const core = calling('risky');
+  core.crash();
+  return core;
 }
 
-function finished(): ToolTeam {
-  const team = calling('safe');
-  team.done('safe');
-  return team;
+function finished(): ToolCore {
+  const core = calling('safe');
+  core.done('safe');
+  return core;
 }
 
 /** The states of an agent's turn. `queued` and `held` are states without a turn. */
@@ -161,14 +161,14 @@ export const turnState: StateOf = (state) => turnStateOf(state);
 export const callState: StateOf = (state, { call }) => callStateOf(state, call);
 
 /** The id of the open turn; without one, of the newest. */
-function turnIdOf({ team }: Sample): string {
-  const newest = team.entries.findLast((entry) => entry.type === 'turn-started' && entry.agent === AGENT);
+function turnIdOf({ core }: Sample): string {
+  const newest = core.entries.findLast((entry) => entry.type === 'turn-started' && entry.agent === AGENT);
   return (newest?.type === 'turn-started' ? newest.turnId : undefined) ?? 'none';
 }
 
 /** `state`, `–` for no change, and `✗` where the entry breaks a law that any log must keep. */
 export function foldCell(make: MakeEntry, given: Sample, stateOf: StateOf): string {
-  const { entries, conversation } = given.team;
+  const { entries, conversation } = given.core;
   const next = entries.length;
   const draft = make(given, turnIdOf(given), next);
   const entry = { index: next, id: 'added', createdAt: '2026-01-01T00:00:00.000Z', ...draft } as Entry;
@@ -181,7 +181,7 @@ export function foldCell(make: MakeEntry, given: Sample, stateOf: StateOf): stri
 
 /** `entries → state; effects`, `stale`, `nothing` or `refused CODE`. */
 export function decideCell(make: MakeCommand, given: Sample, stateOf: StateOf): string {
-  const { conversation } = given.team;
+  const { conversation } = given.core;
   const command = make(given, turnIdOf(given));
   const { entries, effects, reply } = conversation.apply(command, 1_700_000_000_000);
   if (reply.kind === 'refused') return `refused ${reply.refusal.code}`;

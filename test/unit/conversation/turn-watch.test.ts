@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/client/index.ts';
 import { createTurnWatch } from '../../../src/conversation/progress/turn-watch.ts';
 import { agent, ended, entryOf, person, started } from '../cli/support.ts';
-import { type AnswerWord, ToolTeam } from './tool-life.ts';
+import { type AnswerWord, ToolCore } from './tool-core.ts';
 
 const handoff = (index: number, from: string, to: string): Entry =>
   entryOf('handoff', index, { from, to, summary: 's' });
@@ -230,34 +230,34 @@ describe('the turns that a message still needs', () => {
 });
 
 /** Whether the watch is held after each append of the decider, the last of which ends the turn. */
-function heldAfterEach(team: ToolTeam): boolean[] {
+function heldAfterEach(core: ToolCore): boolean[] {
   const watch = createTurnWatch();
   watch.addOutstanding(0, ['pm']);
-  return team.boundaries.slice(1).map((end, batch) => {
-    for (const entry of team.entries.slice(team.boundaries[batch], end)) watch.observe(entry);
+  return core.boundaries.slice(1).map((end, batch) => {
+    for (const entry of core.entries.slice(core.boundaries[batch], end)) watch.observe(entry);
     return watch.held;
   });
 }
 
 describe('TURN-WATCH-5: a turn whose approval was answered', () => {
-  const ended = (team: ToolTeam) => {
-    team.act('pm', 'done');
-    return heldAfterEach(team);
+  const ended = (core: ToolCore) => {
+    core.act('pm', 'done');
+    return heldAfterEach(core);
   };
 
   it('a turn runs from the approval until its tool has a result and its model has answered', () => {
-    const team = ToolTeam.calling('gated');
-    team.answerApproval('gated', 'approve');
-    team.done('gated');
-    expect(ended(team)).toEqual([false, true, false, false, true]);
+    const core = ToolCore.calling('gated');
+    core.answerApproval('gated', 'approve');
+    core.done('gated');
+    expect(ended(core)).toEqual([false, true, false, false, true]);
   });
 
   it('a turn runs after `rerun` as well', () => {
-    const team = ToolTeam.calling('risky');
-    team.crash();
-    team.answerApproval('risky', 'rerun');
-    team.done('risky');
-    expect(ended(team)).toEqual([false, false, true, false, false, true]);
+    const core = ToolCore.calling('risky');
+    core.crash();
+    core.answerApproval('risky', 'rerun');
+    core.done('risky');
+    expect(ended(core)).toEqual([false, false, true, false, false, true]);
   });
 
   it.each<[string, AnswerWord]>([
@@ -265,49 +265,49 @@ describe('TURN-WATCH-5: a turn whose approval was answered', () => {
     ['risky', 'result'],
     ['risky', 'failed'],
   ])('a turn continues at once where no tool is to run: %s, %s', (tool, word) => {
-    const team = ToolTeam.calling(tool);
-    if (tool === 'risky') team.crash();
-    team.answerApproval(tool, word);
-    expect(ended(team).slice(-3)).toEqual([true, false, true]);
+    const core = ToolCore.calling(tool);
+    if (tool === 'risky') core.crash();
+    core.answerApproval(tool, word);
+    expect(ended(core).slice(-3)).toEqual([true, false, true]);
   });
 
   it('a turn continues when the approval expired', () => {
-    const team = ToolTeam.calling('gated');
-    team.expire(team.approvalOf('gated'));
-    expect(ended(team)).toEqual([false, true, false, true]);
+    const core = ToolCore.calling('gated');
+    core.expire(core.approvalOf('gated'));
+    expect(ended(core)).toEqual([false, true, false, true]);
   });
 
   it('a turn still waits for another pending approval, and runs when that is answered', () => {
-    const team = ToolTeam.calling('gated1', 'gated2');
-    team.answerApproval('gated2', 'approve');
-    team.answerApproval('gated1', 'approve');
-    team.done('gated1');
-    team.done('gated2');
-    expect(ended(team)).toEqual([false, true, true, false, false, false, true]);
+    const core = ToolCore.calling('gated1', 'gated2');
+    core.answerApproval('gated2', 'approve');
+    core.answerApproval('gated1', 'approve');
+    core.done('gated1');
+    core.done('gated2');
+    expect(ended(core)).toEqual([false, true, true, false, false, false, true]);
   });
 
   it('a turn waits again when its tool has ended and a question of the same answer is open', () => {
-    const team = ToolTeam.calling('gated', ['ask', { question: 'why?' }]);
-    team.answerApproval('gated', 'approve');
-    team.done('gated');
-    expect(heldAfterEach(team)).toEqual([false, true, false, true]);
+    const core = ToolCore.calling('gated', ['ask', { question: 'why?' }]);
+    core.answerApproval('gated', 'approve');
+    core.done('gated');
+    expect(heldAfterEach(core)).toEqual([false, true, false, true]);
   });
 
   it('a message that is posted while the tool runs is outstanding until the end of the turn', () => {
-    const team = ToolTeam.calling('gated');
-    team.answerApproval('gated', 'approve');
+    const core = ToolCore.calling('gated');
+    core.answerApproval('gated', 'approve');
     const watch = createTurnWatch();
-    for (const entry of team.entries) watch.observe(entry);
-    const { entries } = team.post('and?');
+    for (const entry of core.entries) watch.observe(entry);
+    const { entries } = core.post('and?');
     watch.addOutstanding(entries[0]?.index ?? -1, ['pm']);
     const seen = () => {
-      for (const entry of team.entries.slice(entries[0]?.index)) watch.observe(entry);
+      for (const entry of core.entries.slice(entries[0]?.index)) watch.observe(entry);
       return [watch.quiet, watch.held, watch.settled];
     };
     expect(seen()).toEqual([false, false, false]);
-    team.done('gated');
+    core.done('gated');
     expect(seen()).toEqual([false, false, false]);
-    team.act('pm', 'done');
+    core.act('pm', 'done');
     expect(seen()).toEqual([true, true, true]);
   });
 });

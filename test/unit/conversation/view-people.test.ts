@@ -7,8 +7,8 @@ import {
   type ViewPolicy,
   viewOf,
 } from '../../../src/conversation/index.ts';
+import { messagesOf } from './core.ts';
 import { logOf, PM, said } from './recall-log.ts';
-import { messagesOf } from './world.ts';
 
 /** Which people a view names, and which results it shows unescaped. */
 

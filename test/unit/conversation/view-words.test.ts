@@ -11,8 +11,8 @@ import {
   type ViewPolicy,
   viewOf,
 } from '../../../src/conversation/index.ts';
+import { Core, messagesOf, rulesFor } from './core.ts';
 import { OPERATOR } from './random-steps.ts';
-import { messagesOf, rulesFor, World } from './world.ts';
 
 /** The text of a view: roles, attribution, escaping, notices, the digest. */
 
@@ -173,15 +173,15 @@ describe('V5: what is never shown', () => {
 
 describe('V10: the away block', () => {
   function away(contents: string[], policy: Partial<ViewPolicy> = {}) {
-    const world = new World(rulesFor(['pm', 'dev'], { policy })).posted('one', { to: ['pm'] });
-    world.drain();
-    const from = world.entries.length;
+    const core = new Core(rulesFor(['pm', 'dev'], { policy })).posted('one', { to: ['pm'] });
+    core.drain();
+    const from = core.entries.length;
     for (const content of contents) {
-      world.post(content, { to: ['dev'], by: 'bob' });
-      world.abort(world.callOf('dev'));
+      core.post(content, { to: ['dev'], by: 'bob' });
+      core.abort(core.callOf('dev'));
     }
-    world.post('and you?', { to: ['pm'] });
-    return { from, messages: messagesOf(world.view('pm')), world };
+    core.post('and you?', { to: ['pm'] });
+    return { from, messages: messagesOf(core.view('pm')), core };
   }
 
   it('the block comes right before the marker and the trigger, each line with its attribution, also for the first person', () => {
@@ -203,12 +203,12 @@ describe('V10: the away block', () => {
 
   it('the block is a digest: the newest in full within 2,000 tokens, the older ones one line with count and index range', () => {
     const contents = Array.from({ length: 10 }, (_, at) => `${at}`.repeat(1_000)); // 252 tokens a line.
-    const { messages, from, world } = away(contents);
+    const { messages, from, core } = away(contents);
     const lines = messages.at(-3)?.content?.split('\n') ?? [];
     expect(lines[1]).toBe(
       `(3 earlier messages, entries ${from} to ${from + 6}: in full in the history above)`,
     );
-    expect(world.entries[from + 6]).toMatchObject({ content: '2'.repeat(1_000) });
+    expect(core.entries[from + 6]).toMatchObject({ content: '2'.repeat(1_000) });
     expect(lines.slice(2)).toEqual(contents.slice(3).map((content) => `[Bob]: ${content}`));
     expect(estimateTokens(lines.slice(2).join('\n'))).toBeLessThanOrEqual(2_000);
     for (const content of contents)
@@ -248,11 +248,11 @@ describe('V10: the away block', () => {
   });
 
   it('the block lists messages and handoffs, not other notices', () => {
-    const world = new World(rulesFor(['pm', 'dev'])).posted('one', { to: ['pm'] });
-    world.drain();
-    world.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
-    world.post('two', { to: ['pm'] });
-    expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
+    const core = new Core(rulesFor(['pm', 'dev'])).posted('one', { to: ['pm'] });
+    core.drain();
+    core.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
+    core.post('two', { to: ['pm'] });
+    expect(messagesOf(core.view('pm')).map((message) => message.content)).toEqual([
       'one',
       expect.any(String),
       '=== PHASE chat → plan (by Operator) ===',

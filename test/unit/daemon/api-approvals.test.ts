@@ -7,56 +7,56 @@ import { toolboxOf } from '../../support/toolbox.ts';
 import {
   ASK_FOR_EACH,
   askApproval,
-  createWorld,
+  createDaemon,
   postCommand,
-  type World,
-  type WorldOptions,
-} from './world.ts';
+  type TestDaemon,
+  type TestDaemonOptions,
+} from './daemon.ts';
 
-let world: World;
-afterEach(() => world.end());
+let daemon: TestDaemon;
+afterEach(() => daemon.end());
 
-const open = (options: WorldOptions = {}) => {
-  world = createWorld({ tools: ASK_FOR_EACH, ...options });
+const open = (options: TestDaemonOptions = {}) => {
+  daemon = createDaemon({ tools: ASK_FOR_EACH, ...options });
 };
-const ask = (conversation = 'demo', text = '{}') => askApproval(world, conversation, text);
+const ask = (conversation = 'demo', text = '{}') => askApproval(daemon, conversation, text);
 
 describe('an answer to an approval', () => {
   const FORBIDDEN = { ok: false, refusal: { code: 'FORBIDDEN', hint: expect.stringMatching(/\w/) } };
   const answeredBy = async () => {
-    const entries: readonly Entry[] = await world.entries();
+    const entries: readonly Entry[] = await daemon.entries();
     return entries.flatMap((entry) => (entry.type === 'approval-answered' ? [entry.author.id] : []));
   };
 
   it('an approval may be answered by approvers only, named by the subject or the body', async () => {
     open({ approvers: ['alice'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
-    expect(await world.request('answer', approval, 'mallory')).toMatchObject(FORBIDDEN);
-    expect(await world.request('answer', { ...approval, publisher: 'mallory' })).toMatchObject(FORBIDDEN);
+    expect(await daemon.request('answer', approval, 'mallory')).toMatchObject(FORBIDDEN);
+    expect(await daemon.request('answer', { ...approval, publisher: 'mallory' })).toMatchObject(FORBIDDEN);
     expect(await answeredBy()).toEqual([]);
-    expect(await world.request('answer', { ...approval, publisher: 'alice' })).toMatchObject({ ok: true });
+    expect(await daemon.request('answer', { ...approval, publisher: 'alice' })).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['alice']);
   });
 
   it('GRANTS-1: an approver that is no operator allows this call and no later ones', async () => {
     open({ approvers: ['alice'], believesNames: false });
     const always = { approvalId: await ask('demo'), answer: 'approve', always: true };
-    expect(await world.request('approvals', {})).toMatchObject({
+    expect(await daemon.request('approvals', {})).toMatchObject({
       body: { approvals: [{ covers: 'all calls of shell' }] },
     });
-    const refused = await world.request('answer', always, 'alice');
+    const refused = await daemon.request('answer', always, 'alice');
     expect(refused).toMatchObject(FORBIDDEN);
     expect(JSON.stringify(refused)).toContain('only an operator may allow later calls');
     expect(await answeredBy()).toEqual([]);
-    expect(await world.request('answer', always)).toMatchObject({ ok: true });
-    const answers = (await world.entries()).filter((entry: Entry) => entry.type === 'approval-answered');
+    expect(await daemon.request('answer', always)).toMatchObject({ ok: true });
+    const answers = (await daemon.entries()).filter((entry: Entry) => entry.type === 'approval-answered');
     expect(answers).toMatchObject([{ always: true, author: { id: 'operator' } }]);
   });
 
   it('the operator may answer an approval without a name on the plain subject', async () => {
     open({ approvers: ['alice'] });
     const approval = { approvalId: await ask('demo'), answer: 'deny' };
-    expect(await world.request('answer', approval)).toMatchObject({ ok: true });
+    expect(await daemon.request('answer', approval)).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['operator']);
   });
 
@@ -64,21 +64,21 @@ describe('an answer to an approval', () => {
     open({ approvers: [] });
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
     for (const publisher of ['alice', 'operator', '*'])
-      expect(await world.request('answer', approval, publisher)).toMatchObject(FORBIDDEN);
+      expect(await daemon.request('answer', approval, publisher)).toMatchObject(FORBIDDEN);
     expect(await answeredBy()).toEqual([]);
-    expect(await world.request('answer', { ...approval, publisher: 'ops' })).toMatchObject({ ok: true });
+    expect(await daemon.request('answer', { ...approval, publisher: 'ops' })).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['ops']);
   });
 
   it('an approval is answered under the name at the end of the subject, and under no other', async () => {
     open();
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
-    const borrowed = await world.request('answer', { ...approval, publisher: 'alice' }, 'bob');
+    const borrowed = await daemon.request('answer', { ...approval, publisher: 'alice' }, 'bob');
     expect(borrowed).toMatchObject(FORBIDDEN);
     expect(borrowed).toMatchObject({
       refusal: { message: 'the credentials are those of bob: they may not act as alice' },
     });
-    expect(await world.request('answer', { ...approval, publisher: 'bob' }, 'bob')).toMatchObject({
+    expect(await daemon.request('answer', { ...approval, publisher: 'bob' }, 'bob')).toMatchObject({
       ok: true,
     });
     expect(await answeredBy()).toEqual(['bob']);
@@ -87,38 +87,38 @@ describe('an answer to an approval', () => {
   it('an approver changes the arguments, and the call runs with them in canonical form', async () => {
     open();
     const approval = { approvalId: await ask('demo', '{"command":"rm"}'), answer: 'approve' };
-    const changed = (given: unknown) => world.request('answer', { ...approval, arguments: given });
+    const changed = (given: unknown) => daemon.request('answer', { ...approval, arguments: given });
     expect(await changed('ls')).toMatchObject(refusedWith('BAD_REQUEST'));
     expect(await changed({ command: 'ls\u202e' })).toMatchObject({ ok: true });
-    const answered = (await world.entries()).find(({ type }) => type === 'approval-answered');
+    const answered = (await daemon.entries()).find(({ type }) => type === 'approval-answered');
     expect(answered).toMatchObject({ arguments: '{"command":"ls\\u202e"}' });
   });
 
   it('an answer by a named person of an approver records that person', async () => {
     open({ approvers: ['office'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve', author: { name: 'Alice' } };
-    expect(await world.request('answer', { ...approval, publisher: 'Alice' })).toMatchObject(FORBIDDEN);
-    expect(await world.request('answer', { ...approval, publisher: 'console' })).toMatchObject({
+    expect(await daemon.request('answer', { ...approval, publisher: 'Alice' })).toMatchObject(FORBIDDEN);
+    expect(await daemon.request('answer', { ...approval, publisher: 'console' })).toMatchObject({
       refusal: {
         message: 'console/Alice may not answer approvals',
         hint: 'approvals.approvers in parley.yaml lists the publishers that may; the publisher here is console, and "Alice" is a signature',
       },
     });
-    expect(await world.request('answer', approval, 'office')).toMatchObject({ ok: true });
+    expect(await daemon.request('answer', approval, 'office')).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['office/Alice']);
   });
 });
 
 describe('the id of an approval', () => {
   const pending = async (conversation: string) =>
-    pendingApprovals((await world.workers.use(conversation)).state).map(({ call }) => call.name);
-  const approve = (approvalId: string) => world.request('answer', { approvalId, answer: 'approve' });
+    pendingApprovals((await daemon.workers.use(conversation)).state).map(({ call }) => call.name);
+  const approve = (approvalId: string) => daemon.request('answer', { approvalId, answer: 'approve' });
   const NONE = { ok: false, refusal: { code: 'NOT_FOUND', message: expect.stringMatching('no approval') } };
 
   it('names its conversation and the place of its request', async () => {
     open();
     const approvalId = await ask('demo');
-    const asked = (await world.entries()).find(({ type }) => type === 'approval-requested');
+    const asked = (await daemon.entries()).find(({ type }) => type === 'approval-requested');
     expect(approvalId).toMatch(new RegExp(`^demo\\.${asked?.index}\\.[0-9a-f]{16}$`));
   });
 
@@ -136,7 +136,7 @@ describe('the id of an approval', () => {
     ];
     for (const id of forged) expect(await approve(id)).toMatchObject(NONE);
     expect([await pending('one'), await pending('other')]).toEqual([['shell'], ['shell']]);
-    expect(await world.workers.isThere('nobody')).toBe(false);
+    expect(await daemon.workers.isThere('nobody')).toBe(false);
     expect(await approve(other)).toMatchObject({ ok: true });
     expect([await pending('one'), await pending('other')]).toEqual([['shell'], []]);
   });
@@ -145,7 +145,7 @@ describe('the id of an approval', () => {
 describe('what a call that waits would change', () => {
   const shown = async (change: Toolbox['change'], text?: string, sender?: string) => {
     open({ approvers: ['office'], toolbox: toolboxOf({ change }) });
-    return world.request('change', { approvalId: await ask('demo', text) }, sender);
+    return daemon.request('change', { approvalId: await ask('demo', text) }, sender);
   };
   const ended: Toolbox['change'] = async () => ({ kind: 'aborted' });
 
@@ -170,7 +170,7 @@ describe('what a call that waits would change', () => {
       ok: true,
       body: { change: null, why: 'mallory may not answer approvals' },
     });
-    expect(await world.request('change', { approvalId: 'demo.1.none' })).toMatchObject(
+    expect(await daemon.request('change', { approvalId: 'demo.1.none' })).toMatchObject(
       refusedWith('NOT_FOUND'),
     );
   });
@@ -182,7 +182,7 @@ describe('the list of approvals', () => {
     readonly more?: number;
   }
   const list = async (): Promise<Listed> => {
-    const answer = await world.request('approvals', {});
+    const answer = await daemon.request('approvals', {});
     return (answer as { body: Listed }).body;
   };
   const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
@@ -214,7 +214,7 @@ describe('the list of approvals', () => {
     expect(sizeOf(listed)).toBeLessThan(2_000);
     expect(listed.approvals.length).toBeGreaterThan(2);
     expect(listed.more).toBe(20 - listed.approvals.length);
-    await world.end();
+    await daemon.end();
     open({ maxPayload: 10 });
     await ask('demo');
     expect((await list()).approvals).toHaveLength(1);
@@ -222,8 +222,8 @@ describe('the list of approvals', () => {
 
   it('the list of approvals of a missing conversation is refused, and without waiting calls it is empty', async () => {
     open();
-    await world.workers.submit('demo', postCommand('m1', 'go', ['pm']));
-    const listOf = (conversation: string) => world.request('approvals', { conversation });
+    await daemon.workers.submit('demo', postCommand('m1', 'go', ['pm']));
+    const listOf = (conversation: string) => daemon.request('approvals', { conversation });
     expect(await listOf('demo')).toMatchObject({ body: { approvals: [] } });
     const message = 'there is no conversation nonexist';
     expect(await listOf('nonexist')).toMatchObject({ refusal: { code: 'NOT_FOUND', message } });

@@ -3,19 +3,19 @@ import type { Entry } from '../../../src/conversation/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
-import { createWorld } from './world.ts';
+import { createDaemon } from './daemon.ts';
 
 describe('the request API', () => {
-  const world = perTest(() => createWorld({ maxPayload: 10_000 }));
+  const daemon = perTest(() => createDaemon({ maxPayload: 10_000 }));
 
-  const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
+  const ask = (endpoint: string, body: unknown = {}) => daemon.request(endpoint, body);
   const say = (content: string, conversation = 'demo') =>
     ask('post', { conversation, publisher: 'alice', content });
   /** Posts and has it answered. */
   async function talk(content: string, conversation = 'demo') {
     await say(content, conversation);
-    world.calls.at(-1)?.answer(`answer to ${content}`);
-    await expect.poll(async () => (await world.entries(conversation)).at(-1)?.type).toBe('turn-ended');
+    daemon.calls.at(-1)?.answer(`answer to ${content}`);
+    await expect.poll(async () => (await daemon.entries(conversation)).at(-1)?.type).toBe('turn-ended');
   }
 
   it.each<[string, unknown]>([
@@ -87,7 +87,7 @@ describe('the request API', () => {
   });
 
   it('a failed turn names the model that was asked last, and turns are found by its configured name too', async () => {
-    const other = createWorld({
+    const other = createDaemon({
       window: { fields: { model: 'wire-1' } },
       fallbacks: [{ name: 'spare', fields: { model: 'wire-2' } }],
     });
@@ -115,7 +115,7 @@ describe('the request API', () => {
   it('turns are found by a tool that they called, and by a pattern', async () => {
     await say('hello');
     const call = { id: 'c', name: 'mcp__git__log', arguments: '{}' };
-    world.calls.at(-1)?.answer(null, [call]);
+    daemon.calls.at(-1)?.answer(null, [call]);
     const found = async (tool: string) => {
       const answer = await ask('turns', { tool });
       return answer.ok ? (answer.body as { turns: object[] }).turns.length : answer;
@@ -158,7 +158,7 @@ describe('the request API', () => {
   it('feedback names its author, is kept once, and does not change what is new in the list', async () => {
     await talk('hello');
     const isAnswer = (entry: Entry) => entry.type === 'message' && entry.author.kind === 'agent';
-    const index = (await world.entries()).findIndex(isAnswer);
+    const index = (await daemon.entries()).findIndex(isAnswer);
     const row = async () => {
       const listed = await ask('conversations');
       return listed.ok && (listed.body as { conversations: { activeLength: number }[] }).conversations[0];
@@ -174,7 +174,7 @@ describe('the request API', () => {
     ])
       expect(await ask('turns', { rated })).toMatchObject({ body: { turns: found } });
     expect(await ask('turns', { rated: 'none' })).toMatchObject(refusedWith('BAD_REQUEST'));
-    const kept = (await world.entries()).filter(({ type }) => type === 'feedback');
+    const kept = (await daemon.entries()).filter(({ type }) => type === 'feedback');
     expect(kept).toMatchObject([{ author: { id: 'alice' }, on: index, value: 'down', note: 'too long' }]);
     expect(await row()).toMatchObject({ activeLength: before ? before.activeLength : 0 });
     expect(await rate({ index: 0 })).toMatchObject({ ok: false, refusal: { code: 'NO_SUCH_ENTRY' } });
@@ -191,14 +191,14 @@ describe('the request API', () => {
   ])('the API refuses a post %s', async (_, fields, code) => {
     const body = { conversation: 'demo', publisher: 'alice', content: 'x', ...fields };
     expect(await ask('post', JSON.parse(JSON.stringify(body)))).toMatchObject(refusedWith(code));
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('only the subject determines the publisher of a post', async () => {
     const body = { conversation: 'demo', content: 'hi' };
-    expect(await world.request('post', body, 'alice')).toMatchObject({ ok: true });
-    expect((await world.entries())[0]?.author.id).toBe('alice');
-    expect(await world.request('post', { ...body, publisher: 'bob' }, 'alice')).toMatchObject(
+    expect(await daemon.request('post', body, 'alice')).toMatchObject({ ok: true });
+    expect((await daemon.entries())[0]?.author.id).toBe('alice');
+    expect(await daemon.request('post', { ...body, publisher: 'bob' }, 'alice')).toMatchObject(
       refusedWith('FORBIDDEN'),
     );
   });
@@ -221,7 +221,7 @@ describe('the request API', () => {
     expect(length).toBe(7);
     expect(entries.length).toBeLessThan(7);
     expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(10_000);
-    const alone = createWorld({ maxPayload: 1 });
+    const alone = createDaemon({ maxPayload: 1 });
     await alone.deliver('hello').catch(() => undefined);
     await alone.workers.submit('demo', {
       type: 'post',
@@ -235,7 +235,7 @@ describe('the request API', () => {
 
   it('an entry that fits no answer is shortened and marked, and the next page continues after it', async () => {
     await say('before');
-    await world.workers.submit('demo', {
+    await daemon.workers.submit('demo', {
       type: 'post',
       post: {
         id: 'large',
@@ -246,7 +246,7 @@ describe('the request API', () => {
       },
     });
     await say('behind');
-    const all = await world.entries();
+    const all = await daemon.entries();
     const at = all.findIndex(({ id }) => id === 'large');
     const page = async (from: number) => {
       const answer = await ask('entries', { conversation: 'demo', from });
@@ -311,7 +311,7 @@ describe('the request API', () => {
   it('the verb view returns the request of an answer as it was sent', async () => {
     await talk('hello');
     const answer = await ask('view', { conversation: 'demo', agent: 'pm', at: 2 });
-    const request = world.calls[0]?.request;
+    const request = daemon.calls[0]?.request;
     expect(answer).toMatchObject({
       body: { messages: request?.messages, report: { requestHash: request?.hash } },
     });
@@ -328,7 +328,7 @@ describe('the request API', () => {
     expect(
       await ask('phase', { conversation: 'demo', phase: 'plan', reason: 'now', publisher: 'alice' }),
     ).toMatchObject({ ok: true, body: { phase: 'plan' } });
-    expect((await world.entries()).at(-1)).toMatchObject({
+    expect((await daemon.entries()).at(-1)).toMatchObject({
       type: 'phase-entered',
       by: 'alice',
       reason: 'now',
@@ -360,14 +360,14 @@ describe('the request API', () => {
       refusedWith('UNKNOWN_AGENT'),
     );
     expect(await ask('stop', { conversation: 'demo', agent: 'pm' })).toMatchObject({ ok: true });
-    await expect.poll(async () => (await world.entries()).at(-1)).toMatchObject({ outcome: 'aborted' });
+    await expect.poll(async () => (await daemon.entries()).at(-1)).toMatchObject({ outcome: 'aborted' });
     expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
       body: { agents: { pm: { status: 'stopped' }, dev: { status: 'idle' } } },
     });
     await say('waiting');
-    expect(world.calls.length).toBe(1);
+    expect(daemon.calls.length).toBe(1);
     expect(await ask('resume', { conversation: 'demo' })).toMatchObject({ ok: true });
-    expect(world.calls.length).toBe(2);
+    expect(daemon.calls.length).toBe(2);
   });
 
   it('the log records who switches, stops and resumes: a publisher, its person, or the operator', async () => {
@@ -379,7 +379,7 @@ describe('the request API', () => {
     expect(await ask('mode', { ...stop, mode: 'chat', author: { name: 'a]b' } })).toMatchObject({
       refusal: { code: 'INVALID_AUTHOR', hint: expect.stringMatching(/\w/) },
     });
-    const authors = (await world.entries()).slice(-3).map(({ author }) => author.id);
+    const authors = (await daemon.entries()).slice(-3).map(({ author }) => author.id);
     expect(authors).toEqual(['office/Alice', 'office', 'operator']);
   });
 
@@ -387,7 +387,7 @@ describe('the request API', () => {
     'a person with the name %s may not post, switch, stop or resume (L17)',
     async (publisher) => {
       await talk('hello');
-      const before = await world.entries();
+      const before = await daemon.entries();
       const refused = refusedWith('AUTHOR_IS_AN_AGENT', publisher);
       for (const [endpoint, fields] of [
         ['phase', { phase: 'plan' }],
@@ -401,7 +401,7 @@ describe('the request API', () => {
         expect(await ask(endpoint, named)).toMatchObject(refused);
       }
       expect(await ask('post', { conversation: 'demo', publisher, content: 'x' })).toMatchObject(refused);
-      expect(await world.entries()).toEqual(before);
+      expect(await daemon.entries()).toEqual(before);
     },
   );
 
@@ -411,7 +411,7 @@ describe('the request API', () => {
 
   it('a conversation is deleted with its running turns, and a second deletion succeeds', async () => {
     await say('hello');
-    const [call] = world.calls;
+    const [call] = daemon.calls;
     const remove = () => ask('delete', { conversation: 'demo' });
     expect(await remove()).toMatchObject({ ok: true, body: { deleted: true, existed: true } });
     expect(call?.signal.aborted).toBe(true);
@@ -421,19 +421,19 @@ describe('the request API', () => {
   });
 
   it('an internal error is reported to the caller, and logged for the operator', async () => {
-    world.faults.push(new Error('no space left'));
+    daemon.faults.push(new Error('no space left'));
     expect(await ask('phase', { conversation: 'demo', phase: 'plan' })).toMatchObject(
       refusedWith('INTERNAL', 'no space left'),
     );
-    expect(world.lines.join('\n')).toMatch(/error a request failed.*phase/);
+    expect(daemon.lines.join('\n')).toMatch(/error a request failed.*phase/);
   });
 });
 
 describe('what a person can choose from', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
 
   it('the verb phases lists every phase with the phases that may follow', async () => {
-    expect(await world.request('phases', {})).toMatchObject({
+    expect(await daemon.request('phases', {})).toMatchObject({
       ok: true,
       body: {
         phases: expect.arrayContaining([
@@ -444,62 +444,62 @@ describe('what a person can choose from', () => {
   });
 
   it('the verb workflows lists every workflow with its nodes', async () => {
-    expect(await world.request('workflows', {})).toMatchObject({
+    expect(await daemon.request('workflows', {})).toMatchObject({
       ok: true,
       body: { workflows: expect.any(Array) },
     });
   });
 
   it('the answer about agents names the configured models, for a what-if', async () => {
-    const { names } = world.runtime.whatIfs.models;
+    const { names } = daemon.runtime.whatIfs.models;
     expect(names.length).toBeGreaterThan(0);
-    expect(await world.request('agents', {})).toMatchObject({ ok: true, body: { models: names } });
+    expect(await daemon.request('agents', {})).toMatchObject({ ok: true, body: { models: names } });
   });
 
   it('the answer about agents lists the tools of each, and the persona of the one that is named', async () => {
-    const answer = await world.request('agents', { persona: 'dev' });
+    const answer = await daemon.request('agents', { persona: 'dev' });
     const { agents } = (answer as { body: { agents: { slug: string; tools: object; persona?: string }[] } })
       .body;
     expect(agents.every(({ tools }) => Array.isArray(tools))).toBe(true);
     expect(agents.flatMap(({ slug, persona }) => (persona === undefined ? [] : [[slug, persona]]))).toEqual([
       ['dev', expect.stringContaining('Persona of')],
     ]);
-    expect(JSON.stringify(await world.request('agents', {}))).not.toContain('Persona of');
+    expect(JSON.stringify(await daemon.request('agents', {}))).not.toContain('Persona of');
   });
 
   it('a persona is asked of an agent that exists', async () => {
-    expect(await world.request('agents', { persona: 'nobody' })).toMatchObject({
+    expect(await daemon.request('agents', { persona: 'nobody' })).toMatchObject({
       ok: false,
       refusal: { code: 'UNKNOWN_AGENT', hint: expect.stringContaining('dev') },
     });
   });
 
   it.each(['phases', 'workflows'])('the tables are requested without fields: %s', async (endpoint) => {
-    expect(await world.request(endpoint, { more: 1 })).toMatchObject(refusedWith('BAD_REQUEST'));
+    expect(await daemon.request(endpoint, { more: 1 })).toMatchObject(refusedWith('BAD_REQUEST'));
   });
 });
 
 describe('the list of conversations', () => {
   it('the list of conversations names agents whose turn runs, and none after it ended', async () => {
-    const world = createWorld();
+    const daemon = createDaemon();
     const row = async () => {
-      const answer = await world.request('conversations', {});
+      const answer = await daemon.request('conversations', {});
       return answer.ok ? (answer.body as { conversations: object[] }).conversations[0] : answer;
     };
-    await world.request('post', { conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await daemon.request('post', { conversation: 'demo', publisher: 'alice', content: 'hello' });
     expect(await row()).toMatchObject({ id: 'demo', running: ['pm'], waiting: [] });
-    world.calls.at(-1)?.answer('done');
+    daemon.calls.at(-1)?.answer('done');
     await expect.poll(row).toMatchObject({ id: 'demo', running: [], waiting: [] });
-    await world.end();
+    await daemon.end();
   });
 });
 
 describe('a post that is asked for', () => {
   it('a post is refused with the path of a number in meta that JSON would write as null', async () => {
-    const world = createWorld();
+    const daemon = createDaemon();
     const body = { conversation: 'demo', publisher: 'alice', content: 'x', meta: { a: [Infinity] } };
-    expect(await world.request('post', body)).toMatchObject(refusedWith('INVALID_FIELD', 'meta.a.0'));
-    await world.end();
+    expect(await daemon.request('post', body)).toMatchObject(refusedWith('INVALID_FIELD', 'meta.a.0'));
+    await daemon.end();
   });
 });
 
@@ -507,12 +507,12 @@ describe('the endpoint `tools`', () => {
   it('the verb tools lists the tools with their risk and the state of the MCP servers', async () => {
     const servers = [{ server: 'web', state: 'failed', tools: [], error: 'HTTP 401' }] as const;
     const definitions = () => new Map([['shell', toolNamed('shell')]]);
-    const world = createWorld({ toolbox: toolboxOf({ definitions, servers: () => servers }) });
-    expect(await world.request('tools', {})).toEqual({
+    const daemon = createDaemon({ toolbox: toolboxOf({ definitions, servers: () => servers }) });
+    expect(await daemon.request('tools', {})).toEqual({
       ok: true,
       body: { tools: [{ name: 'shell', risk: 'risky' }], servers },
     });
-    expect(await world.request('tools', { more: 1 })).toMatchObject(refusedWith('BAD_REQUEST'));
-    await world.end();
+    expect(await daemon.request('tools', { more: 1 })).toMatchObject(refusedWith('BAD_REQUEST'));
+    await daemon.end();
   });
 });

@@ -2,24 +2,24 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
-import { ASK_FOR_EACH, askApproval, createWorld, type World } from './world.ts';
+import { ASK_FOR_EACH, askApproval, createDaemon, type TestDaemon } from './daemon.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 0, 1);
 
-const worlds: World[] = [];
+const daemons: TestDaemon[] = [];
 /** The wall clock, which can be set. Timers use a monotonic clock. */
 let wall = START;
 
-function open(approvalExpiryMs: number | undefined, disk = createMemoryDisk()): World {
+function open(approvalExpiryMs: number | undefined, disk = createMemoryDisk()): TestDaemon {
   const expiry = { now: () => wall, ...(approvalExpiryMs && { approvalExpiryMs }) };
-  const world = createWorld({ tools: ASK_FOR_EACH, disk, ...expiry });
-  worlds.push(world);
-  return world;
+  const daemon = createDaemon({ tools: ASK_FOR_EACH, disk, ...expiry });
+  daemons.push(daemon);
+  return daemon;
 }
 
 /** A daemon that asks for an approval and ends after a while, and one that starts when the wall clock has moved so far. */
-async function restarted({ after = 0, moved = 0 }): Promise<World> {
+async function restarted({ after = 0, moved = 0 }): Promise<TestDaemon> {
   const disk = createMemoryDisk();
   const first = open(HOUR, disk);
   await askApproval(first);
@@ -36,8 +36,8 @@ async function pass(milliseconds: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(milliseconds);
 }
 
-async function answers(world: World): Promise<string[]> {
-  const entries: readonly Entry[] = await world.entries();
+async function answers(daemon: TestDaemon): Promise<string[]> {
+  const entries: readonly Entry[] = await daemon.entries();
   return entries.flatMap((entry) => (entry.type === 'approval-answered' ? [entry.answer] : []));
 }
 
@@ -46,76 +46,76 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
 });
 afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.end();
+  for (const daemon of daemons.splice(0)) await daemon.end();
   vi.useRealTimers();
 });
 
 describe('an unanswered approval', () => {
   it('an approval waits without limit by default', async () => {
-    const world = open(undefined);
-    await askApproval(world);
+    const daemon = open(undefined);
+    await askApproval(daemon);
     await pass(24 * HOUR);
-    expect(await answers(world)).toEqual([]);
+    expect(await answers(daemon)).toEqual([]);
   });
 
   it('an approval expires at its time, and not before', async () => {
-    const world = open(HOUR);
-    const id = await askApproval(world);
+    const daemon = open(HOUR);
+    const id = await askApproval(daemon);
     await pass(HOUR - 1);
-    expect(await answers(world)).toEqual([]);
+    expect(await answers(daemon)).toEqual([]);
     await pass(1);
-    expect(await answers(world)).toEqual(['expired']);
-    const late = await world.request('answer', { approvalId: id, answer: 'approve', publisher: 'alice' });
+    expect(await answers(daemon)).toEqual(['expired']);
+    const late = await daemon.request('answer', { approvalId: id, answer: 'approve', publisher: 'alice' });
     expect(late).toMatchObject(refusedWith('APPROVAL_EXPIRED'));
   });
 
   it('an answered approval does not expire', async () => {
-    const world = open(HOUR);
-    const approvalId = await askApproval(world);
-    await world.request('answer', { approvalId, answer: 'deny', publisher: 'alice' });
+    const daemon = open(HOUR);
+    const approvalId = await askApproval(daemon);
+    await daemon.request('answer', { approvalId, answer: 'deny', publisher: 'alice' });
     await pass(2 * HOUR);
-    expect(await answers(world)).toEqual(['deny']);
+    expect(await answers(daemon)).toEqual(['deny']);
   });
 
   it('the time of an approval counts from its request, also across a restart', async () => {
-    const world = await restarted({ after: HOUR / 2, moved: HOUR / 4 });
+    const daemon = await restarted({ after: HOUR / 2, moved: HOUR / 4 });
     await pass(HOUR / 4 - 1);
-    expect(await answers(world)).toEqual([]);
+    expect(await answers(daemon)).toEqual([]);
     await pass(1);
-    expect(await answers(world)).toEqual(['expired']);
+    expect(await answers(daemon)).toEqual(['expired']);
   });
 
   it('an approval whose time ended while the daemon was down expires at the start', async () => {
-    const world = await restarted({ moved: 2 * HOUR });
+    const daemon = await restarted({ moved: 2 * HOUR });
     await pass(0);
-    expect(await answers(world)).toEqual(['expired']);
+    expect(await answers(daemon)).toEqual(['expired']);
   });
 
   it('a clock that jumps ahead does not expire an approval early, and one that is set back does not keep it', async () => {
-    const world = open(HOUR);
-    await askApproval(world);
+    const daemon = open(HOUR);
+    await askApproval(daemon);
     wall += 1_000 * HOUR;
     await pass(HOUR - 1);
-    expect(await answers(world)).toEqual([]);
+    expect(await answers(daemon)).toEqual([]);
     wall -= 5_000 * HOUR;
     await pass(1);
-    expect(await answers(world)).toEqual(['expired']);
+    expect(await answers(daemon)).toEqual(['expired']);
   });
 
   it('an approval waits no longer than its limit after a restart with a clock that was set back', async () => {
-    const world = await restarted({ moved: -10 * HOUR });
+    const daemon = await restarted({ moved: -10 * HOUR });
     await pass(HOUR);
-    expect(await answers(world)).toEqual(['expired']);
+    expect(await answers(daemon)).toEqual(['expired']);
   });
 
   it('an approval expires later if the disk is full at its time', async () => {
-    const world = open(HOUR);
-    await askApproval(world);
-    world.faults.push(new Error('no space'));
+    const daemon = open(HOUR);
+    await askApproval(daemon);
+    daemon.faults.push(new Error('no space'));
     await pass(HOUR);
-    expect(await answers(world)).toEqual([]);
+    expect(await answers(daemon)).toEqual([]);
     await pass(1_000);
-    expect(await answers(world)).toEqual(['expired']);
+    expect(await answers(daemon)).toEqual(['expired']);
   });
 
   it('a stopping daemon does not expire an approval', async () => {

@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
-import { createWorld } from './world.ts';
+import { createDaemon } from './daemon.ts';
 
 describe('the dead letters', () => {
-  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
-  const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
+  const daemon = perTest(() => createDaemon({ maxPayload: 20_000 }));
+  const ask = (endpoint: string, body: unknown = {}) => daemon.request(endpoint, body);
   /** A post that is refused as long as no agent is called that. */
   const toNobody = (content: string, more: object = {}) =>
-    world.deliver({ content, to: ['nobody'], ...more });
+    daemon.deliver({ content, to: ['nobody'], ...more });
   /** From now on the agent exists. */
   const hire = () => {
-    const { agents } = world.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
+    const { agents } = daemon.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
     agents.set('nobody', { ...(agents.get('dev') as object), slug: 'nobody', name: 'Nobody' });
   };
 
   it('are listed newest first, without what was posted, by pages and by code', async () => {
     await toNobody('first');
-    await world.deliver('{oops');
+    await daemon.deliver('{oops');
     await toNobody('third');
     const listed = await ask('dead', {});
     expect(listed).toMatchObject({
@@ -34,7 +34,7 @@ describe('the dead letters', () => {
   });
 
   it('fit one answer, however long their reasons are; the next page has the rest', async () => {
-    for (let n = 0; n < 60; n++) await world.deliver({ content: 'x', [`${'f'.repeat(70)}${n}`]: 1 });
+    for (let n = 0; n < 60; n++) await daemon.deliver({ content: 'x', [`${'f'.repeat(70)}${n}`]: 1 });
     const seen: number[] = [];
     for (let before: number | undefined; before !== null; ) {
       const answer = await ask('dead', before === undefined ? {} : { before });
@@ -69,7 +69,7 @@ describe('the dead letters', () => {
     expect(two).toMatchObject({ ok: true, body: { conversation: 'demo', index: 0, duplicate: true } });
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject(refusedWith('NOT_FOUND')); // after a lost answer
     expect(await ask('dead')).toMatchObject({ body: { letters: [] } });
-    const entries = await world.entries();
+    const entries = await daemon.entries();
     expect(entries.filter(({ type }) => type === 'message')).toMatchObject([
       { content: 'the words', id: 'in-1', author: { id: 'alice/Al' } },
     ]);
@@ -78,41 +78,41 @@ describe('the dead letters', () => {
   it('stay when the letter could not be taken away, and a further retry appends nothing (DEAD-LETTERS-1)', async () => {
     await toNobody('the words');
     hire();
-    world.bus.control.removing = new Error('the broker is gone');
+    daemon.bus.control.removing = new Error('the broker is gone');
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: false });
-    expect(world.bus.letters.size).toBe(1);
-    world.bus.control.removing = undefined;
+    expect(daemon.bus.letters.size).toBe(1);
+    daemon.bus.control.removing = undefined;
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { duplicate: true } });
-    expect(world.bus.letters.size).toBe(0);
-    expect((await world.entries()).filter(({ type }) => type === 'message')).toHaveLength(1);
+    expect(daemon.bus.letters.size).toBe(0);
+    expect((await daemon.entries()).filter(({ type }) => type === 'message')).toHaveLength(1);
   });
 
   it('that are refused once more stay (DEAD-LETTERS-2)', async () => {
     await toNobody('the words');
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject(refusedWith('UNKNOWN_AGENT'));
-    expect([...world.bus.letters.values()]).toMatchObject([{ sequence: 1, id: 'in-1', publisher: 'alice' }]);
+    expect([...daemon.bus.letters.values()]).toMatchObject([{ sequence: 1, id: 'in-1', publisher: 'alice' }]);
     hire();
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { id: 'in-1' } });
   });
 
   it('posting again a dead letter that is refused again makes no second one (DEAD-LETTERS-2)', async () => {
-    await world.deliver('{oops');
-    await world.deliver({ content: 'x', shout: 1 });
+    await daemon.deliver('{oops');
+    await daemon.deliver({ content: 'x', shout: 1 });
     for (const [sequence, code] of [
       [1, 'NOT_RETRYABLE'],
       [2, 'UNKNOWN_FIELD'],
     ]) {
       expect(await ask('dead-retry', { sequence })).toMatchObject({ ok: false, refusal: { code } });
     }
-    expect([...world.bus.letters.keys()]).toEqual([1, 2]);
+    expect([...daemon.bus.letters.keys()]).toEqual([1, 2]);
   });
 
   it('a discarded letter is gone without a post, and a second request says so', async () => {
     await toNobody('the words');
     hire();
     expect(await ask('dead-discard', { sequence: 1 })).toEqual({ ok: true, body: { accepted: true } });
-    expect(world.bus.letters.size).toBe(0);
-    expect(await world.entries().catch(() => [])).toEqual([]);
+    expect(daemon.bus.letters.size).toBe(0);
+    expect(await daemon.entries().catch(() => [])).toEqual([]);
     expect(await ask('dead-discard', { sequence: 1 })).toMatchObject({
       ok: false,
       refusal: { code: 'NOT_FOUND', hint: expect.stringContaining('discarded') },
@@ -122,10 +122,10 @@ describe('the dead letters', () => {
   it('dead letters stay while the disk is full', async () => {
     await toNobody('the words');
     hire();
-    world.faults.push(new Error('ENOSPC: no space left'));
+    daemon.faults.push(new Error('ENOSPC: no space left'));
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: false });
-    expect(world.bus.letters.size).toBe(1);
+    expect(daemon.bus.letters.size).toBe(1);
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { duplicate: false } });
-    expect(world.bus.letters.size).toBe(0);
+    expect(daemon.bus.letters.size).toBe(0);
   });
 });

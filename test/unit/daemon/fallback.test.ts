@@ -1,25 +1,25 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ofType } from '../../support/log.ts';
-import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon, type TestDaemonOptions } from './daemon.ts';
 
 /** A daemon whose models are in the test's hands: who is asked when one fails, and with which request. */
 
-let world: World;
-afterEach(() => world.end());
+let daemon: TestDaemon;
+afterEach(() => daemon.end());
 
-async function asked(options: WorldOptions, ...posts: readonly string[]) {
-  world = createWorld(options);
-  const worker = await world.workers.use('demo');
+async function asked(options: TestDaemonOptions, ...posts: readonly string[]) {
+  daemon = createDaemon(options);
+  const worker = await daemon.workers.use('demo');
   for (const [at, content] of posts.entries()) {
     await worker.submit(postCommand(`m${at}`, content));
-    await expect.poll(() => world.calls.length).toBe(at + 1);
-    if (at < posts.length - 1) world.calls[at]?.answer(`answer ${at}`);
+    await expect.poll(() => daemon.calls.length).toBe(at + 1);
+    if (at < posts.length - 1) daemon.calls[at]?.answer(`answer ${at}`);
     if (at < posts.length - 1) await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
   }
   return worker;
 }
 
-const bodyOf = (at: number) => JSON.parse(Buffer.concat(world.calls[at]?.request.body ?? []).toString());
+const bodyOf = (at: number) => JSON.parse(Buffer.concat(daemon.calls[at]?.request.body ?? []).toString());
 const typesFrom = (entries: readonly { readonly type: string }[], from: number) =>
   entries.slice(from).map(({ type }) => type);
 
@@ -31,9 +31,9 @@ describe('a turn whose model fails', () => {
     const small = { name: 'small', contextTokens: 2_000, maxOutputTokens: 200 };
     const worker = await asked({ fallbacks: [small] }, ...POSTS);
     const before = worker.entries().length;
-    world.calls.at(-1)?.fail('TIMEOUT');
-    await expect.poll(() => world.calls.length).toBe(6);
-    world.calls[5]?.answer('from the small one');
+    daemon.calls.at(-1)?.fail('TIMEOUT');
+    await expect.poll(() => daemon.calls.length).toBe(6);
+    daemon.calls[5]?.answer('from the small one');
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     expect(typesFrom(worker.entries(), before)).toEqual([
       'attempt-failed',
@@ -48,8 +48,8 @@ describe('a turn whose model fails', () => {
   it('a fallback whose window cannot hold the request is not called, and the next one is asked', async () => {
     const tiny = { name: 'tiny', contextTokens: 300, maxOutputTokens: 200 };
     const worker = await asked({ fallbacks: [tiny, { name: 'big' }] }, LONG);
-    world.calls[0]?.fail('TIMEOUT');
-    await expect.poll(() => world.calls.length).toBe(2);
+    daemon.calls[0]?.fail('TIMEOUT');
+    await expect.poll(() => daemon.calls.length).toBe(2);
     expect(bodyOf(1).model).toBe('big');
     const [first, second, ...more] = ofType(worker.entries(), 'attempt-failed');
     expect(more).toEqual([]);
@@ -69,15 +69,15 @@ describe('a turn whose model fails', () => {
       { fallbacks: [{ name: 'dear', price }], limits: { usdPerConversation: 1 } },
       'hello',
     );
-    world.calls[0]?.fail('TIMEOUT');
+    daemon.calls[0]?.fail('TIMEOUT');
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     expect(typesFrom(worker.entries(), 2)).toEqual(['attempt-failed', 'limit-reached', 'turn-ended']);
-    expect(world.calls).toHaveLength(1);
+    expect(daemon.calls).toHaveLength(1);
   });
 
   it('a turn that a person stops during an attempt asks nobody else', async () => {
     const worker = await asked({ fallbacks: [{ name: 'big' }] }, 'hello');
-    world.calls[0]?.fail('TIMEOUT');
+    daemon.calls[0]?.fail('TIMEOUT');
     const by = { kind: 'person', id: 'ann', name: 'Ann' } as const;
     await worker.submit({ type: 'stop', agent: 'pm', by });
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
@@ -87,9 +87,9 @@ describe('a turn whose model fails', () => {
 
   it('if all models fail, the turn fails with the last failure; the next turn calls the first of them again', async () => {
     const worker = await asked({ fallbacks: [{ name: 'big' }] }, 'hello');
-    world.calls[0]?.fail('TIMEOUT');
-    await expect.poll(() => world.calls.length).toBe(2);
-    world.calls[1]?.fail('RATE_LIMITED');
+    daemon.calls[0]?.fail('TIMEOUT');
+    await expect.poll(() => daemon.calls.length).toBe(2);
+    daemon.calls[1]?.fail('RATE_LIMITED');
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     expect(worker.entries().at(-1)).toMatchObject({ outcome: 'failed' });
     expect(worker.entries().at(-2)).toMatchObject({
@@ -97,7 +97,7 @@ describe('a turn whose model fails', () => {
       content: expect.stringContaining('RATE_LIMITED'),
     });
     await worker.submit(postCommand('again', 'again'));
-    await expect.poll(() => world.calls.length).toBe(3);
+    await expect.poll(() => daemon.calls.length).toBe(3);
     expect(bodyOf(2).model).toBe('fake-model');
     expect(ofType(worker.entries(), 'attempt-failed')).toHaveLength(1);
     expect(ofType(worker.entries(), 'turn-ended')).toHaveLength(1);
@@ -107,8 +107,8 @@ describe('a turn whose model fails', () => {
     let now = 0;
     const worker = await asked({ fallbacks: [{ name: 'big' }], elapsed: () => now }, 'hello');
     now = 700_000;
-    world.calls[0]?.fail('TIMEOUT');
-    await expect.poll(() => world.calls.length).toBe(2);
+    daemon.calls[0]?.fail('TIMEOUT');
+    await expect.poll(() => daemon.calls.length).toBe(2);
     const { turn, used, executionMs } = worker.state.agents.pm ?? {};
     expect([turn?.workedMs, used?.calls, executionMs]).toEqual([700_000, 1, 700_000]);
     expect(turn?.candidate).toEqual({ model: 'big' });

@@ -7,7 +7,7 @@ import { keptReport } from '../../../src/daemon/conversations/worker/kept-report
 import { hasReplacedArguments } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { toolCall } from '../../support/log.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 const MIB = 1024 * 1024;
 const REPORT = { agent: 'pm', turnId: 't', duration: 1, requestHash: 'h', upTo: 1 };
@@ -171,28 +171,28 @@ describe('an answer of a model', () => {
 });
 
 describe('a conversation with a huge answer', () => {
-  let world: World;
-  afterEach(() => world.end());
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
 
   it('a conversation with a huge answer continues: the entry reaches followers and the next request fits', async () => {
-    world = createWorld();
-    const ended = () => expect.poll(async () => (await world.entries()).at(-1)?.type).toBe('turn-ended');
-    await world.deliver('first');
-    world.calls[0]?.answer('z'.repeat(2 * MIB));
+    daemon = createDaemon();
+    const ended = () => expect.poll(async () => (await daemon.entries()).at(-1)?.type).toBe('turn-ended');
+    await daemon.deliver('first');
+    daemon.calls[0]?.answer('z'.repeat(2 * MIB));
     await ended();
-    const answer = (await world.entries()).find(
+    const answer = (await daemon.entries()).find(
       (entry) => entry.type === 'message' && entry.role === 'assistant',
     );
     expect(answer).toMatchObject({
       content: expect.stringContaining('[Full output: '),
       fullOutputPath: `@state/logs/tool-results/demo/${answer?.id}.json`,
     });
-    const page = await world.request('entries', { conversation: 'demo' });
-    expect(page).toMatchObject({ ok: true, body: { entries: await world.entries() } });
-    await world.deliver('second');
-    await expect.poll(() => world.calls.length).toBe(2);
-    expect(bodyLength(world.calls[1]?.request.body ?? [])).toBeLessThan(10_000);
-    world.calls[1]?.answer('done');
+    const page = await daemon.request('entries', { conversation: 'demo' });
+    expect(page).toMatchObject({ ok: true, body: { entries: await daemon.entries() } });
+    await daemon.deliver('second');
+    await expect.poll(() => daemon.calls.length).toBe(2);
+    expect(bodyLength(daemon.calls[1]?.request.body ?? [])).toBeLessThan(10_000);
+    daemon.calls[1]?.answer('done');
     await ended();
   });
 });

@@ -1,26 +1,26 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { AMONG_OTHERS, createWorld, leasedOwner, postCommand, type World } from './world.ts';
+import { AMONG_OTHERS, createDaemon, leasedOwner, postCommand, type TestDaemon } from './daemon.ts';
 
 describe('a claim', () => {
-  let world: World;
-  afterEach(() => world.end());
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
 
   it('is lost, and starts nothing, when another daemon appended after it before the answer arrived', async () => {
-    world = createWorld();
-    const { runtime, workers } = world;
+    daemon = createDaemon();
+    const { runtime, workers } = daemon;
     Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
-    world.faults.push({ kind: 'appended', length: 9 }); // the log's own length says otherwise
+    daemon.faults.push({ kind: 'appended', length: 9 }); // the log's own length says otherwise
     await expect(workers.submit('demo', postCommand('m1', 'hello'))).rejects.toMatchObject({
       code: 'CONVERSATION_MOVED',
     });
-    expect(world.calls).toEqual([]);
+    expect(daemon.calls).toEqual([]);
     expect(workers.holds('demo')).toBe(false);
   });
 
   it('is kept when a reader asked the server before it was appended, and is answered afterwards', async () => {
-    world = createWorld();
-    const { runtime, workers } = world;
+    daemon = createDaemon();
+    const { runtime, workers } = daemon;
     Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     let answerLate = () => {};
     const newest = vi.fn(async () => null);
@@ -37,16 +37,16 @@ describe('a claim', () => {
     answerLate(); // the log was empty
     expect(await reading).toBe(worker);
     expect(worker.isRetired).toBe(false);
-    await expect.poll(() => world.calls.length).toBe(1);
+    await expect.poll(() => daemon.calls.length).toBe(1);
   });
 
   it('that could not be decided does not block a request for the owner of the conversation', async () => {
     const disk = createMemoryDisk();
-    world = createWorld({ disk });
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    await world.end();
-    world = createWorld({ disk });
-    const { runtime, workers } = world;
+    daemon = createDaemon({ disk });
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    await daemon.end();
+    daemon = createDaemon({ disk });
+    const { runtime, workers } = daemon;
     Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
     const { toolRecords } = runtime.store;
     const read = toolRecords.read.bind(toolRecords);

@@ -2,21 +2,21 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Ledger } from '../../../src/daemon/conversations/worker/ledger.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { createWorld, postCommand, type World } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 describe('the ledger of a conversation', () => {
   let disk: MemoryDisk;
-  let world: World;
+  let daemon: TestDaemon;
   beforeEach(() => {
     disk = createMemoryDisk();
-    world = createWorld({ disk });
+    daemon = createDaemon({ disk });
   });
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
 
   async function openLedger(isMarked = false) {
     const steps: string[] = [];
     const reach = (step: string) => void steps.push(`${step}, marked: ${disk.documents.has('open.demo')}`);
-    const { store, team, definitions } = world.runtime;
+    const { store, team, definitions } = daemon.runtime;
     const ledger = new Ledger(
       'demo',
       { store, team, reach, definitions },
@@ -47,13 +47,13 @@ describe('the ledger of a conversation', () => {
     await ledger.append(0, entries);
     ledger.conversation.apply(postCommand('m2', 'later'), 60_000);
     await ledger.saveProjections();
-    const [row] = await world.runtime.store.rows();
+    const [row] = await daemon.runtime.store.rows();
     expect(row).toMatchObject({ length: 2, activeAt: entries[1]?.createdAt });
   });
 
   it('undoes entries that could not be appended (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
-    world.faults.push(new Error('no space left'));
+    daemon.faults.push(new Error('no space left'));
     await expect(ledger.append(0, decide('m1'))).rejects.toThrow('no space left');
     ledger.truncate(0);
     expect([ledger.conversation.hasPost('alice', 'm1'), ledger.state.length]).toEqual([false, 0]);
@@ -64,14 +64,14 @@ describe('the ledger of a conversation', () => {
 
   it('reports an append of another process, and shows none of its own decided entries', async () => {
     const { ledger, decide } = await openLedger();
-    world.faults.push({ kind: 'conflict', length: 7 });
+    daemon.faults.push({ kind: 'conflict', length: 7 });
     expect(await ledger.append(0, decide('m1'))).toBe(false);
     expect(ledger.entries(0, 10)).toEqual([]);
   });
 
   it('leaves its entries to the daemon that appended after them before the answer arrived', async () => {
     const { ledger, decide } = await openLedger();
-    world.faults.push({ kind: 'appended', length: 2 }); // and the log is not as long as that says
+    daemon.faults.push({ kind: 'appended', length: 2 }); // and the log is not as long as that says
     expect(await ledger.append(0, decide('m1'))).toBe(false);
     expect([ledger.state.length, ledger.hasOutstandingWork]).toEqual([0, false]);
   });
@@ -95,7 +95,7 @@ describe('the ledger of a conversation', () => {
     await ledger.clearMark();
     expect([ledger.isMarked, namesOn(disk, 'open.')]).toEqual([true, ['demo']]);
     disk.documents.set('open.other', true);
-    const { store, team, reach, definitions } = world.runtime;
+    const { store, team, reach, definitions } = daemon.runtime;
     const other = new Ledger('other', { store, team, reach, definitions }, true, await store.open('other'));
     await other.clearMark();
     expect([other.isMarked, namesOn(disk, 'open.')]).toEqual([false, ['demo']]);

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '../../../src/bus/index.ts';
 import { covers, startOf } from '../../../src/bus/settled.ts';
 import { isCovered } from '../../../src/persistence/index.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 /** Runs each cell of the second table of docs/spec/wire.md, "The fate of a post", on a daemon of this process. */
 
@@ -14,28 +14,28 @@ const ACCEPTED = { id: 'm1', content: 'hello' };
 const REFUSED = { ...ACCEPTED, to: ['nobody'] };
 
 class Fate {
-  readonly world: World = createWorld();
+  readonly daemon: TestDaemon = createDaemon();
   /** The posts are for an agent that exists once they are accepted. */
   post: Delivery = this.#delivery();
   #isElsewhere = false;
 
   #delivery(): Delivery {
-    return this.world.bus.delivery('alice', 'demo', REFUSED);
+    return this.daemon.bus.delivery('alice', 'demo', REFUSED);
   }
 
   hire(): void {
-    const { agents } = this.world.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
+    const { agents } = this.daemon.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
     agents.set('nobody', { ...(agents.get('dev') as object), slug: 'nobody', name: 'Nobody' });
   }
 
   dismiss(): void {
-    const { agents } = this.world.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
+    const { agents } = this.daemon.runtime.team.rules.roster as unknown as { agents: Map<string, unknown> };
     agents.delete('nobody');
   }
 
   async begin(state: State): Promise<void> {
     if (state === 'inLog' || state === 'deleted') this.hire();
-    if (state !== 'new' && state !== 'elsewhere') await this.world.posts.deliver(this.post);
+    if (state !== 'new' && state !== 'elsewhere') await this.daemon.posts.deliver(this.post);
     if (state === 'deleted') await this.delete();
     this.#isElsewhere = state === 'elsewhere';
     this.dismiss();
@@ -59,27 +59,27 @@ class Fate {
     const hasLetter = (await this.state()) === 'refused';
     if (isSkipped || (!isReplay && hasLetter)) return;
     this.#isElsewhere = false;
-    await this.world.posts.deliver({ ...this.post, hasLetter });
+    await this.daemon.posts.deliver({ ...this.post, hasLetter });
   }
 
   async postAgain(): Promise<void> {
     this.post = this.#delivery();
     this.#isElsewhere = false;
-    await this.world.posts.deliver(this.post);
+    await this.daemon.posts.deliver(this.post);
     const asked = { ...REFUSED, conversation: 'demo', publisher: 'alice' };
-    expect(await this.world.request('post', asked)).toMatchObject({ ok: true, body: { duplicate: true } });
+    expect(await this.daemon.request('post', asked)).toMatchObject({ ok: true, body: { duplicate: true } });
   }
 
   async retry(): Promise<void> {
-    expect(await this.world.request('dead-retry', { sequence: 1 })).toMatchObject({ ok: true });
+    expect(await this.daemon.request('dead-retry', { sequence: 1 })).toMatchObject({ ok: true });
   }
 
   async delete(): Promise<void> {
-    await this.world.request('delete', { conversation: 'demo' });
+    await this.daemon.request('delete', { conversation: 'demo' });
   }
 
   async state(): Promise<State> {
-    const { store, workers, bus } = this.world;
+    const { store, workers, bus } = this.daemon;
     if (this.#isElsewhere && !(await this.#isDeleted())) return 'elsewhere';
     if (await this.#isDeleted()) return 'deleted';
     const fate = await workers.fateOf({ publisher: 'alice', conversation: 'demo', id: 'm1' });
@@ -92,7 +92,7 @@ class Fate {
   }
 
   async #isDeleted(): Promise<boolean> {
-    return isCovered(this.post.position, await this.world.store.deletedUpTo('demo'));
+    return isCovered(this.post.position, await this.daemon.store.deletedUpTo('demo'));
   }
 }
 
@@ -133,7 +133,7 @@ const rows = page
 
 describe('the fate of a post', () => {
   let fate: Fate;
-  afterEach(() => fate.world.end());
+  afterEach(() => fate.daemon.end());
 
   it('the table has a row for each event', () => {
     fate = new Fate();
@@ -150,8 +150,8 @@ describe('the fate of a post', () => {
     expect(await fate.state()).toBe(before);
     await EVENTS[event]?.(fate);
     expect(`\`${await fate.state()}\``).toBe(after);
-    const entries = await fate.world.entries();
+    const entries = await fate.daemon.entries();
     expect(entries.filter(({ id }) => id === 'm1').length).toBeLessThanOrEqual(1);
-    expect(fate.world.bus.letters.size).toBeLessThanOrEqual(1);
+    expect(fate.daemon.bus.letters.size).toBeLessThanOrEqual(1);
   });
 });

@@ -3,14 +3,14 @@ import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
-import { createWorld } from './world.ts';
+import { createDaemon } from './daemon.ts';
 
 describe('a delivery of the ingress stream', () => {
-  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
+  const daemon = perTest(() => createDaemon({ maxPayload: 20_000 }));
 
   it('a post is settled once its entry is durable, and the entry records its stream sequence (POSTS-1)', async () => {
-    await world.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
-    expect((await world.entries())[0]).toMatchObject({
+    await daemon.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
+    expect((await daemon.entries())[0]).toMatchObject({
       id: 'm1',
       content: 'hello',
       meta: { colour: 'red' },
@@ -18,16 +18,16 @@ describe('a delivery of the ingress stream', () => {
       ingressSequence: 1,
       to: ['pm'],
     });
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('a post without an id gets the same id at every delivery', async () => {
-    const delivery = world.bus.delivery('alice', 'demo', 'plain words');
-    await world.posts.deliver(delivery);
-    await world.posts.deliver(delivery);
-    const entries = await world.entries();
+    const delivery = daemon.bus.delivery('alice', 'demo', 'plain words');
+    await daemon.posts.deliver(delivery);
+    await daemon.posts.deliver(delivery);
+    const entries = await daemon.entries();
     expect(entries.filter(({ type }) => type === 'message').map(({ id }) => id)).toEqual(['in-1']);
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it.each<[string, string | object, string]>([
@@ -36,12 +36,12 @@ describe('a delivery of the ingress stream', () => {
     ['names an unknown agent', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
     ['is too large as an entry', 'x'.repeat(16_000), 'TOO_LARGE'],
   ])('a post that %s becomes a dead letter, and is settled', async (_, body, code) => {
-    await world.deliver(body);
-    expect(world.bus.dead).toEqual([
+    await daemon.deliver(body);
+    expect(daemon.bus.dead).toEqual([
       { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code }) },
     ]);
-    expect(await world.entries()).toEqual([]);
-    expect(world.lines.join('\n')).toContain(code);
+    expect(await daemon.entries()).toEqual([]);
+    expect(daemon.lines.join('\n')).toContain(code);
   });
 
   it('a refused post gets no dead letter where another daemon reads the posts by now (POSTS-9)', async () => {
@@ -50,7 +50,7 @@ describe('a delivery of the ingress stream', () => {
       isAtWork: () => false,
       mayRefuse: () => Promise.reject(new Error('another daemon reads')),
     };
-    const { bus, workers, runtime, shutdown } = world;
+    const { bus, workers, runtime, shutdown } = daemon;
     const posts = new Posts(bus.bus, workers, runtime, shutdown.signal, others);
     const delivering = posts.deliver(bus.delivery('alice', 'demo', '{"content"'));
     await expect(delivering).rejects.toThrow('another daemon reads');
@@ -58,16 +58,16 @@ describe('a delivery of the ingress stream', () => {
   });
 
   it('a post for a damaged log becomes a dead letter at once, so that other posts do not wait for it', async () => {
-    world.faults.push(new ParleyError('LOG_CORRUPT', 'line 3 is damaged'));
-    await world.deliver({ id: 'm1', content: 'hello' });
-    expect(world.bus.dead).toEqual([
+    daemon.faults.push(new ParleyError('LOG_CORRUPT', 'line 3 is damaged'));
+    await daemon.deliver({ id: 'm1', content: 'hello' });
+    expect(daemon.bus.dead).toEqual([
       { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code: 'LOG_CORRUPT' }) },
     ]);
   });
 
   it('a post of the largest size of an entry is accepted', async () => {
-    await world.deliver({ id: 'm1', content: 'x'.repeat(15_500) });
-    expect(world.bus.dead).toEqual([]);
+    await daemon.deliver({ id: 'm1', content: 'x'.repeat(15_500) });
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   describe('that the daemon cannot decide on', () => {
@@ -76,7 +76,7 @@ describe('a delivery of the ingress stream', () => {
 
     /** A bug that shows at the first decisions, each after it has begun. */
     function fail(times: number): void {
-      const { rules } = world.runtime.team;
+      const { rules } = daemon.runtime.team;
       const { phases } = rules;
       let left = times;
       const phasesOf = () => {
@@ -88,29 +88,29 @@ describe('a delivery of the ingress stream', () => {
 
     it('a post that the daemon cannot decide on becomes a dead letter after five attempts, and the conversation continues (POSTS-7)', async () => {
       fail(5);
-      const first = world.deliver({ id: 'm1', content: 'poison' });
+      const first = daemon.deliver({ id: 'm1', content: 'poison' });
       await vi.advanceTimersByTimeAsync(10);
-      const second = world.deliver({ id: 'm2', content: 'next' });
+      const second = daemon.deliver({ id: 'm2', content: 'next' });
       await vi.advanceTimersByTimeAsync(6_000);
       await Promise.all([first, second]);
-      expect(world.bus.dead.map(({ refused }) => refused)).toEqual([
+      expect(daemon.bus.dead.map(({ refused }) => refused)).toEqual([
         expect.objectContaining({
           code: 'DECISION_FAILED',
           message: 'the daemon failed to decide on it: a bug (tried 5 times)',
           hint: expect.stringContaining('report it'),
         }),
       ]);
-      const messages = (await world.entries()).filter(({ type }) => type === 'message');
+      const messages = (await daemon.entries()).filter(({ type }) => type === 'message');
       expect(messages.map(({ id, index }) => [id, index])).toEqual([['m2', 0]]);
     });
 
     it('a post that the daemon could not decide on is accepted if a later attempt succeeds (POSTS-7)', async () => {
       fail(4);
-      const delivered = world.deliver({ id: 'm1', content: 'nearly' });
+      const delivered = daemon.deliver({ id: 'm1', content: 'nearly' });
       await vi.advanceTimersByTimeAsync(6_000);
       await delivered;
-      expect(world.bus.dead).toEqual([]);
-      expect((await world.entries())[0]).toMatchObject({ id: 'm1' });
+      expect(daemon.bus.dead).toEqual([]);
+      expect((await daemon.entries())[0]).toMatchObject({ id: 'm1' });
     });
   });
 
@@ -119,31 +119,31 @@ describe('a delivery of the ingress stream', () => {
     afterEach(() => void vi.useRealTimers());
 
     it('a post waits while the disk is full, and is then accepted once (POSTS-2)', async () => {
-      world.faults.push(new Error('no space left'), new Error('no space left'));
-      const delivered = world.deliver({ id: 'm1', content: 'patience' });
+      daemon.faults.push(new Error('no space left'), new Error('no space left'));
+      const delivered = daemon.deliver({ id: 'm1', content: 'patience' });
       await vi.advanceTimersByTimeAsync(3_000);
       await delivered;
-      const entries = await world.entries();
+      const entries = await daemon.entries();
       expect(entries.filter(({ id }) => id === 'm1').length).toBe(1);
-      expect(world.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
+      expect(daemon.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
     });
 
     it('while the disk is full, the caller of a post gets the error, and nothing of the post is appended later (POSTS-3)', async () => {
-      world.faults.push(new ParleyError('LOG_WRITE_FAILED', 'no space left'));
+      daemon.faults.push(new ParleyError('LOG_WRITE_FAILED', 'no space left'));
       const asked = { conversation: 'demo', publisher: 'alice', content: 'x', id: 'm1' };
-      expect(await world.request('post', asked)).toMatchObject(
+      expect(await daemon.request('post', asked)).toMatchObject(
         refusedWith('LOG_WRITE_FAILED', 'no space left'),
       );
       await vi.advanceTimersByTimeAsync(5_000);
-      expect(await world.entries()).toEqual([]);
-      expect(await world.request('post', asked)).toMatchObject({ ok: true, body: { duplicate: false } });
+      expect(await daemon.entries()).toEqual([]);
+      expect(await daemon.request('post', asked)).toMatchObject({ ok: true, body: { duplicate: false } });
     });
 
     it('while the disk is full, posts keep their order in a conversation and delay no other conversation (POSTS-5)', async () => {
-      world.faults.push(new Error('no space left'));
+      daemon.faults.push(new Error('no space left'));
       const settled: string[] = [];
       const deliver = (id: string, conversation = 'demo') =>
-        world.deliver({ id, content: id }, { conversation }).then(() => settled.push(id));
+        daemon.deliver({ id, content: id }, { conversation }).then(() => settled.push(id));
       const first = deliver('m1');
       await vi.advanceTimersByTimeAsync(10); // its append has failed: there is room again, and it waits
       const later = [deliver('m2'), deliver('m3'), deliver('elsewhere', 'other')];
@@ -156,10 +156,10 @@ describe('a delivery of the ingress stream', () => {
     });
 
     it('posts whose common append failed keep their order, however often it fails (POSTS-5)', async () => {
-      world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
+      daemon.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       const ids = ['m1', 'm2', 'm3', 'm4', 'm5'];
       const settled: string[] = [];
-      const delivered = ids.map((id) => world.deliver({ id, content: id }).then(() => settled.push(id)));
+      const delivered = ids.map((id) => daemon.deliver({ id, content: id }).then(() => settled.push(id)));
       await vi.advanceTimersByTimeAsync(20_000);
       await Promise.all(delivered);
       expect(settled).toEqual(ids);
@@ -167,63 +167,63 @@ describe('a delivery of the ingress stream', () => {
     });
 
     it('all waiting posts are accepted when the disk has space again, not one per second', async () => {
-      world.faults.push(new Error('no space left'));
+      daemon.faults.push(new Error('no space left'));
       const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
-      const delivered = ids.map((id) => world.deliver({ id, content: id }));
+      const delivered = ids.map((id) => daemon.deliver({ id, content: id }));
       await vi.advanceTimersByTimeAsync(2_000);
       await Promise.all(delivered);
       expect(await posted('demo')).toEqual(ids);
     });
 
     it('a post that is refused while others wait delays none of the following posts (POSTS-5)', async () => {
-      world.faults.push(new Error('no space left'));
+      daemon.faults.push(new Error('no space left'));
       const delivered = [
-        world.deliver({ id: 'm1', content: 'x' }),
-        world.deliver({ id: 'm2', content: 'x', to: ['nobody'] }),
-        world.deliver({ id: 'm3', content: 'x' }),
+        daemon.deliver({ id: 'm1', content: 'x' }),
+        daemon.deliver({ id: 'm2', content: 'x', to: ['nobody'] }),
+        daemon.deliver({ id: 'm3', content: 'x' }),
       ];
       await vi.advanceTimersByTimeAsync(10_000);
       await Promise.all(delivered);
       expect(await posted('demo')).toEqual(['m1', 'm3']);
-      expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(['UNKNOWN_AGENT']);
+      expect(daemon.bus.dead.map(({ refused }) => refused.code)).toEqual(['UNKNOWN_AGENT']);
     });
 
     async function posted(conversation: string): Promise<string[]> {
-      return (await world.entries(conversation))
+      return (await daemon.entries(conversation))
         .filter((entry) => entry.type === 'message' && entry.author.kind === 'person')
         .map(({ id }) => id);
     }
 
     it('a waiting post stays unsettled when the daemon stops (POSTS-1)', async () => {
-      world.faults.push(new Error('no space left'));
-      const delivered = world.deliver({ id: 'm1', content: 'patience' });
+      daemon.faults.push(new Error('no space left'));
+      const delivered = daemon.deliver({ id: 'm1', content: 'patience' });
       const outcome = delivered.then(
         () => 'settled',
         () => 'unsettled',
       );
       await vi.advanceTimersByTimeAsync(10);
-      world.shutdown.abort();
+      daemon.shutdown.abort();
       expect(await outcome).toBe('unsettled');
       expect(vi.getTimerCount()).toBe(0);
-      expect(await world.entries()).toEqual([]);
+      expect(await daemon.entries()).toEqual([]);
     });
 
     it('a waiting post is not overtaken by later posts when the daemon stops and the disk has space again (POSTS-5)', async () => {
-      world.faults.push(new Error('no space left'));
+      daemon.faults.push(new Error('no space left'));
       const outcomeOf = (delivered: Promise<void>) =>
         delivered.then(
           () => 'settled',
           () => 'unsettled',
         );
-      const first = outcomeOf(world.deliver({ id: 'm1', content: 'one' }));
+      const first = outcomeOf(daemon.deliver({ id: 'm1', content: 'one' }));
       await vi.advanceTimersByTimeAsync(10);
-      const behind = outcomeOf(world.deliver({ id: 'm2', content: 'two' }));
+      const behind = outcomeOf(daemon.deliver({ id: 'm2', content: 'two' }));
       await vi.advanceTimersByTimeAsync(10);
-      world.shutdown.abort();
+      daemon.shutdown.abort();
       expect(await Promise.all([first, behind])).toEqual(['unsettled', 'unsettled']);
-      expect(await outcomeOf(world.deliver({ id: 'm3', content: 'three' }))).toBe('unsettled');
-      expect(await world.entries()).toEqual([]);
-      expect(await outcomeOf(world.deliver({ id: 'm4', content: 'four' }, { conversation: 'other' }))).toBe(
+      expect(await outcomeOf(daemon.deliver({ id: 'm3', content: 'three' }))).toBe('unsettled');
+      expect(await daemon.entries()).toEqual([]);
+      expect(await outcomeOf(daemon.deliver({ id: 'm4', content: 'four' }, { conversation: 'other' }))).toBe(
         'settled',
       );
     });
@@ -231,9 +231,9 @@ describe('a delivery of the ingress stream', () => {
 });
 
 describe('a post of a request (POSTS-3)', () => {
-  const world = perTest(() => createWorld({ maxPayload: 20_000 }));
+  const daemon = perTest(() => createDaemon({ maxPayload: 20_000 }));
   const post = (content: string, id?: string, more: object = {}) =>
-    world.request('post', { conversation: 'demo', publisher: 'alice', content, ...(id && { id }), ...more });
+    daemon.request('post', { conversation: 'demo', publisher: 'alice', content, ...(id && { id }), ...more });
 
   it('is answered with its index once it is durable', async () => {
     expect(await post('hello', 'm1')).toEqual({
@@ -245,7 +245,7 @@ describe('a post of a request (POSTS-3)', () => {
 
   it('without an id gets one', async () => {
     const answer = await post('hello');
-    const [entry] = await world.entries();
+    const [entry] = await daemon.entries();
     expect(answer).toMatchObject({ ok: true, body: { id: entry?.id } });
   });
 
@@ -254,7 +254,7 @@ describe('a post of a request (POSTS-3)', () => {
     expect(await post('something else', 'm1')).toMatchObject({ ok: false, refusal: { code: 'ID_CONFLICT' } });
     expect(await post('x', 'm2', { to: ['nobody'] })).toMatchObject({ refusal: { code: 'UNKNOWN_AGENT' } });
     expect(await post('x'.repeat(16_000))).toMatchObject({ refusal: { code: 'TOO_LARGE' } });
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('has its own answer, also beside others with the same id', async () => {
@@ -268,21 +268,21 @@ describe('a post of a request (POSTS-3)', () => {
   });
 
   it('is known to the stream, and the other way round', async () => {
-    await world.deliver({ id: 'm1', content: 'hello' });
+    await daemon.deliver({ id: 'm1', content: 'hello' });
     expect(await post('hello', 'm1')).toMatchObject({ ok: true, body: { index: 0, duplicate: true } });
     await post('hello', 'm2');
-    await world.deliver({ id: 'm2', content: 'hello' });
-    const posted = (await world.entries()).filter(({ type }) => type === 'message');
+    await daemon.deliver({ id: 'm2', content: 'hello' });
+    const posted = (await daemon.entries()).filter(({ type }) => type === 'message');
     expect(posted.map(({ id }) => id)).toEqual(['m1', 'm2']);
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('into a deleted conversation begins a new one, which is known to have been deleted before', async () => {
     await post('hello', 'm1');
-    expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
+    expect(await daemon.request('delete', { conversation: 'demo' })).toMatchObject({
       body: { existed: true },
     });
-    expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
+    expect(await daemon.request('delete', { conversation: 'demo' })).toMatchObject({
       body: { existed: false },
     });
     expect(await post('hello', 'm1')).toMatchObject({ ok: true, body: { index: 0, duplicate: false } });

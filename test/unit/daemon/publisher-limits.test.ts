@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import { PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 const none: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
 
@@ -87,43 +87,43 @@ describe('the rate of a publisher', () => {
 });
 
 describe('a post beyond its publisher’s limits', () => {
-  let world: World;
-  afterEach(() => world.end());
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
   const post = (id: string, conversation = 'demo', publisher = 'alice') =>
-    world.deliver({ id, content: id }, { conversation, publisher });
-  const codes = () => world.bus.dead.map(({ refused }) => refused.code);
+    daemon.deliver({ id, content: id }, { conversation, publisher });
+  const codes = () => daemon.bus.dead.map(({ refused }) => refused.code);
   const posted = async (conversation = 'demo') =>
-    (await world.entries(conversation)).flatMap((entry) =>
+    (await daemon.entries(conversation)).flatMap((entry) =>
       entry.type === 'message' && entry.role === 'user' ? [entry.id] : [],
     );
 
   it('a post over the rate becomes a dead letter, and nothing of it is stored', async () => {
-    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    daemon = createDaemon({ alice: { postsPerMinute: 2 }, now: () => 0 });
     for (const id of ['m1', 'm2', 'm3']) await post(id);
     expect(codes()).toEqual(['RATE_LIMITED']);
     expect(await posted()).toEqual(['m1', 'm2']);
     await post('n1', 'never');
-    expect(await world.store.exists('never')).toBe(false);
+    expect(await daemon.store.exists('never')).toBe(false);
   });
 
   it('the publisher of an API post over the rate gets the refusal', async () => {
-    world = createWorld({ alice: { maxBytes: 100 } });
+    daemon = createDaemon({ alice: { maxBytes: 100 } });
     const body = { conversation: 'demo', publisher: 'alice', content: 'x'.repeat(100) };
-    expect(await world.request('post', body)).toMatchObject({ ok: false, refusal: { code: 'TOO_LARGE' } });
-    expect(await world.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
-    expect(world.bus.dead).toEqual([]);
+    expect(await daemon.request('post', body)).toMatchObject({ ok: false, refusal: { code: 'TOO_LARGE' } });
+    expect(await daemon.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('an API post over the rate is refused, and leaves no dead letter', async () => {
-    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    daemon = createDaemon({ alice: { postsPerMinute: 2 }, now: () => 0 });
     const ask = (id: string) =>
-      world.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
+      daemon.request('post', { conversation: 'demo', publisher: 'alice', id, content: id });
     for (const one of await Promise.all([ask('m1'), ask('m2')])) expect(one).toMatchObject({ ok: true });
     const beyond = { ok: false, refusal: { code: 'RATE_LIMITED', retryAfter: 30 } };
     expect(await ask('m3')).toMatchObject(beyond);
     expect(await ask('m1')).toMatchObject({ ok: true, body: { duplicate: true } });
     expect(await posted()).toEqual(['m1', 'm2']);
-    expect(world.bus.dead).toEqual([]);
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('posts of requests use the rate of posts of the bus, whatever the difference of the clocks (PUBLISHER-LIMITS-2)', () => {
@@ -146,11 +146,11 @@ describe('a post beyond its publisher’s limits', () => {
   });
 
   it('a caller beyond the rate has logs opened at the rate only, and a repeated post is recognised in memory (POSTS-8)', async () => {
-    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    daemon = createDaemon({ alice: { postsPerMinute: 2 }, now: () => 0 });
     const ask = (conversation: string, id: string) =>
-      world.request('post', { conversation, publisher: 'alice', id, content: id });
+      daemon.request('post', { conversation, publisher: 'alice', id, content: id });
     for (const id of ['m1', 'm2']) expect(await ask('demo', id)).toMatchObject({ ok: true });
-    const opened = vi.spyOn(world.workers, 'fateOf');
+    const opened = vi.spyOn(daemon.workers, 'fateOf');
     for (let n = 0; n < 10; n++)
       expect(await ask(`other-${n}`, 'm3')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
     expect(opened).toHaveBeenCalledTimes(2);
@@ -158,15 +158,15 @@ describe('a post beyond its publisher’s limits', () => {
   });
 
   it('an API post after posts of the bus that used the rate is refused', async () => {
-    world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
+    daemon = createDaemon({ alice: { postsPerMinute: 1 }, now: () => 0 });
     await post('m1');
     const body = { conversation: 'demo', publisher: 'alice', content: 'x' };
-    expect(await world.request('post', body)).toMatchObject({ refusal: { code: 'RATE_LIMITED' } });
-    expect(world.bus.dead).toEqual([]);
+    expect(await daemon.request('post', body)).toMatchObject({ refusal: { code: 'RATE_LIMITED' } });
+    expect(daemon.bus.dead).toEqual([]);
   });
 
   it('a post that is already in the log is not refused for the rate, however often it is repeated (POSTS-6)', async () => {
-    world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
+    daemon = createDaemon({ alice: { postsPerMinute: 1 }, now: () => 0 });
     await post('m1');
     await post('m1');
     await post('m2');
@@ -176,7 +176,7 @@ describe('a post beyond its publisher’s limits', () => {
   });
 
   it('a post is refused while agents work in too many conversations of its publisher', async () => {
-    world = createWorld({ alice: { openConversations: 2 } });
+    daemon = createDaemon({ alice: { openConversations: 2 } });
     await post('a', 'one');
     await post('b', 'two');
     await post('c', 'three');
@@ -185,15 +185,15 @@ describe('a post beyond its publisher’s limits', () => {
     await post('e', 'three', 'bob');
     expect(await posted('two')).toEqual(['b', 'd']);
     expect(codes().length).toBe(1);
-    world.calls[0]?.answer('done');
-    await expect.poll(() => world.workers.isBusy('one')).toBe(false);
+    daemon.calls[0]?.answer('done');
+    await expect.poll(() => daemon.workers.isBusy('one')).toBe(false);
     await post('c', 'three');
     expect(await posted('three')).toEqual(['e', 'c']);
   });
 
   it('a post that was refused for another reason does not count as a conversation with work', async () => {
-    world = createWorld({ alice: { openConversations: 1 } });
-    await world.deliver({ id: 'a', content: 'x', to: ['nobody'] }, { conversation: 'one' });
+    daemon = createDaemon({ alice: { openConversations: 1 } });
+    await daemon.deliver({ id: 'a', content: 'x', to: ['nobody'] }, { conversation: 'one' });
     await post('b', 'two');
     expect(codes()).toEqual(['UNKNOWN_AGENT']);
     expect(await posted('two')).toEqual(['b']);

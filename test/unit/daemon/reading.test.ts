@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../../support/lifetime.ts';
-import { createWorld } from './world.ts';
+import { createDaemon } from './daemon.ts';
 
 describe('what a person has read', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
   const filter = { name: 'Mine', shown: 'unread', agent: '', phase: '', text: '' };
   const ask = (body: object, as: object = {}) =>
-    world.api.handle({
+    daemon.api.handle({
       endpoint: 'reading',
       publisher: 'office',
       name: 'Alice',
@@ -21,7 +21,7 @@ describe('what a person has read', () => {
 
   it('is kept by person, with their filters, and erased with the conversation', async () => {
     for (const conversation of ['one', 'two'])
-      await world.request('post', { conversation, publisher: 'alice', content: 'hello' });
+      await daemon.request('post', { conversation, publisher: 'alice', content: 'hello' });
     const { since } = await kept();
     await ask({ read: { one: 2, two: 1 }, filters: [filter] });
     await ask({ read: { one: 3, gone: 1 } });
@@ -30,7 +30,7 @@ describe('what a person has read', () => {
       lengths: {},
       filters: [],
     });
-    await world.request('delete', { conversation: 'one' });
+    await daemon.request('delete', { conversation: 'one' });
     expect((await kept()).lengths).toEqual({ two: 1 });
     await ask({ filters: [] });
     expect((await kept()).filters).toEqual([]);

@@ -4,15 +4,15 @@ import { type Entry, expand } from '../../../src/conversation/index.ts';
 import type { TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { PROFILE } from '../agents/support.ts';
-import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon, type TestDaemonOptions } from './daemon.ts';
 
 /** A daemon whose model has a small window: what is too large is reduced before it is asked. */
 
 const LONG = 'word '.repeat(240); // 300 tokens
 const WINDOW = { contextTokens: 2_000, maxOutputTokens: 200 };
 
-let world: World;
-afterEach(() => world.end());
+let daemon: TestDaemon;
+afterEach(() => daemon.end());
 
 /** A summarising model in the test's hands. */
 function handSummariser(more: Partial<Summariser> = {}) {
@@ -41,19 +41,19 @@ const EXTRACT_INSTEAD = 'warn the summary model returned no summary; an extract 
 const summaries = (entries: readonly Entry[]) => entries.filter((entry) => entry.type === 'summary');
 
 /** Exchanges until the next request is too large; answers the worker. */
-async function fill(options: WorldOptions = {}, count = 3) {
-  world = createWorld({ window: WINDOW, ...options });
-  const worker = await world.workers.use('demo');
+async function fill(options: TestDaemonOptions = {}, count = 3) {
+  daemon = createDaemon({ window: WINDOW, ...options });
+  const worker = await daemon.workers.use('demo');
   for (let at = 0; at < count; at++) {
     await worker.submit(postCommand(`m${at}`, `post ${at}: ${LONG}`));
-    await expect.poll(() => world.calls.length).toBe(at + 1);
-    world.calls[at]?.answer(`answer ${at}`);
+    await expect.poll(() => daemon.calls.length).toBe(at + 1);
+    daemon.calls[at]?.answer(`answer ${at}`);
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
   }
   return worker;
 }
 
-async function fillAndAsk(options: WorldOptions = {}) {
+async function fillAndAsk(options: TestDaemonOptions = {}) {
   const worker = await fill(options, 4);
   await worker.submit(postCommand('last', `the last: ${LONG}`));
   return worker;
@@ -62,14 +62,14 @@ async function fillAndAsk(options: WorldOptions = {}) {
 describe('a view that outgrows its window', () => {
   it('is reduced before the next call, and the summary names the request that follows', async () => {
     const worker = await fillAndAsk();
-    await expect.poll(() => world.calls.length).toBe(5);
+    await expect.poll(() => daemon.calls.length).toBe(5);
     const [summary] = summaries(worker.entries());
     expect(summary).toMatchObject({
       agent: 'pm',
       writtenBy: 'extract',
-      requestHash: world.calls[4]?.request.hash,
+      requestHash: daemon.calls[4]?.request.hash,
     });
-    const texts = world.calls[4]?.request.messages.map(({ content }) => content ?? '') ?? [];
+    const texts = daemon.calls[4]?.request.messages.map(({ content }) => content ?? '') ?? [];
     expect(texts[1]).toMatch(/^=== SUMMARY OF ENTRIES 0 TO \d+ ===\nPeople said:/);
     expect(texts.at(-1)).toContain('the last');
   });
@@ -80,11 +80,11 @@ describe('a view that outgrows its window', () => {
     await expect.poll(() => asked.length).toBe(1);
     expect(asked[0]?.request.messages.at(-1)?.content).toContain('[0] Alice: post 0');
     asked[0]?.settle(told('Alice posted a lot (entry 0).'));
-    await expect.poll(() => world.calls.length).toBe(5);
+    await expect.poll(() => daemon.calls.length).toBe(5);
     expect(summaries(worker.entries())).toMatchObject([
       { writtenBy: 'model', model: 'small-1', usage: { usd: 10 } },
     ]);
-    expect(world.calls[4]?.request.messages[1]?.content).toContain('- Alice posted a lot (entry 0).');
+    expect(daemon.calls[4]?.request.messages[1]?.content).toContain('- Alice posted a lot (entry 0).');
     expect(worker.state).toMatchObject({ tokens: 10, usd: 10 });
   });
 
@@ -95,11 +95,11 @@ describe('a view that outgrows its window', () => {
     await fillAndAsk({ summariser, telemetry });
     await expect.poll(() => asked.length).toBe(1);
     asked[0]?.settle(told('Alice posted a lot (entry 0).'));
-    await expect.poll(() => world.calls.length).toBe(5);
+    await expect.poll(() => daemon.calls.length).toBe(5);
     expect(calls.slice(4)).toEqual([
       {
         ...{ type: 'model_call', ts: expect.any(String), conversation: 'demo', agent: 'pm', model: 'small' },
-        ...{ turnId: world.calls[4]?.request.turnId, outcome: 'answered', finishReason: 'stop' },
+        ...{ turnId: daemon.calls[4]?.request.turnId, outcome: 'answered', finishReason: 'stop' },
         ...{ usage: { ...usage, usd: 10 }, requestHash: asked[0]?.request.hash },
         durationMs: expect.any(Number),
       },
@@ -127,10 +127,10 @@ describe('a view that outgrows its window', () => {
         await expect.poll(() => asked.length).toBe(1);
         asked[0]?.settle(outcome);
       }
-      await expect.poll(() => world.calls.length).toBe(5);
+      await expect.poll(() => daemon.calls.length).toBe(5);
       expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
       const fields = { conversation: 'demo', agent: 'pm', model: 'small', reason };
-      expect(world.lines).toEqual([`${EXTRACT_INSTEAD} ${JSON.stringify(fields)}`]);
+      expect(daemon.lines).toEqual([`${EXTRACT_INSTEAD} ${JSON.stringify(fields)}`]);
       // An answer without words was paid for, too.
       expect(worker.state.tokens).toBe(outcome?.kind === 'answered' ? 10 : 0);
     },
@@ -144,40 +144,40 @@ describe('a view that outgrows its window', () => {
       await expect.poll(() => asked[0]?.signal.aborted).toBe(true);
       await expect.poll(() => summaries(worker.entries()).length).toBe(1);
       expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
-      expect(world.lines).toMatchObject([
+      expect(daemon.lines).toMatchObject([
         expect.stringMatching(/^warn .*"reason":"no answer within \d+ ms"/),
       ]);
-      if (options.timeoutMs) await world.end();
+      if (options.timeoutMs) await daemon.end();
     }
   });
 
   it('L15: does not call a summary model that would exceed the limits of the conversation', async () => {
     const { asked, summariser } = handSummariser();
     const worker = await fillAndAsk({ summariser, limits: { usdPerConversation: 5 } });
-    await expect.poll(() => world.calls.length).toBe(5);
+    await expect.poll(() => daemon.calls.length).toBe(5);
     expect(asked).toEqual([]);
     expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
-    expect(world.lines).toEqual([]);
+    expect(daemon.lines).toEqual([]);
   });
 
   it('is not sent when prefix and trigger alone are too large, and costs nothing', async () => {
     const { asked, summariser } = handSummariser();
-    world = createWorld({ window: { contextTokens: 300, maxOutputTokens: 100 }, summariser });
-    const worker = await world.workers.use('demo');
+    daemon = createDaemon({ window: { contextTokens: 300, maxOutputTokens: 100 }, summariser });
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m', LONG));
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     expect(JSON.stringify(worker.entries())).toContain('CONTEXT_STILL_TOO_LARGE');
-    expect([asked.length, world.calls.length]).toEqual([0, 0]);
+    expect([asked.length, daemon.calls.length]).toEqual([0, 0]);
   });
 
   it('has a summary that fits the broker payload, even with many more bytes than tokens', async () => {
     const maxPayload = 20_000;
-    world = createWorld({ window: { contextTokens: 10_000, maxOutputTokens: 100 }, maxPayload });
-    const worker = await world.workers.use('demo');
+    daemon = createDaemon({ window: { contextTokens: 10_000, maxOutputTokens: 100 }, maxPayload });
+    const worker = await daemon.workers.use('demo');
     for (let at = 0; at < 8; at++) {
       await worker.submit(postCommand(`m${at}`, `post ${at}: ${'\u0001'.repeat(2_900)}`)); // six bytes each in the log
-      await expect.poll(() => world.calls.length).toBe(at + 1);
-      world.calls[at]?.answer(`answer ${at} ${'\u0001'.repeat(2_900)}`);
+      await expect.poll(() => daemon.calls.length).toBe(at + 1);
+      daemon.calls[at]?.answer(`answer ${at} ${'\u0001'.repeat(2_900)}`);
       await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     }
     expect(summaries(worker.entries()).length).toBeGreaterThan(0);
@@ -190,13 +190,13 @@ describe('a view that outgrows its window', () => {
   it('respects the hard limits, whatever the window', async () => {
     const historyLimits = { maxMessages: 4, maxChars: null };
     await fill({ historyLimits, window: { contextTokens: 100_000 } }, 5);
-    for (const { request } of world.calls) expect(request.messages.length).toBeLessThanOrEqual(1 + 4);
-    expect(summaries((await world.entries()) ?? []).length).toBeGreaterThan(0);
+    for (const { request } of daemon.calls) expect(request.messages.length).toBeLessThanOrEqual(1 + 4);
+    expect(summaries((await daemon.entries()) ?? []).length).toBeGreaterThan(0);
   });
 });
 
 describe('while a summary is written', () => {
-  async function writing(more: WorldOptions = {}) {
+  async function writing(more: TestDaemonOptions = {}) {
     const { asked, summariser } = handSummariser();
     const worker = await fillAndAsk({ summariser, ...more });
     await expect.poll(() => asked.length).toBe(1);
@@ -210,7 +210,7 @@ describe('while a summary is written', () => {
       .poll(() => worker.entries().at(-1))
       .toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
     expect(asked[0]?.signal.aborted).toBe(true);
-    expect([summaries(worker.entries()).length, world.calls.length]).toEqual([0, 4]);
+    expect([summaries(worker.entries()).length, daemon.calls.length]).toEqual([0, 4]);
   });
 
   it('a message that interrupts ends the turn and starts a new one, which is reduced first', async () => {
@@ -222,8 +222,8 @@ describe('while a summary is written', () => {
     } as never);
     await expect.poll(() => asked.length).toBe(2);
     asked[1]?.settle(told('Summed up.'));
-    await expect.poll(() => world.calls.length).toBe(5);
-    expect(world.calls[4]?.request.messages.at(-1)?.content).toContain('at once');
+    await expect.poll(() => daemon.calls.length).toBe(5);
+    expect(daemon.calls[4]?.request.messages.at(-1)?.content).toContain('at once');
     expect(summaries(worker.entries())).toHaveLength(1);
   });
 
@@ -235,27 +235,27 @@ describe('while a summary is written', () => {
       await worker.submit({ ...post, post: { ...(post as { post: object }).post, delivery } } as never);
       const index = worker.entries().find((entry) => entry.id === 'more')?.index ?? -1;
       asked[0]?.settle(told('Summed up.'));
-      await expect.poll(() => world.calls.length).toBe(5);
-      expect(JSON.stringify(world.calls[4]?.request.messages)).not.toContain('one thing more');
+      await expect.poll(() => daemon.calls.length).toBe(5);
+      expect(JSON.stringify(daemon.calls[4]?.request.messages)).not.toContain('one thing more');
       for (const entry of summaries(worker.entries()))
         expect(entry.type === 'summary' && expand(entry.entries)).not.toContain(index);
-      world.calls[4]?.answer('first answer');
-      await expect.poll(() => world.calls.length).toBe(6);
-      expect(world.calls[5]?.request.messages.at(-1)?.content).toContain('one thing more');
+      daemon.calls[4]?.answer('first answer');
+      await expect.poll(() => daemon.calls.length).toBe(6);
+      expect(daemon.calls[5]?.request.messages.at(-1)?.content).toContain('one thing more');
     },
   );
 
   it('a shutdown leaves the turn outstanding: the next daemon continues it, and summarises once', async () => {
     const disk = createMemoryDisk();
     await writing({ disk });
-    await world.end();
+    await daemon.end();
     const { asked, summariser } = handSummariser();
-    world = createWorld({ window: WINDOW, disk, summariser });
-    const worker = await world.workers.use('demo');
+    daemon = createDaemon({ window: WINDOW, disk, summariser });
+    const worker = await daemon.workers.use('demo');
     await expect.poll(() => asked.length).toBe(1);
     asked[0]?.settle(told('Summed up.'));
-    await expect.poll(() => world.calls.length).toBe(1);
-    world.calls[0]?.answer('here');
+    await expect.poll(() => daemon.calls.length).toBe(1);
+    daemon.calls[0]?.answer('here');
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     expect(summaries(worker.entries())).toHaveLength(1);
   });
@@ -268,37 +268,37 @@ describe('a request that the provider refuses as too long', () => {
   ])('is reduced once, with a corrected estimate, and the turn continues: %s', async (code) => {
     const worker = await fill();
     await worker.submit(postCommand('last', 'short'));
-    await expect.poll(() => world.calls.length).toBe(4);
-    world.calls[3]?.fail(code);
-    await expect.poll(() => world.calls.length).toBe(5);
-    const [before = '', after = ''] = [3, 4].map((at) => JSON.stringify(world.calls[at]?.request.messages));
+    await expect.poll(() => daemon.calls.length).toBe(4);
+    daemon.calls[3]?.fail(code);
+    await expect.poll(() => daemon.calls.length).toBe(5);
+    const [before = '', after = ''] = [3, 4].map((at) => JSON.stringify(daemon.calls[at]?.request.messages));
     expect(after.length).toBeLessThan(before.length * 0.8);
     expect(summaries(worker.entries())).toMatchObject([{ tokenRatio: expect.any(Number) }]);
-    world.calls[4]?.fail(code);
+    daemon.calls[4]?.fail(code);
     await expect.poll(() => worker.entries().at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
-    expect(world.calls).toHaveLength(5);
+    expect(daemon.calls).toHaveLength(5);
     expect(JSON.stringify(worker.entries().at(-2))).toContain(code);
   });
 
   it('is not reduced if the reason is unknown and the window is far away', async () => {
     const worker = await fill({ window: { contextTokens: 100_000 } });
     await worker.submit(postCommand('last', 'short'));
-    await expect.poll(() => world.calls.length).toBe(4);
-    world.calls[3]?.fail('BAD_REQUEST');
+    await expect.poll(() => daemon.calls.length).toBe(4);
+    daemon.calls[3]?.fail('BAD_REQUEST');
     await expect.poll(() => worker.entries().at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
-    expect(world.calls).toHaveLength(4);
+    expect(daemon.calls).toHaveLength(4);
   });
 
   it('has no effect on the next turn, which is estimated as before', async () => {
     const worker = await fill({ window: { contextTokens: 100_000 } });
     await worker.submit(postCommand('last', 'short'));
-    await expect.poll(() => world.calls.length).toBe(4);
-    world.calls[3]?.fail('CONTEXT_TOO_LONG'); // of a thousand tokens, in a window of a hundred thousand
-    await expect.poll(() => world.calls.length).toBe(5);
-    world.calls[4]?.answer('fine');
+    await expect.poll(() => daemon.calls.length).toBe(4);
+    daemon.calls[3]?.fail('CONTEXT_TOO_LONG'); // of a thousand tokens, in a window of a hundred thousand
+    await expect.poll(() => daemon.calls.length).toBe(5);
+    daemon.calls[4]?.answer('fine');
     await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
     await worker.submit(postCommand('long', LONG.repeat(10)));
-    await expect.poll(() => world.calls.length).toBe(6);
+    await expect.poll(() => daemon.calls.length).toBe(6);
     expect(worker.state.agents.pm?.tokenRatio).toBe(1);
   });
 });

@@ -6,13 +6,13 @@ import type { Author } from '../../../src/conversation/index.ts';
 import { changedSettings, Reloader } from '../../../src/daemon/reload/reloader.ts';
 import { createTeam } from '../../../src/daemon/team/team.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 const by: Author = { kind: 'person', id: 'operator', name: 'Operator' };
 
 describe('a reload', () => {
   const directory = folderPerTest();
-  let world: World;
+  let daemon: TestDaemon;
   let settings: Record<string, unknown>;
   const close = { commit: vi.fn(), discard: vi.fn(async () => undefined) };
   const prepare = vi.fn();
@@ -21,11 +21,11 @@ describe('a reload', () => {
     await mkdir(join(directory, 'config', 'agents'), { recursive: true });
     settings = { defaultAgent: 'pm', models: { default: { provider: 'scripted' } } };
     await persona('You plan.');
-    world = createWorld();
+    daemon = createDaemon();
     vi.clearAllMocks();
-    prepare.mockImplementation(async () => ({ toolbox: world.runtime.team.toolbox, ...close }));
+    prepare.mockImplementation(async () => ({ toolbox: daemon.runtime.team.toolbox, ...close }));
   });
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
 
   const persona = (text: string) => writeFile(join(directory, 'config', 'agents', 'pm.md'), text);
 
@@ -36,7 +36,7 @@ describe('a reload', () => {
 
   async function started(): Promise<Reloader> {
     const config = await load();
-    const { runtime, workers } = world;
+    const { runtime, workers } = daemon;
     const model = runtime.remote;
     const models = async (next: Config) => new Map(Object.keys(next.models).map((name) => [name, model]));
     const { toolbox } = runtime.team;
@@ -50,7 +50,7 @@ describe('a reload', () => {
 
   it('replaces the team once where two requests come together (RELOAD-4)', async () => {
     const reloader = await started();
-    const before = world.runtime.team;
+    const before = daemon.runtime.team;
     await persona('You plan well.');
     const [first, second] = await Promise.all([reloader.reload(by), reloader.reload(by)]);
     expect(first).toEqual({
@@ -59,7 +59,7 @@ describe('a reload', () => {
       conversations: 0,
     });
     expect(second).toEqual({ agents: [], settings: [], conversations: 0 });
-    expect(world.runtime.team).not.toBe(before);
+    expect(daemon.runtime.team).not.toBe(before);
   });
 
   it.each<[string, () => void, object]>([
@@ -85,12 +85,12 @@ describe('a reload', () => {
     ],
   ])('changes nothing after %s, and the next one works (RELOAD-1)', async (_what, spoil, expected) => {
     const reloader = await started();
-    const before = world.runtime.team;
+    const before = daemon.runtime.team;
     const valid = { ...settings };
     await persona('You plan well.');
     spoil();
     await expect(reloader.reload(by)).rejects.toMatchObject(expected);
-    expect(world.runtime.team).toBe(before);
+    expect(daemon.runtime.team).toBe(before);
     expect(close.commit).not.toHaveBeenCalled();
     settings = valid;
     expect((await reloader.reload(by)).agents).toHaveLength(1);
@@ -113,14 +113,14 @@ describe('a reload', () => {
     await writeFile(script, 'rules: [{ reply: { text: one } }]');
     settings.models = { default: { provider: 'scripted', script: 'script.yaml' } };
     const reloader = await started();
-    const before = world.runtime.team;
+    const before = daemon.runtime.team;
     await writeFile(script, 'rules: [{ reply: { text: two } }]');
     expect(await reloader.reload(by)).toEqual({
       agents: [],
       settings: ['models.*.script'],
       conversations: 0,
     });
-    expect(world.runtime.team).not.toBe(before);
+    expect(daemon.runtime.team).not.toBe(before);
     expect((await reloader.reload(by)).settings).toEqual([]);
   });
 
@@ -128,14 +128,14 @@ describe('a reload', () => {
     const reloader = await started();
     Object.assign(settings, { approvals: { expireAfterMs: 60_000 } });
     expect((await reloader.reload(by)).settings).toEqual(['approvals']);
-    expect(world.runtime.team.approvalExpiryMs).toBe(60_000);
+    expect(daemon.runtime.team.approvalExpiryMs).toBe(60_000);
   });
 
   it('ends the turn of a hired agent whose model was removed (HIRING-4)', async () => {
     const scripted = { provider: 'scripted' };
     settings.models = { default: scripted, small: scripted };
     const reloader = await started();
-    const { workers } = world;
+    const { workers } = daemon;
     const agent = { slug: 'scout', persona: 'Look.', model: 'small' };
     expect(await workers.submit('c', { type: 'hire', agent, by })).toEqual({ kind: 'done' });
     const post = {

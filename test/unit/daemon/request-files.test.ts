@@ -10,27 +10,27 @@ import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { filesIn, hashOf, type SampleFile, sampleFile } from '../../support/sample-files.ts';
-import { createWorld, type World, type WorldOptions } from './world.ts';
+import { createDaemon, type TestDaemon, type TestDaemonOptions } from './daemon.ts';
 
 /** Files of posts in the requests of a daemon. */
 
-let world: World;
+let daemon: TestDaemon;
 const data = folderPerTest();
-afterEach(() => world.end());
+afterEach(() => daemon.end());
 
 const SEEING = { form: { ...PLAIN_FORM, accepts: ['image'] as const } };
 const PNG = sampleFile('image/png', 1);
 
-async function posted(files: readonly SampleFile[], options: WorldOptions = {}) {
+async function posted(files: readonly SampleFile[], options: TestDaemonOptions = {}) {
   const store = options.store ?? createMemoryStore();
-  world = createWorld({ window: SEEING, ...options, store });
+  daemon = createDaemon({ window: SEEING, ...options, store });
   for (const { part, bytes } of files) {
     const { type: _, name: __, ...facts } = part;
     await store.blobs.put(facts, async function* () {
       yield bytes;
     });
   }
-  const worker = await world.workers.use('demo');
+  const worker = await daemon.workers.use('demo');
   const say = (id: string, content: string, ...parts: readonly SampleFile[]) =>
     worker.submit({
       type: 'post',
@@ -54,38 +54,38 @@ const startOf = (entries: readonly Entry[], at = 0) =>
 describe('files in the requests of a turn', () => {
   it('a model that takes pictures gets their bytes, and the hash in the log is that of the bytes that explain shows', async () => {
     const { worker } = await posted([PNG]);
-    await expect.poll(() => world.calls.length).toBe(1);
-    const { request } = world.calls[0]!;
+    await expect.poll(() => daemon.calls.length).toBe(1);
+    const { request } = daemon.calls[0]!;
     const { files, faults } = filesOf(request);
     expect([faults, files.map(({ data }) => hashOf(data))]).toEqual([[], [PNG.part.sha256]]);
     const hash = createHash('sha256').update(bodyOf(request)).digest('hex');
     expect(startOf(worker.entries()).requestHash).toBe(hash);
-    world.calls[0]?.answer('a picture');
+    daemon.calls[0]?.answer('a picture');
     await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
     const at = worker.entries().findIndex((entry) => entry.type === 'message' && entry.role === 'assistant');
-    const shown = await world.request('view', { conversation: 'demo', agent: 'pm', at, body: true });
+    const shown = await daemon.request('view', { conversation: 'demo', agent: 'pm', at, body: true });
     const { body, report } = (
       shown as never as { body: { body: string; report: { requestHash: string; sent: unknown } } }
     ).body;
     expect(createHash('sha256').update(body).digest('hex')).toBe(hash);
     expect(report).toMatchObject({ requestHash: hash, sent: true });
-    const read = await world.request('view', { conversation: 'demo', agent: 'pm', at });
+    const read = await daemon.request('view', { conversation: 'demo', agent: 'pm', at });
     const { messages } = (read as never as { body: { messages: { files?: object[] }[] } }).body;
     expect(messages.at(-1)?.files).toEqual([{ ...PNG.part, tokens: expect.any(Number) }]);
   });
 
   it('a fallback that takes no pictures gets the line, and the first model the bytes', async () => {
     const { worker } = await posted([PNG], { fallbacks: [{ name: 'blind', form: PLAIN_FORM }] });
-    await expect.poll(() => world.calls.length).toBe(1);
-    world.calls[0]?.fail('PROVIDER_ERROR');
-    await expect.poll(() => world.calls.length).toBe(2);
-    const [seeing, blind] = world.calls.map(({ request }) => request);
+    await expect.poll(() => daemon.calls.length).toBe(1);
+    daemon.calls[0]?.fail('PROVIDER_ERROR');
+    await expect.poll(() => daemon.calls.length).toBe(2);
+    const [seeing, blind] = daemon.calls.map(({ request }) => request);
     expect(filesOf(seeing!).files).toHaveLength(1);
     expect(filesOf(blind!).files).toEqual([]);
     expect(blind?.messages.at(-1)?.content).toMatch(
       /^what is this\?\n\[file 1\.png: .*; not shown: your model takes no such files\]$/,
     );
-    world.calls[1]?.answer('a file');
+    daemon.calls[1]?.answer('a file');
     await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
     expect(checkLaws(worker.entries())).toEqual([]);
   });
@@ -107,12 +107,12 @@ describe('files in the requests of a turn', () => {
       expect(failed).toMatchObject({ partType: 'error', content: expect.stringContaining(code) });
       expect(JSON.stringify(failed)).toContain(what);
       expect(JSON.stringify(failed)).toContain('upload the same file again');
-      expect(world.calls).toEqual([]);
+      expect(daemon.calls).toEqual([]);
       read.mockRestore();
       await say('m1', 'and now?');
-      await expect.poll(() => world.calls.length).toBe(1);
-      expect(filesOf(world.calls[0]!.request).files).toHaveLength(1);
-      world.calls[0]?.answer('a picture');
+      await expect.poll(() => daemon.calls.length).toBe(1);
+      expect(filesOf(daemon.calls[0]!.request).files).toHaveLength(1);
+      daemon.calls[0]?.answer('a picture');
       await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
       expect(checkLaws(worker.entries())).toEqual([]);
     },
@@ -130,21 +130,21 @@ describe('files in the requests of a turn', () => {
     await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
     const hash = startOf(worker.entries()).requestHash;
     const at = worker.entries().findIndex((entry) => entry.type === 'message' && entry.role === 'assistant');
-    const started = await world.request('what-if', { conversation: 'demo', agent: 'pm', at, model: 'm2' });
+    const started = await daemon.request('what-if', { conversation: 'demo', agent: 'pm', at, model: 'm2' });
     const { id } = (started as never as { body: { id: string } }).body;
     const result = async () =>
-      (await world.request('what-if-result', { conversation: 'demo', id })) as never as {
+      (await daemon.request('what-if-result', { conversation: 'demo', id })) as never as {
         body: { state: string; results: { control: { requestHash: string }[] }[] };
       };
     await expect.poll(async () => (await result()).body.state).toBe('done');
-    expect(world.calls.at(-1)?.request.hash).toBe(hash);
+    expect(daemon.calls.at(-1)?.request.hash).toBe(hash);
     expect((await result()).body.results[0]?.control[0]?.requestHash).toBe(hash);
     expect(asked).toHaveLength(1);
 
-    const forked = await world.request('fork', { conversation: 'demo', at, as: 'copy', publisher: 'alice' });
+    const forked = await daemon.request('fork', { conversation: 'demo', at, as: 'copy', publisher: 'alice' });
     expect(forked).toEqual(expect.objectContaining({ ok: true }));
     const copied = { conversation: 'copy', agent: 'pm', at };
-    const shown = await world.request('view', copied);
+    const shown = await daemon.request('view', copied);
     expect((shown as never as { body: { report: object } }).body.report).toMatchObject({
       ...{ requestHash: hash, sent: true },
     });
@@ -154,7 +154,7 @@ describe('files in the requests of a turn', () => {
     const store = await openFileStore(data);
     const { worker } = await posted([PNG], { store, reply: () => 'a picture' });
     await expect.poll(() => worker.state.agents.pm?.turn ?? null).toBeNull();
-    await world.end();
+    await daemon.end();
     const findings = async () =>
       (await fsck({ dataDirectory: data, repair: false, views: true })).flatMap((one) => one.findings);
     expect(await findings()).toEqual([]);

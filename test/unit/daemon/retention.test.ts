@@ -2,31 +2,31 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RetentionConfig } from '../../../src/config/index.ts';
 import { Retention } from '../../../src/daemon/api/retention.ts';
 import { putBlob } from '../../contract/blobs.contract.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 const DAY = 86_400_000;
 const HOUR = DAY / 24;
 
 describe('retention', () => {
-  let world: World;
+  let daemon: TestDaemon;
   let now: number;
   let lettersExpired: number;
   beforeEach(() => {
     lettersExpired = 0;
     now = Date.parse('2026-01-01T00:00:00Z');
-    world = createWorld({ now: () => now });
+    daemon = createDaemon({ now: () => now });
   });
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
 
   /** A conversation with one answered post. */
   async function converse(conversation: string): Promise<void> {
-    const delivery = world.bus.delivery('alice', conversation, 'hello');
-    await world.posts.deliver(delivery);
-    await expect.poll(() => world.calls.length).toBeGreaterThan(0);
-    world.calls.splice(0)[0]?.answer('fine');
-    const worker = await world.workers.use(conversation);
+    const delivery = daemon.bus.delivery('alice', conversation, 'hello');
+    await daemon.posts.deliver(delivery);
+    await expect.poll(() => daemon.calls.length).toBeGreaterThan(0);
+    daemon.calls.splice(0)[0]?.answer('fine');
+    const worker = await daemon.workers.use(conversation);
     await expect.poll(() => worker.isIdle).toBe(true);
-    world.runtime.progress.settledUpTo(delivery.position);
+    daemon.runtime.progress.settledUpTo(delivery.position);
   }
   const tick = (isOurs = true, deadLetters: number | null = null, conversations: number | null = 90 * DAY) =>
     retention(isOurs, { conversations, deadLetters }).tick();
@@ -39,19 +39,19 @@ describe('retention', () => {
           return 0;
         },
       },
-      rows: () => world.workers.rows(),
-      handle: (request) => world.api.handle(request),
+      rows: () => daemon.workers.rows(),
+      handle: (request) => daemon.api.handle(request),
       isOurs: async () => isOurs,
       firstAfterMs: 0,
       now: () => now,
-      blobs: world.runtime.store.blobs,
-      log: world.runtime.log,
+      blobs: daemon.runtime.store.blobs,
+      log: daemon.runtime.log,
     });
-  const left = async () => (await world.workers.rows()).map(({ id }) => id);
+  const left = async () => (await daemon.workers.rows()).map(({ id }) => id);
 
   it('files that no message named for a day are erased at the start, without any retention', async () => {
-    const { blobs } = world.runtime.store;
-    const { facts } = await putBlob(world.runtime.store, 'unnamed');
+    const { blobs } = daemon.runtime.store;
+    const { facts } = await putBlob(daemon.runtime.store, 'unnamed');
     now = Date.now() + DAY - 1_000;
     await retention().sweep();
     expect(await blobs.facts(facts.sha256)).toEqual(facts);
@@ -60,13 +60,13 @@ describe('retention', () => {
     started.start();
     await expect.poll(() => blobs.facts(facts.sha256)).toBeNull();
     await started.stop();
-    expect(world.lines.filter((line) => line.includes('"files":1')).length).toBe(1);
+    expect(daemon.lines.filter((line) => line.includes('"files":1')).length).toBe(1);
   });
 
   it('a sweep that fails is reported and does not end the daemon', async () => {
-    await world.runtime.store.close();
+    await daemon.runtime.store.close();
     await retention().sweep();
-    expect(world.lines.filter((line) => line.includes('were not all erased')).length).toBe(1);
+    expect(daemon.lines.filter((line) => line.includes('were not all erased')).length).toBe(1);
   });
 
   it('retention deletes a conversation whose newest entry is too old, and no other', async () => {
@@ -76,7 +76,7 @@ describe('retention', () => {
     now += 31 * DAY;
     expect(await tick()).toBe(true);
     expect(await left()).toEqual(['newer']);
-    expect(world.lines.filter((line) => line.includes('"conversations":1')).length).toBe(1);
+    expect(daemon.lines.filter((line) => line.includes('"conversations":1')).length).toBe(1);
   });
 
   it('retention keeps a conversation until its age is reached', async () => {
@@ -87,23 +87,23 @@ describe('retention', () => {
   });
 
   it('retention keeps a conversation in which a turn runs', async () => {
-    await world.deliver('hello');
-    world.runtime.progress.settledUpTo({ stream: 's1', sequence: 1 });
+    await daemon.deliver('hello');
+    daemon.runtime.progress.settledUpTo({ stream: 's1', sequence: 1 });
     now += 91 * DAY;
     await tick();
     expect(await left()).toEqual(['demo']);
-    expect(world.calls[0]?.signal.aborted).toBe(false);
+    expect(daemon.calls[0]?.signal.aborted).toBe(false);
   });
 
   it('retention keeps a conversation with posts for a stopped agent', async () => {
     await converse('demo');
-    await world.request('stop', { conversation: 'demo' });
-    const later = world.bus.delivery('alice', 'demo', 'waits');
-    await world.posts.deliver(later);
-    world.runtime.progress.settledUpTo(later.position);
+    await daemon.request('stop', { conversation: 'demo' });
+    const later = daemon.bus.delivery('alice', 'demo', 'waits');
+    await daemon.posts.deliver(later);
+    daemon.runtime.progress.settledUpTo(later.position);
     now += 91 * DAY;
     const before = new Date(now - 90 * DAY).toISOString();
-    expect(await world.request('delete', { conversation: 'demo', lastEntryBefore: before })).toMatchObject({
+    expect(await daemon.request('delete', { conversation: 'demo', lastEntryBefore: before })).toMatchObject({
       body: { deleted: false, kept: 'posts wait for an agent' },
     });
     await tick();
@@ -112,7 +112,7 @@ describe('retention', () => {
 
   it('retention keeps a conversation with an unsettled post in the stream', async () => {
     await converse('demo');
-    world.bus.delivery('alice', 'demo', 'unread');
+    daemon.bus.delivery('alice', 'demo', 'unread');
     now += 91 * DAY;
     await tick();
     expect(await left()).toEqual(['demo']);
@@ -126,7 +126,7 @@ describe('retention', () => {
   });
 
   it('retention deletes nothing after the clock was set forward by ten years, and reports it at each tick (RETENTION-4)', async () => {
-    const warnings = () => world.lines.filter((line) => line.includes('the clock may be wrong')).length;
+    const warnings = () => daemon.lines.filter((line) => line.includes('the clock may be wrong')).length;
     await converse('one');
     await converse('two');
     now += 3_650 * DAY;

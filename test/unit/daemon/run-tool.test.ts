@@ -9,13 +9,13 @@ import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
 import {
   AMONG_OTHERS,
-  createWorld,
+  createDaemon,
   type Holder,
   leasedOwner,
   postCommand,
-  type World,
-  type WorldOptions,
-} from './world.ts';
+  type TestDaemon,
+  type TestDaemonOptions,
+} from './daemon.ts';
 
 const EFFECT = {
   type: 'run-tool',
@@ -30,15 +30,15 @@ const EFFECT = {
 function setUp(outcome: ToolOutcome | (() => Promise<ToolOutcome>)) {
   const run = vi.fn<Toolbox['run']>(async () => (typeof outcome === 'function' ? outcome() : outcome));
   const toolbox = toolboxOf({ run });
-  const world = createWorld({ toolbox });
+  const daemon = createDaemon({ toolbox });
   const signal = new AbortController().signal;
-  const records = world.store.toolRecords;
+  const records = daemon.store.toolRecords;
   return {
-    world,
+    daemon,
     run,
     records,
     call: (more: { arguments?: string } = {}) =>
-      runTool('demo', { ...EFFECT, ...more }, world.runtime, signal),
+      runTool('demo', { ...EFFECT, ...more }, daemon.runtime, signal),
     audit: async () => (await records.read('demo')).records.map(({ type, result }) => [type, result]),
   };
 }
@@ -71,9 +71,9 @@ describe('running one call of a tool', () => {
   });
 
   it('stores its files before the audit log names them (RUN-TOOL-4)', async () => {
-    const { call, records, world } = seeing('a picture');
-    const put = vi.spyOn(world.store.blobs, 'put');
-    const append = vi.spyOn(world.store.toolRecords, 'append');
+    const { call, records, daemon } = seeing('a picture');
+    const put = vi.spyOn(daemon.store.blobs, 'put');
+    const append = vi.spyOn(daemon.store.toolRecords, 'append');
     const ran = await call();
     const [file] = ran?.files ?? [];
     expect(ran).toMatchObject({ result: '', files: [{ mediaType: 'text/plain', size: 9 }] });
@@ -83,28 +83,28 @@ describe('running one call of a tool', () => {
       type: 'ToolCallCompleted',
       files: [file],
     });
-    expect(await audited('demo', world.runtime)).toMatchObject([{ content: '', files: [file] }]);
+    expect(await audited('demo', daemon.runtime)).toMatchObject([{ content: '', files: [file] }]);
   });
 
   it('a file of a recorded result that was erased meanwhile is not recovered: no append may name it', async () => {
-    const { call, world } = seeing('a picture', 'another');
+    const { call, daemon } = seeing('a picture', 'another');
     const [, kept] = (await call())?.files ?? [];
-    const facts = world.store.blobs.facts.bind(world.store.blobs);
-    vi.spyOn(world.store.blobs, 'facts').mockImplementation(async (sha256) =>
+    const facts = daemon.store.blobs.facts.bind(daemon.store.blobs);
+    vi.spyOn(daemon.store.blobs, 'facts').mockImplementation(async (sha256) =>
       sha256 === kept?.sha256 ? facts(sha256) : null,
     );
-    expect(await audited('demo', world.runtime)).toMatchObject([{ files: [kept] }]);
+    expect(await audited('demo', daemon.runtime)).toMatchObject([{ files: [kept] }]);
   });
 
   it('is published step by step, as it is in the audit log', async () => {
-    const { call, records, world } = giving('two files');
+    const { call, records, daemon } = giving('two files');
     await call();
     const expected = (await records.read('demo')).records.map((record) => ({
       conversation: 'demo',
       ...record,
     }));
     expect(expected).toHaveLength(3);
-    expect(world.audited).toEqual(expected);
+    expect(daemon.audited).toEqual(expected);
   });
 
   it.each<[string, ToolOutcome, string]>([
@@ -125,8 +125,8 @@ describe('running one call of a tool', () => {
   });
 
   it('is left open by a shutdown, with no report and no end in the audit log', async () => {
-    const { call, audit, world } = setUp(async () => {
-      world.shutdown.abort();
+    const { call, audit, daemon } = setUp(async () => {
+      daemon.shutdown.abort();
       return { kind: 'aborted' };
     });
     expect(await call()).toBeNull();
@@ -134,29 +134,29 @@ describe('running one call of a tool', () => {
   });
 
   it('does not happen when it cannot be recorded', async () => {
-    const { call, run, records, world } = giving('ran');
+    const { call, run, records, daemon } = giving('ran');
     vi.spyOn(records, 'append').mockRejectedValue(new Error('the disk is full'));
     expect((await call())?.result).toMatch(/NOT_RUN.*the disk is full/s);
     expect(run).not.toHaveBeenCalled();
-    expect(world.audited).toEqual([]);
+    expect(daemon.audited).toEqual([]);
   });
 
   it('reports its result even when the audit log cannot store it', async () => {
-    const { call, records, world } = giving('done');
+    const { call, records, daemon } = giving('done');
     const append = records.append.bind(records);
     vi.spyOn(records, 'append').mockImplementation(async (id, list) => {
       if (list[0]?.type === 'ToolCallCompleted') throw new Error('the disk is full');
       await append(id, list);
     });
     expect(await call()).toEqual({ result: 'done' });
-    expect(world.lines.join()).toContain('the disk is full');
+    expect(daemon.lines.join()).toContain('the disk is full');
   });
 });
 
 describe('a call where several daemons share the work', () => {
   const beside = (mayAct: LeaseHolder['mayAct']) => {
     const called = giving('ran');
-    const { runtime } = called.world;
+    const { runtime } = called.daemon;
     const self = { ...AMONG_OTHERS, daemon: 'a', mayTakeOver: () => false, mayAct };
     Object.assign(runtime, { ownership: leasedOwner(self, runtime.store) });
     return called;
@@ -216,9 +216,9 @@ describe('a large result', () => {
   });
 
   it('also becomes a file when the broker payload is smaller', async () => {
-    const { call, world } = giving('\u0001'.repeat(3_000)); // six bytes each as JSON
+    const { call, daemon } = giving('\u0001'.repeat(3_000)); // six bytes each as JSON
     expect((await call())?.fullOutputPath).toBeUndefined();
-    Object.assign(world.runtime, { maxPayload: 16_384 });
+    Object.assign(daemon.runtime, { maxPayload: 16_384 });
     expect((await call())?.fullOutputPath).toMatch(/^@state/);
   });
 
@@ -237,28 +237,28 @@ const TWO_CALLS = ['a', 'b'].map((id) => ({ id, name: 'shell', arguments: `{"n":
 const ENDED = 'ToolCallCompleted';
 
 describe('the requests of tools in the audit log', () => {
-  let world: World;
-  afterEach(() => world.end());
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
 
   /** An agent that calls two tools; `record` sees each append to the audit log, and may refuse it. */
   async function calling(
-    options: WorldOptions = {},
+    options: TestDaemonOptions = {},
     record: (records: readonly AuditRecord[]) => void = () => undefined,
   ): Promise<string[]> {
     const toolbox = toolboxOf({ run: async () => ({ kind: 'completed', content: 'ran' }) });
-    world = createWorld({ toolbox, tools: TOOLS, ...options });
-    const { toolRecords } = world.store;
+    daemon = createDaemon({ toolbox, tools: TOOLS, ...options });
+    const { toolRecords } = daemon.store;
     const append = toolRecords.append.bind(toolRecords);
     vi.spyOn(toolRecords, 'append').mockImplementation(async (conversation, records) => {
       record(records);
       await append(conversation, records);
-      for (const { type, call } of records) world.happened.push(`${type} ${call.position}`);
+      for (const { type, call } of records) daemon.happened.push(`${type} ${call.position}`);
     });
-    await world.workers.submit('demo', postCommand('m1', 'go'));
-    await expect.poll(() => world.calls).toHaveLength(1);
-    world.calls[0]?.answer(null, TWO_CALLS);
-    await expect.poll(() => world.calls).toHaveLength(2);
-    return world.happened.filter((text) => /^(ToolCall|appended .*tool-started)/.test(text));
+    await daemon.workers.submit('demo', postCommand('m1', 'go'));
+    await expect.poll(() => daemon.calls).toHaveLength(1);
+    daemon.calls[0]?.answer(null, TWO_CALLS);
+    await expect.poll(() => daemon.calls).toHaveLength(2);
+    return daemon.happened.filter((text) => /^(ToolCall|appended .*tool-started)/.test(text));
   }
   const isOf = (text: string, ...types: string[]) => types.some((type) => text.startsWith(type));
 
@@ -270,16 +270,16 @@ describe('the requests of tools in the audit log', () => {
       expect.stringMatching(/^appended message .*tool-started tool-started/),
     ]);
     expect(happened.filter((text) => isOf(text, 'ToolCallRequested'))).toHaveLength(2);
-    const published = world.audited.map(({ type, call }) => `${type} ${call.position}`).sort();
+    const published = daemon.audited.map(({ type, call }) => `${type} ${call.position}`).sort();
     expect(published).toEqual(happened.filter((text) => isOf(text, 'ToolCall')).sort());
   });
 
   it('are reused when the append after them fails and is retried', async () => {
     let failures = 0;
     const happened = await calling({}, ([first]) => {
-      if (first?.type === 'ToolCallRequested' && failures++ === 0) world.faults.push(new Error('disk full'));
+      if (first?.type === 'ToolCallRequested' && failures++ === 0) daemon.faults.push(new Error('disk full'));
     });
-    expect(world.lines.join()).toContain('disk full');
+    expect(daemon.lines.join()).toContain('disk full');
     expect(happened.filter((text) => isOf(text, 'ToolCallRequested'))).toHaveLength(2);
     expect(happened.filter((text) => isOf(text, ENDED))).toHaveLength(2);
   });
@@ -306,12 +306,12 @@ describe('a request without a start', () => {
     ['proves nothing where a line cannot be read', null, [2], []],
     ['proves nothing where logs are shared: the daemon before may still write', AMONG_OTHERS, [], []],
   ])('%s', async (_, self, unreadable, expected) => {
-    const world = createWorld({ disk: createMemoryDisk(), self: self ?? undefined });
+    const daemon = createDaemon({ disk: createMemoryDisk(), self: self ?? undefined });
     const call = { entry: 3, position: 0 };
     const record: AuditRecord = { type: 'ToolCallRequested', call, tool: 'shell', at: '' };
-    vi.spyOn(world.store.toolRecords, 'read').mockResolvedValue({ records: [record], unreadable });
-    const found = await audited('demo', world.runtime);
+    vi.spyOn(daemon.store.toolRecords, 'read').mockResolvedValue({ records: [record], unreadable });
+    const found = await audited('demo', daemon.runtime);
     expect(found.map(({ content }) => content)).toEqual(expected);
-    await world.end();
+    await daemon.end();
   });
 });

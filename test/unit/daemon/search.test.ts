@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeSearch, Search } from '../../../src/daemon/api/search.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { folderPerTest, perTest } from '../../support/lifetime.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 interface Found {
   readonly hits: readonly { conversation: string; index: number; title: string | null }[];
@@ -12,19 +12,19 @@ interface Found {
 }
 
 describe('the verb search', () => {
-  let world: World;
+  let daemon: TestDaemon;
   beforeEach(async () => {
-    world = createWorld({ reply: () => 'Understood: the zebra is striped.' });
+    daemon = createDaemon({ reply: () => 'Understood: the zebra is striped.' });
     await post('one', 'Where does the zebra live?');
     await post('two', 'A giraffe, please');
   });
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
 
   const post = (conversation: string, content: string) =>
-    world.request('post', { conversation, publisher: 'alice', content });
+    daemon.request('post', { conversation, publisher: 'alice', content });
 
   async function search(body: object): Promise<Found> {
-    const answer = await world.request('search', body);
+    const answer = await daemon.request('search', body);
     if (!answer.ok) throw new Error(answer.refusal.message);
     return answer.body as Found;
   }
@@ -47,7 +47,7 @@ describe('the verb search', () => {
 
   it('a deleted conversation is not found, and its id can be used again', async () => {
     expect((await search({ q: 'giraffe' })).hits).toHaveLength(1);
-    await world.request('delete', { conversation: 'two' });
+    await daemon.request('delete', { conversation: 'two' });
     expect((await search({ q: 'giraffe' })).hits).toEqual([]);
     await post('two', 'A llama instead');
     expect((await search({ q: 'llama' })).hits).toMatchObject([{ conversation: 'two', index: 0 }]);
@@ -55,22 +55,26 @@ describe('the verb search', () => {
   });
 
   it('a query without a visible character is refused', async () => {
-    expect(await world.request('search', { q: ' ' })).toMatchObject(refusedWith('BAD_REQUEST'));
+    expect(await daemon.request('search', { q: ' ' })).toMatchObject(refusedWith('BAD_REQUEST'));
   });
 });
 
 describe('an index that fails', () => {
   const folder = folderPerTest();
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
 
-  const searchIn = (path: string) => new Search(world.runtime, world.workers, path);
-  const failures = () => world.lines.filter((line) => line.includes('the search index failed'));
+  const searchIn = (path: string) => new Search(daemon.runtime, daemon.workers, path);
+  const failures = () => daemon.lines.filter((line) => line.includes('the search index failed'));
 
   it('is built again once, and every search that it failed is answered (MESSAGE-SEARCH-4)', async () => {
     const path = join(folder, 'search', 'index.sqlite');
     const words = (count: number) => Array.from({ length: count }, (_, n) => `word${n}`).join(' ');
     for (const id of ['one', 'two', 'three'])
-      await world.request('post', { conversation: id, publisher: 'alice', content: `zebra ${words(1_500)}` });
+      await daemon.request('post', {
+        conversation: id,
+        publisher: 'alice',
+        content: `zebra ${words(1_500)}`,
+      });
     const first = searchIn(path);
     expect((await first.search({ q: 'zebra' })).hits).toHaveLength(3);
     await first.close();

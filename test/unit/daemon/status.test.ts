@@ -4,8 +4,8 @@ import { mergeStatus, statusFrom, statusGroups } from '../../../src/daemon/api/s
 import type { ListedRow } from '../../../src/daemon/conversations/projections.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
+import { createDaemon } from './daemon.ts';
 import { FACTS } from './hand-bus.ts';
-import { createWorld } from './world.ts';
 
 const minute = (at: number) => new Date(Date.UTC(2026, 0, 1, 0, at)).toISOString();
 
@@ -71,11 +71,11 @@ function known(rows: readonly ListedRow[]) {
 }
 
 describe('the verb status', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
 
   it('answers with the daemon and the conversations that it has in memory', async () => {
-    await world.request('post', { conversation: 'c', id: 'p', content: 'Hi', publisher: 'ann' });
-    expect(await world.request('status', {})).toMatchObject({
+    await daemon.request('post', { conversation: 'c', id: 'p', content: 'Hi', publisher: 'ann' });
+    expect(await daemon.request('status', {})).toMatchObject({
       ok: true,
       body: {
         conversations: 1,
@@ -90,32 +90,32 @@ describe('the verb status', () => {
 
   it('with days it has what model calls used, of all conversations, by day and agent', async () => {
     for (const conversation of ['c', 'd']) {
-      await world.request('post', { conversation, content: 'Hi', publisher: 'ann' });
-      world.calls.at(-1)?.answer('done');
+      await daemon.request('post', { conversation, content: 'Hi', publisher: 'ann' });
+      daemon.calls.at(-1)?.answer('done');
     }
     const day = new Date().toISOString().slice(0, 10);
     const spent = async (days?: number) =>
-      ((await world.request('status', { days })) as { body: AnswerOf<'status'> }).body.spent;
+      ((await daemon.request('status', { days })) as { body: AnswerOf<'status'> }).body.spent;
     await expect
       .poll(() => spent(1))
       .toEqual([{ day, agent: 'pm', calls: 2, tokens: 0, usd: 0, unpricedCalls: 2 }]);
     expect(await spent()).toBeUndefined();
-    expect(JSON.stringify(await world.request('conversations', {}))).not.toContain('spent');
-    expect(await world.request('status', { days: 32 })).toMatchObject({ ok: false });
+    expect(JSON.stringify(await daemon.request('conversations', {}))).not.toContain('spent');
+    expect(await daemon.request('status', { days: 32 })).toMatchObject({ ok: false });
   });
 
   it('says how each model answers and why it failed last', async () => {
-    await world.request('post', { conversation: 'c', content: 'Hi', publisher: 'ann' });
-    world.calls.at(-1)?.answer('done');
-    const [model] = world.runtime.team.models.names;
+    await daemon.request('post', { conversation: 'c', content: 'Hi', publisher: 'ann' });
+    daemon.calls.at(-1)?.answer('done');
+    const [model] = daemon.runtime.team.models.names;
     const models = async () =>
-      ((await world.request('status', {})) as { body: AnswerOf<'status'> }).body.daemons[0]?.models;
+      ((await daemon.request('status', {})) as { body: AnswerOf<'status'> }).body.daemons[0]?.models;
     await expect
       .poll(models)
       .toMatchObject([{ model, calls: 1, failed: 0, seconds: { mean: expect.any(Number) } }]);
   });
 
   it.each([0, 201, 1.5, 'all'])('refuses the limit %s', async (limit) => {
-    expect(await world.request('status', { limit })).toMatchObject(refusedWith('BAD_REQUEST'));
+    expect(await daemon.request('status', { limit })).toMatchObject(refusedWith('BAD_REQUEST'));
   });
 });

@@ -9,26 +9,26 @@ import { composeModels } from '../../../src/daemon/compose/compose.ts';
 import { type RunningAgent, requestSources, type Team } from '../../../src/daemon/team/team.ts';
 import { until } from '../../support/steps.ts';
 import { load } from '../config/folder.ts';
-import { createWorld, type World } from './world.ts';
+import { createDaemon, type TestDaemon } from './daemon.ts';
 
 describe('a team that is replaced', () => {
-  let world: World;
+  let daemon: TestDaemon;
 
   beforeEach(() => {
-    world = createWorld();
+    daemon = createDaemon();
   });
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
 
   /** Every agent of the team, changed. */
   function changed(change: (agent: RunningAgent) => Partial<RunningAgent>): Partial<Team> {
-    const { team } = world.runtime;
+    const { team } = daemon.runtime;
     const agents = new Map([...team.agents].map(([slug, agent]) => [slug, { ...agent, ...change(agent) }]));
     return { agents, sources: { ...team.sources, agents } };
   }
 
   const callsOf = async (count: number) => {
-    await until(() => world.calls.length === count);
-    const call = world.calls[count - 1];
+    await until(() => daemon.calls.length === count);
+    const call = daemon.calls[count - 1];
     if (!call) throw new Error('no call');
     return call;
   };
@@ -36,11 +36,11 @@ describe('a team that is replaced', () => {
   const personaOf = async (count: number) => String((await callsOf(count)).request.messages[0]?.content);
 
   it('gives a running turn the persona, the model and the view policy of its definition until it ends (TEAM-2)', async () => {
-    await world.deliver({ content: 'one' });
+    await daemon.deliver({ content: 'one' });
     await callsOf(1);
     const names: string[] = [];
     const other = { call: async () => Promise.reject(new Error('the model of another team')) };
-    world.replaceTeam(
+    daemon.replaceTeam(
       changed(({ profile }) => ({
         persona: 'Another persona.',
         model: other,
@@ -49,28 +49,28 @@ describe('a team that is replaced', () => {
       })),
     );
     names.push(await personaOf(1));
-    world.calls[0]?.answer(null, [{ id: 'c1', name: 'recall', arguments: '{"query":"one"}' }]);
+    daemon.calls[0]?.answer(null, [{ id: 'c1', name: 'recall', arguments: '{"query":"one"}' }]);
     names.push(await personaOf(2));
     expect(names).toEqual([expect.stringContaining('Persona of'), expect.stringContaining('Persona of')]);
-    world.calls[1]?.answer('done');
-    await until(async () => (await world.entries()).some(({ type }) => type === 'turn-ended'));
-    await world.deliver({ content: 'two' });
+    daemon.calls[1]?.answer('done');
+    await until(async () => (await daemon.entries()).some(({ type }) => type === 'turn-ended'));
+    await daemon.deliver({ content: 'two' });
     await until(async () =>
-      (await world.entries()).some(
+      (await daemon.entries()).some(
         (entry) => 'content' in entry && `${entry.content}`.includes('another team'),
       ),
     );
-    const starts = (await world.entries()).flatMap((entry) =>
+    const starts = (await daemon.entries()).flatMap((entry) =>
       entry.type === 'turn-started' ? entry.definition : [],
     );
     expect(new Set(starts).size).toBe(2);
   });
 
   it('lets the same definition use the newest client of its model, so that a new key applies at once', async () => {
-    await world.deliver({ content: 'one' });
+    await daemon.deliver({ content: 'one' });
     const first = await callsOf(1);
     const called: string[] = [];
-    const { team } = world.runtime;
+    const { team } = daemon.runtime;
     const model = team.agents.get('pm')?.model;
     if (!model) throw new Error('no model');
     const renewed: typeof model = {
@@ -79,8 +79,8 @@ describe('a team that is replaced', () => {
         return model.call(request, options);
       },
     };
-    world.replaceTeam(changed(() => ({ model: renewed })));
-    world.runtime.definitions.current('pm', world.runtime.team);
+    daemon.replaceTeam(changed(() => ({ model: renewed })));
+    daemon.runtime.definitions.current('pm', daemon.runtime.team);
     first.answer(null, [{ id: 'c1', name: 'nothing', arguments: '{}' }]);
     await callsOf(2);
     expect(called).toEqual(['pm']);
@@ -214,33 +214,33 @@ const ROWS = [
 it.each(ROWS)(
   'PERSON-4: a name that comes from %s is kept as its binding says',
   async (_, believesNames, caller, name) => {
-    const world = await createWorld({ believesNames });
+    const daemon = await createDaemon({ believesNames });
     const body = { publisher: 'alice', author: { name: 'Bob' } };
     const post = { ...body, conversation: 'demo', content: 'hello' };
-    expect(await world.api.handle({ endpoint: 'post', body: post, ...caller })).toMatchObject({ ok: true });
+    expect(await daemon.api.handle({ endpoint: 'post', body: post, ...caller })).toMatchObject({ ok: true });
     const mode = { ...body, conversation: 'demo', mode: 'chat' };
-    expect(await world.api.handle({ endpoint: 'mode', body: mode, ...caller })).toMatchObject({ ok: true });
-    const entries = await world.entries();
+    expect(await daemon.api.handle({ endpoint: 'mode', body: mode, ...caller })).toMatchObject({ ok: true });
+    const entries = await daemon.entries();
     const author = { kind: 'person', id: 'alice/Bob', name };
     for (const type of ['message', 'mode-entered'])
       expect(entries.find((entry) => entry.type === type && entry.author.kind === 'person')).toMatchObject({
         author,
       });
-    await world.end();
+    await daemon.end();
   },
 );
 
 it('PERSON-4: the name of the publisher itself is always bound, and an agent is no person under any name', async () => {
-  const world = await createWorld({ believesNames: false });
-  await world.deliver({ content: 'one', author: { name: 'alice' } });
-  await world.deliver({ content: 'two', author: { name: 'PM' } });
-  await world.deliver({ content: 'three', author: { name: 'Bob' } });
-  const said = (await world.entries()).flatMap((entry) =>
+  const daemon = await createDaemon({ believesNames: false });
+  await daemon.deliver({ content: 'one', author: { name: 'alice' } });
+  await daemon.deliver({ content: 'two', author: { name: 'PM' } });
+  await daemon.deliver({ content: 'three', author: { name: 'Bob' } });
+  const said = (await daemon.entries()).flatMap((entry) =>
     entry.type === 'message' && entry.role === 'user' ? [[entry.content, entry.author.name]] : [],
   );
   expect(said).toEqual([
     ['one', 'alice'],
     ['three', 'alice as Bob'],
   ]);
-  await world.end();
+  await daemon.end();
 });

@@ -3,7 +3,7 @@ import type { Assembled } from '../../../src/agents/index.ts';
 import type { Decision, Entry, Reply } from '../../../src/conversation/index.ts';
 import { createTelemetry, NO_TELEMETRY, type TelemetryEvent } from '../../../src/daemon/observe/telemetry.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon, type TestDaemonOptions } from './daemon.ts';
 
 const CREATED = '2026-11-22T00:00:00.000Z';
 const NOW = '2026-11-22T00:00:01.000Z';
@@ -157,32 +157,32 @@ describe('telemetry', () => {
 });
 
 describe('telemetry of a conversation at work', () => {
-  let world: World;
+  let daemon: TestDaemon;
   let events: TelemetryEvent[] = [];
-  const setUp = (options: WorldOptions = {}) => {
+  const setUp = (options: TestDaemonOptions = {}) => {
     events = [];
-    world = createWorld({ telemetry: (event) => events.push(event), ...options });
+    daemon = createDaemon({ telemetry: (event) => events.push(event), ...options });
   };
-  afterEach(() => world.end());
+  afterEach(() => daemon.end());
   const types = () => events.map(({ type }) => type);
 
   it('follows a turn from its start to its end', async () => {
     setUp();
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
-    const hash = world.calls[0]?.request.hash;
+    const hash = daemon.calls[0]?.request.hash;
     expect(events).toMatchObject([
       { type: 'turn_started', requestHash: hash },
-      { type: 'view_built', requestHash: hash, messages: world.calls[0]?.request.messages.length },
+      { type: 'view_built', requestHash: hash, messages: daemon.calls[0]?.request.messages.length },
     ]);
-    world.calls[0]?.answer('hi');
+    daemon.calls[0]?.answer('hi');
     await expect.poll(types).toEqual(['turn_started', 'view_built', 'model_call', 'turn_ended']);
     expect(events[2]).toMatchObject({ model: 'default', call: 1, outcome: 'answered', requestHash: hash });
   });
 
   it('a call of an agent in another process names no model', async () => {
     setUp({ runtimeOfAgents: 'bus', reply: () => 'hi' });
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
     await expect.poll(types).toContain('turn_ended');
     const call = events.find(({ type }) => type === 'model_call');
@@ -192,18 +192,18 @@ describe('telemetry of a conversation at work', () => {
 
   it('reports nothing that could not be made durable', async () => {
     setUp();
-    const worker = await world.workers.use('demo');
-    world.faults.push(new Error('no space left'));
+    const worker = await daemon.workers.use('demo');
+    daemon.faults.push(new Error('no space left'));
     await expect(worker.submit(postCommand('m1', 'hello'))).rejects.toThrow('no space');
     expect(events).toEqual([]);
   });
 
   it.each(['answered', 'failed', 'aborted'] as const)('reports a model call that was %s', async (outcome) => {
     setUp();
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
-    if (outcome === 'answered') world.calls[0]?.answer('hi');
-    else if (outcome === 'failed') world.calls[0]?.fail('RATE_LIMITED');
+    if (outcome === 'answered') daemon.calls[0]?.answer('hi');
+    else if (outcome === 'failed') daemon.calls[0]?.fail('RATE_LIMITED');
     else await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'a', name: 'A' } });
     await expect.poll(types).toContain('turn_ended');
     const code = outcome === 'failed' ? { code: 'RATE_LIMITED' } : {};
@@ -213,17 +213,17 @@ describe('telemetry of a conversation at work', () => {
   it('reports a repair at the next start, and not at the one after', async () => {
     const disk = createMemoryDisk();
     setUp({ disk });
-    await (await world.workers.use('demo')).submit(postCommand('m1', 'hello'));
-    await world.end();
+    await (await daemon.workers.use('demo')).submit(postCommand('m1', 'hello'));
+    await daemon.end();
     setUp({ disk, reply: () => 'hi' });
-    await world.workers.recover();
+    await daemon.workers.recover();
     await expect.poll(types).toContain('turn_ended');
     expect(types().slice(0, 3)).toEqual(['turn_started', 'conversation_repair_applied', 'view_built']);
     expect(events[0]).toMatchObject({ resumed: true });
-    await world.end();
+    await daemon.end();
     setUp({ disk });
-    await world.workers.recover();
-    await world.workers.use('demo');
+    await daemon.workers.recover();
+    await daemon.workers.use('demo');
     expect(events).toEqual([]);
   });
 
@@ -234,7 +234,7 @@ describe('telemetry of a conversation at work', () => {
       },
       reply: () => 'hi',
     });
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
     await expect.poll(() => worker.state.length).toBe(5);
   });

@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Model, ModelOutcome, ModelRequest } from '../../../src/agents/index.ts';
 import { checkLaws } from '../../../src/conversation/index.ts';
 import { PROFILE } from '../agents/support.ts';
-import { createWorld, postCommand, type World } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 /** A model writes the title of a conversation beside its turns (`titleModel`). */
 
-let world: World;
-afterEach(() => world.end());
+let daemon: TestDaemon;
+afterEach(() => daemon.end());
 
 const price = { inputPerMillion: 1_000_000, cachedInputPerMillion: 0, outputPerMillion: 1_000_000 };
 const usage = { inputTokens: 7, outputTokens: 3 };
@@ -22,7 +22,7 @@ const FAILED: ModelOutcome = {
 
 /** The first exchange, after which the title model is asked. `usd`: the limit of the conversation. */
 async function exchange(usd: number | null = null) {
-  world = createWorld();
+  daemon = createDaemon();
   const asked: { request: ModelRequest; settle(outcome: ModelOutcome): void }[] = [];
   const model: Model = {
     call: (request, { signal }) =>
@@ -32,16 +32,16 @@ async function exchange(usd: number | null = null) {
       }),
   };
   const profile = { ...PROFILE, name: 'small', price };
-  world.replaceTeam({
+  daemon.replaceTeam({
     titler: { model, profile, timeoutMs: 60_000 },
     ...(usd !== null && {
       limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: usd },
     }),
   });
-  const worker = await world.workers.use('demo');
+  const worker = await daemon.workers.use('demo');
   await worker.submit(postCommand('m0', 'my invoice from May is wrong'));
-  await expect.poll(() => world.calls.length).toBe(1);
-  world.calls[0]?.answer('I look at it.');
+  await expect.poll(() => daemon.calls.length).toBe(1);
+  daemon.calls[0]?.answer('I look at it.');
   await expect.poll(() => worker.state.title).toBe('my invoice from May is wrong');
   return { worker, asked };
 }
@@ -54,8 +54,8 @@ describe('the title of a conversation', () => {
       'person: my invoice from May is wrong\n\nagent: I look at it.',
     );
     await worker.submit(postCommand('m1', 'thanks')); // the turn does not wait for the title
-    await expect.poll(() => world.calls.length).toBe(2);
-    world.calls[1]?.answer('You are welcome.');
+    await expect.poll(() => daemon.calls.length).toBe(2);
+    daemon.calls[1]?.answer('You are welcome.');
     asked[0]?.settle(told('  "Wrong invoice of May."\nMore text'));
     await expect.poll(() => worker.state.title).toBe('Wrong invoice of May');
     expect(worker.entries().findLast(({ type }) => type === 'title-set')).toMatchObject({
@@ -89,7 +89,7 @@ describe('the title of a conversation', () => {
       expect(worker.state.title).toBe('my invoice from May is wrong');
       expect(asked).toHaveLength(1);
       await expect.poll(() => worker.state.tokens).toBe(outcome === FAILED ? 0 : 10); // what was paid is recorded
-      const warned = world.lines.filter((line) => line.includes('title model'));
+      const warned = daemon.lines.filter((line) => line.includes('title model'));
       expect(warned).toEqual(reason === undefined ? [] : [expect.stringContaining(reason)]);
     },
   );

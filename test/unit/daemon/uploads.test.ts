@@ -5,14 +5,14 @@ import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shar
 import { asError, ParleyError } from '../../../src/kernel/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
-import { createWorld } from './world.ts';
+import { createDaemon } from './daemon.ts';
 
 const hashOf = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 /** As base64 in one message: pieces of 5,250 bytes. */
 const PAYLOAD = 10_000;
 
 describe('a file that is sent in pieces', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
   let sent: { readonly offset: number }[];
   /** Runs before each request. */
   let before: () => void;
@@ -26,7 +26,7 @@ describe('a file that is sent in pieces', () => {
       async send(verb, body) {
         sent.push({ offset: ('offset' in body && body.offset) || 0 });
         before();
-        const answer = await world.request(verb, JSON.parse(JSON.stringify(body)));
+        const answer = await daemon.request(verb, JSON.parse(JSON.stringify(body)));
         if (!answer.ok) throw asError(answer.refusal);
         return answer.body as never;
       },
@@ -54,7 +54,7 @@ describe('a file that is sent in pieces', () => {
     const part = await send(content(), 'a/b.bin');
     expect(part).toMatchObject({ sha256: hashOf(BYTES), size: BYTES.length, name: 'a/b.bin' });
     expect(sent.map(({ offset }) => offset)).toEqual([0, 5_250, 10_500]);
-    await world.deliver({ id: 'm1', content: 'look', parts: [part] });
+    await daemon.deliver({ id: 'm1', content: 'look', parts: [part] });
     expect(await received('demo', part.sha256)).toEqual(BYTES);
     await expect(received('other', part.sha256)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
@@ -80,14 +80,14 @@ describe('a file that is sent in pieces', () => {
 
   it('begins again where the daemon that had it ended, if it can be read again (CLIENT-FILES-2)', async () => {
     before = () => {
-      if (sent.length === 2) void world.runtime.files.close();
+      if (sent.length === 2) void daemon.runtime.files.close();
     };
     const refused = send(() => streamed(BYTES));
     await expect(refused).rejects.toMatchObject({ code: 'BLOB_INCOMPLETE' });
     sent = [];
     before = () => undefined;
     const id = { upload: 'gone', offset: 5_250, data: 'AAAA', publisher: 'alice' };
-    expect(await world.request('upload', id)).toEqual({ ok: true, body: { received: 0 } });
+    expect(await daemon.request('upload', id)).toEqual({ ok: true, body: { received: 0 } });
     let lost = true;
     const plain = pieces.send;
     const forgetting: Pieces['send'] = async (verb, body, options) => {
@@ -108,11 +108,14 @@ describe('a file that is sent in pieces', () => {
     ['another size', { sha256: hashOf('abc'), size: 4 }, 'BLOB_INCOMPLETE'],
   ])('with %s than it says is refused, and its id can be used again', async (_, last, code) => {
     const piece = { upload: 'up-1', offset: 0, data: Buffer.from('abc').toString('base64') };
-    expect(await world.request('upload', { ...piece, last })).toMatchObject({ ok: false, refusal: { code } });
+    expect(await daemon.request('upload', { ...piece, last })).toMatchObject({
+      ok: false,
+      refusal: { code },
+    });
     const right = { sha256: hashOf('abc'), size: 3 };
-    const answer = await world.request('upload', { ...piece, last: right });
+    const answer = await daemon.request('upload', { ...piece, last: right });
     expect(answer).toMatchObject({ ok: true, body: { received: 3, file: { size: 3 } } });
-    expect(await world.request('upload', { ...piece, last: right })).toEqual(answer); // its answer was lost
+    expect(await daemon.request('upload', { ...piece, last: right })).toEqual(answer); // its answer was lost
   });
 
   it('that announces more than is allowed is refused at its first piece', async () => {
@@ -126,13 +129,13 @@ describe('a file that is sent in pieces', () => {
 
   it('belongs to its publisher (UPLOADS-2)', async () => {
     const piece = { upload: 'up-1', offset: 0, data: 'AAAA' };
-    expect(await world.request('upload', piece, 'alice')).toMatchObject({ body: { received: 3 } });
-    expect(await world.request('upload', { ...piece, offset: 3 }, 'bob')).toMatchObject({
+    expect(await daemon.request('upload', piece, 'alice')).toMatchObject({ body: { received: 3 } });
+    expect(await daemon.request('upload', { ...piece, offset: 3 }, 'bob')).toMatchObject({
       body: { received: 0 },
     });
-    const asAlice = await world.request('upload', { ...piece, publisher: 'alice' }, 'bob');
+    const asAlice = await daemon.request('upload', { ...piece, publisher: 'alice' }, 'bob');
     expect(asAlice).toMatchObject({ ok: false, refusal: { code: 'FORBIDDEN' } });
-    const read = await world.request(
+    const read = await daemon.request(
       'blob',
       { conversation: 'demo', sha256: hashOf(''), publisher: 'alice' },
       'bob',
@@ -144,11 +147,11 @@ describe('a file that is sent in pieces', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const piece = { upload: 'up-1', offset: 0, data: 'AAAA', publisher: 'alice' };
-    await world.request('upload', piece);
+    await daemon.request('upload', piece);
     await vi.advanceTimersByTimeAsync(9 * 60_000);
-    expect(await world.request('upload', { ...piece, offset: 3 })).toMatchObject({ body: { received: 6 } });
+    expect(await daemon.request('upload', { ...piece, offset: 3 })).toMatchObject({ body: { received: 6 } });
     await vi.advanceTimersByTimeAsync(11 * 60_000);
-    expect(await world.request('upload', { ...piece, offset: 6 })).toMatchObject({ body: { received: 0 } });
+    expect(await daemon.request('upload', { ...piece, offset: 6 })).toMatchObject({ body: { received: 0 } });
   });
 
   it.each([
@@ -156,15 +159,15 @@ describe('a file that is sent in pieces', () => {
     ['too large a piece', { data: 'A'.repeat(700_000) }, 'data'],
     ['a hash that is none', { last: { sha256: 'x', size: 1 } }, 'last.sha256'],
   ])('with %s is refused by the field', async (_, more, field) => {
-    const answer = await world.request('upload', { upload: 'u', offset: 0, data: '', ...more });
+    const answer = await daemon.request('upload', { upload: 'u', offset: 0, data: '', ...more });
     expect(answer).toMatchObject({ ok: false, refusal: errorWith('BAD_REQUEST', field) });
   });
 
   it('is read in pieces that fit the answer, from any offset', async () => {
     const part = await send(BYTES);
-    await world.deliver({ id: 'm1', content: 'look', parts: [part] });
+    await daemon.deliver({ id: 'm1', content: 'look', parts: [part] });
     const piece = (more: object) =>
-      world.request('blob', { conversation: 'demo', sha256: part.sha256, ...more });
+      daemon.request('blob', { conversation: 'demo', sha256: part.sha256, ...more });
     const data = BYTES.subarray(11_000, 11_007).toString('base64');
     expect(await piece({ offset: 11_000, limit: 7 })).toMatchObject({ body: { data, size: BYTES.length } });
     expect(await piece({ offset: 99_999 })).toMatchObject({ body: { data: '' } });
@@ -177,7 +180,7 @@ describe('a file that is sent in pieces', () => {
       ...(verb === 'blob' && { data: 'AAAA', size: 3 }),
     });
     const part = await send(BYTES);
-    await world.deliver({ id: 'm1', content: 'look', parts: [part] });
+    await daemon.deliver({ id: 'm1', content: 'look', parts: [part] });
     pieces = { ...pieces, send: damaging };
     await expect(received('demo', part.sha256)).rejects.toMatchObject({ code: 'BLOB_DAMAGED' });
   });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Model, ModelOutcome } from '../../../src/agents/index.ts';
 import type { AnswerOf, Verb } from '../../../src/bus/index.ts';
-import { createWorld, type World, type WorldOptions } from './world.ts';
+import { createDaemon, type TestDaemon, type TestDaemonOptions } from './daemon.ts';
 
 /** The jobs behind `what-if`, with models in the hands of the test. */
 
@@ -24,23 +24,23 @@ const endless: Model = {
 };
 
 describe('what-ifs of a daemon', () => {
-  let world: World;
-  afterEach(() => world.end());
+  let daemon: TestDaemon;
+  afterEach(() => daemon.end());
 
   /** Two turns of pm, answered as posted. */
-  async function begin(options: WorldOptions = {}): Promise<void> {
+  async function begin(options: TestDaemonOptions = {}): Promise<void> {
     const m2 = replies(() => answer('else'));
-    world = createWorld({ reply: () => 'as recorded', models: { m2, endless }, ...options });
+    daemon = createDaemon({ reply: () => 'as recorded', models: { m2, endless }, ...options });
     for (const [at, content] of ['one', 'two'].entries()) {
-      await world.request('post', { conversation: 'demo', publisher: 'alice', content });
+      await daemon.request('post', { conversation: 'demo', publisher: 'alice', content });
       await expect
-        .poll(async () => (await world.entries()).filter(({ type }) => type === 'turn-ended').length)
+        .poll(async () => (await daemon.entries()).filter(({ type }) => type === 'turn-ended').length)
         .toBe(at + 1);
     }
   }
 
   async function ask<V extends Verb>(verb: V, body: object): Promise<AnswerOf<V>> {
-    const reply = await world.request(verb, { conversation: 'demo', ...body });
+    const reply = await daemon.request(verb, { conversation: 'demo', ...body });
     if (!reply.ok) throw new Error(`${reply.refusal.code}: ${reply.refusal.message}`);
     return reply.body as AnswerOf<V>;
   }
@@ -49,7 +49,7 @@ describe('what-ifs of a daemon', () => {
 
   it('compare each turn with its record, and leave the log as it is', async () => {
     await begin();
-    const before = JSON.stringify(await world.entries());
+    const before = JSON.stringify(await daemon.entries());
     const { id, total } = await ask('what-if', { agent: 'pm', at: 'all', model: 'm2', runs: 2 });
     expect(total).toBe(8);
     await ended(id).toBe('done');
@@ -64,7 +64,7 @@ describe('what-ifs of a daemon', () => {
         recorded.requestHash,
         recorded.requestHash,
       ]);
-    expect(JSON.stringify(await world.entries())).toBe(before);
+    expect(JSON.stringify(await daemon.entries())).toBe(before);
     expect((await ask('conversation', {})).metadata.tokens).toBe(0);
   });
 
@@ -113,7 +113,7 @@ describe('what-ifs of a daemon', () => {
     await begin();
     const { id } = await ask('what-if', { agent: 'pm', at: 'all', model: 'endless' });
     await expect.poll(async () => (await ask('what-if-result', { id })).control.same).toBeGreaterThan(0);
-    await world.runtime.whatIfs.close();
+    await daemon.runtime.whatIfs.close();
     const { state, control } = await ask('what-if-result', { id });
     expect([state, control.same > 0]).toEqual(['interrupted', true]);
     await expect(ask('what-if', { agent: 'pm', at: 'all', model: 'm2' })).rejects.toThrow('STOPPING');
@@ -122,16 +122,16 @@ describe('what-ifs of a daemon', () => {
   it('end before their conversation is deleted, and are not shown for a later one of that name', async () => {
     await begin();
     const { id } = await ask('what-if', { agent: 'pm', at: 'all', model: 'endless' });
-    await world.request('delete', { conversation: 'demo' });
+    await daemon.request('delete', { conversation: 'demo' });
     await expect(ask('what-if-result', { id })).rejects.toThrow('NOT_FOUND');
-    await world.request('post', { conversation: 'demo', publisher: 'alice', content: 'new' });
+    await daemon.request('post', { conversation: 'demo', publisher: 'alice', content: 'new' });
     expect((await ask('what-ifs', {})).whatIfs).toEqual([]);
   });
 
   it('report a turn without a definition, and refuse one that is named', async () => {
     await begin();
-    for (const entry of await world.entries()) if (entry.type === 'turn-started') delete entry.definition;
-    const at = (await world.entries()).findLast((entry) => entry.type === 'turn-ended')?.index ?? 0;
+    for (const entry of await daemon.entries()) if (entry.type === 'turn-started') delete entry.definition;
+    const at = (await daemon.entries()).findLast((entry) => entry.type === 'turn-ended')?.index ?? 0;
     await expect(ask('what-if', { agent: 'pm', at: at - 1, model: 'm2' })).rejects.toThrow('NO_DEFINITION');
     const { id } = await ask('what-if', { agent: 'pm', at: 'all', model: 'm2' });
     await ended(id).toBe('done');
@@ -142,7 +142,7 @@ describe('what-ifs of a daemon', () => {
 
   it('are refused for an agent in another process: its model cannot be called from here', async () => {
     await begin();
-    Object.assign(world.runtime.team.agents.get('pm')?.card ?? {}, { runtime: 'bus' });
+    Object.assign(daemon.runtime.team.agents.get('pm')?.card ?? {}, { runtime: 'bus' });
     await expect(ask('what-if', { agent: 'pm', at: 'all', model: 'm2' })).rejects.toThrow(
       'WHAT_IF_REMOTE_AGENT',
     );
@@ -150,7 +150,7 @@ describe('what-ifs of a daemon', () => {
 
   it('send a turn once that several named entries belong to', async () => {
     await begin();
-    const answers = (await world.entries()).filter(
+    const answers = (await daemon.entries()).filter(
       (entry) => entry.type === 'message' && entry.role === 'assistant',
     );
     const [one = 0, two = 0] = answers.map(({ index }) => index);
@@ -160,7 +160,7 @@ describe('what-ifs of a daemon', () => {
 
   it('send the turns whose answers people rated down', async () => {
     await begin();
-    const answers = (await world.entries()).filter(
+    const answers = (await daemon.entries()).filter(
       (entry) => entry.type === 'message' && entry.role === 'assistant',
     );
     const [one, two] = answers.map(({ index }) => index);

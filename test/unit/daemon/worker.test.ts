@@ -4,23 +4,23 @@ import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { perTest } from '../../support/lifetime.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { createWorld, postCommand, type World } from './world.ts';
+import { createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 const types = (entries: readonly { type: string }[]) => entries.map(({ type }) => type);
 
 describe('one conversation at work', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
 
   it('appends, then acts, then answers (WORKER-2)', async () => {
-    const worker = await world.workers.use('demo');
-    await worker.submit(postCommand('m1', 'hello')).then(() => world.happened.push('answered'));
-    expect(world.happened).toEqual([
+    const worker = await daemon.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello')).then(() => daemon.happened.push('answered'));
+    expect(daemon.happened).toEqual([
       'appended message turn-started',
       'published message turn-started',
       'called pm',
       'answered',
     ]);
-    world.calls[0]?.answer('hi');
+    daemon.calls[0]?.answer('hi');
     await expect.poll(() => worker.state.length).toBe(5);
     expect(types(worker.entries())).toEqual([
       'message',
@@ -31,34 +31,34 @@ describe('one conversation at work', () => {
     ]);
     expect(worker.entries()[2]).toMatchObject({
       content: 'hi',
-      requestHash: world.calls[0]?.request.hash,
+      requestHash: daemon.calls[0]?.request.hash,
       upTo: 1,
     });
   });
 
   it('writes the hash of the request at the start of its turn', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
     expect(worker.entries()[1]).toMatchObject({
       type: 'turn-started',
-      requestHash: world.calls[0]?.request.hash,
+      requestHash: daemon.calls[0]?.request.hash,
     });
   });
 
   it('appends waiting commands together, and decides them in order (WORKER-1)', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     const replies = await Promise.all(
       [1, 2, 3].map((n) => worker.submit(postCommand(`m${n}`, `number ${n}`))),
     );
-    expect(world.appends).toEqual([4]);
+    expect(daemon.appends).toEqual([4]);
     expect(replies.map((reply) => (reply.kind === 'posted' ? reply.index : -1))).toEqual([0, 2, 3]);
     expect(types(worker.entries())).toEqual(['message', 'turn-started', 'message', 'message']);
   });
 
   it('appends nothing for a command without effect', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello'));
-    const before = world.appends.length;
+    const before = daemon.appends.length;
     expect(await worker.submit(postCommand('m1', 'hello'))).toMatchObject({
       kind: 'posted',
       duplicate: true,
@@ -67,39 +67,39 @@ describe('one conversation at work', () => {
     expect(await worker.submit(postCommand('m1', 'other'))).toMatchObject({
       refusal: { code: 'ID_CONFLICT' },
     });
-    expect(world.appends.length).toBe(before);
+    expect(daemon.appends.length).toBe(before);
   });
 
   it('undoes entries that could not be appended: the senders get the error, nothing is published, no call is made', async () => {
-    const worker = await world.workers.use('demo');
-    world.faults.push(new Error('no space left'));
+    const worker = await daemon.workers.use('demo');
+    daemon.faults.push(new Error('no space left'));
     const outcomes = await Promise.allSettled([
       worker.submit(postCommand('m1', 'one')),
       worker.submit(postCommand('m2', 'two')),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect([world.published.length, world.calls.length, worker.state.length]).toEqual([0, 0, 0]);
+    expect([daemon.published.length, daemon.calls.length, worker.state.length]).toEqual([0, 0, 0]);
     // The same again, now that there is room.
     expect(await worker.submit(postCommand('m1', 'one'))).toMatchObject({
       kind: 'posted',
       index: 0,
       duplicate: false,
     });
-    expect(world.calls.length).toBe(1);
-    expect(world.calls[0]?.request.messages.at(-1)?.content).toBe('one');
+    expect(daemon.calls.length).toBe(1);
+    expect(daemon.calls[0]?.request.messages.at(-1)?.content).toBe('one');
   });
 
   it('rejects the command at a conflict, and starts no effect (L3)', async () => {
-    const worker = await world.workers.use('demo');
-    world.faults.push({ kind: 'conflict', length: 7 });
+    const worker = await daemon.workers.use('demo');
+    daemon.faults.push({ kind: 'conflict', length: 7 });
     await expect(worker.submit(postCommand('m1', 'one'))).rejects.toMatchObject(
       errorWith('LOG_CONFLICT', 'demo', /one daemon/),
     );
-    expect([world.calls.length, worker.state.length]).toEqual([0, 0]);
+    expect([daemon.calls.length, worker.state.length]).toEqual([0, 0]);
   });
 
   it('shows only durable entries', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     const submitted = worker.submit(postCommand('m1', 'one'));
     expect([worker.state.length, worker.entries().length]).toEqual([0, 0]);
     await submitted;
@@ -107,14 +107,14 @@ describe('one conversation at work', () => {
   });
 
   it('makes the same request after an undone append', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
-    world.calls[0]?.answer('first');
+    daemon.calls[0]?.answer('first');
     await expect.poll(() => worker.state.length).toBe(5);
-    world.faults.push(new Error('no space left'));
+    daemon.faults.push(new Error('no space left'));
     await expect(worker.submit(postCommand('lost', 'never said'))).rejects.toThrow('no space');
     await worker.submit(postCommand('m2', 'two'));
-    expect(world.calls[1]?.request.messages.slice(1).map(({ content }) => content)).toEqual([
+    expect(daemon.calls[1]?.request.messages.slice(1).map(({ content }) => content)).toEqual([
       'one',
       'first',
       'two',
@@ -124,27 +124,27 @@ describe('one conversation at work', () => {
   it('retries a report whose append failed', async () => {
     vi.useFakeTimers();
     try {
-      const worker = await world.workers.use('demo');
+      const worker = await daemon.workers.use('demo');
       await worker.submit(postCommand('m1', 'one'));
-      world.faults.push(new Error('no space left'), new Error('still none'));
-      world.calls[0]?.answer('worth its money');
+      daemon.faults.push(new Error('no space left'), new Error('still none'));
+      daemon.calls[0]?.answer('worth its money');
       await vi.advanceTimersByTimeAsync(500);
       expect(worker.state.length).toBe(2);
       await vi.advanceTimersByTimeAsync(2_000);
       expect(worker.state.length).toBe(5);
       expect(worker.entries()[2]).toMatchObject({ content: 'worth its money' });
-      expect(world.calls.length).toBe(1);
-      expect(world.lines.filter((line) => line.includes('could not be appended')).length).toBeGreaterThan(0);
+      expect(daemon.calls.length).toBe(1);
+      expect(daemon.lines.filter((line) => line.includes('could not be appended')).length).toBeGreaterThan(0);
     } finally {
       vi.useRealTimers();
     }
   });
 
   it('records a failing model as an entry and continues (L16)', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
-    world.calls[0]?.say('half ');
-    world.calls[0]?.fail();
+    daemon.calls[0]?.say('half ');
+    daemon.calls[0]?.fail();
     await expect.poll(() => worker.state.length).toBe(4);
     expect(worker.entries().at(-2)).toMatchObject({
       partType: 'error',
@@ -154,12 +154,12 @@ describe('one conversation at work', () => {
   });
 
   it('aborts a running call when a person stops it, and keeps its partial answer', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
-    world.calls[0]?.say('half ');
+    daemon.calls[0]?.say('half ');
     const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
     await worker.submit({ type: 'stop', agent: null, by });
-    expect(world.calls[0]?.signal.aborted).toBe(true);
+    expect(daemon.calls[0]?.signal.aborted).toBe(true);
     await expect
       .poll(() => worker.entries().at(-1))
       .toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
@@ -167,10 +167,10 @@ describe('one conversation at work', () => {
   });
 
   it('does not call a model whose request the guard refuses, and records that in the log (L13)', async () => {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     await worker.submit(postCommand('m1', '中'.repeat(120_000)));
     await expect.poll(() => worker.state.length).toBe(4);
-    expect(world.calls.length).toBe(0);
+    expect(daemon.calls.length).toBe(0);
     expect(worker.entries()[2]).toMatchObject({
       content: expect.stringContaining('CONTEXT_STILL_TOO_LARGE'),
     });
@@ -180,7 +180,7 @@ describe('one conversation at work', () => {
 describe('a conversation across restarts', () => {
   it('continues after a stop during a call with the same request, one answer and no loss', async () => {
     const disk = createMemoryDisk();
-    const first = createWorld({ disk });
+    const first = createDaemon({ disk });
     await first.workers.recover();
     await first.workers.submit('demo', postCommand('m1', 'hello'));
     await first.workers.submit('demo', postCommand('m2', 'and more'));
@@ -189,7 +189,7 @@ describe('a conversation across restarts', () => {
     expect(disk.logs.get('demo')?.some((line) => line.includes('turn-ended'))).toBe(false);
     expect(namesOn(disk, 'open.')).toEqual(['demo']);
 
-    const second = createWorld({ disk });
+    const second = createDaemon({ disk });
     await second.workers.recover();
     expect(second.calls.length).toBe(1);
     expect(second.calls[0]?.request.hash).toBe(first.calls[0]?.request.hash);
@@ -212,7 +212,7 @@ describe('a conversation across restarts', () => {
     await second.end();
     expect(namesOn(disk, 'open.')).toEqual([]);
 
-    const third = createWorld({ disk });
+    const third = createDaemon({ disk });
     await third.workers.recover();
     expect(third.calls.length).toBe(0);
     await third.end();
@@ -220,15 +220,15 @@ describe('a conversation across restarts', () => {
 
   it('finishes a running turn while it drains, and starts no further one', async () => {
     const disk = createMemoryDisk();
-    const world = createWorld({ disk });
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    await world.workers.submit('demo', postCommand('m2', 'next'));
-    const drained = world.workers.drain();
-    world.calls[0]?.answer('hi');
+    const daemon = createDaemon({ disk });
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    await daemon.workers.submit('demo', postCommand('m2', 'next'));
+    const drained = daemon.workers.drain();
+    daemon.calls[0]?.answer('hi');
     await drained;
-    expect(world.calls.length).toBe(1);
-    await world.workers.closeAll();
-    await world.store.close();
+    expect(daemon.calls.length).toBe(1);
+    await daemon.workers.closeAll();
+    await daemon.store.close();
     expect(types((disk.logs.get('demo') ?? []).map((line) => JSON.parse(line)))).toEqual([
       'message',
       'turn-started',
@@ -238,7 +238,7 @@ describe('a conversation across restarts', () => {
       'turn-ended',
       'turn-started',
     ]);
-    const second = createWorld({ disk });
+    const second = createDaemon({ disk });
     await second.workers.recover();
     expect(second.calls[0]?.request.messages.at(-1)?.content).toBe('next');
     await second.end();
@@ -246,16 +246,16 @@ describe('a conversation across restarts', () => {
 
   it('reads every log when the marks are missing, and only marked ones when they are there (WORKERS-3)', async () => {
     const disk = createMemoryDisk();
-    const first = createWorld({ disk, reply: () => 'fine' });
+    const first = createDaemon({ disk, reply: () => 'fine' });
     await first.workers.recover();
     for (const id of ['a', 'b']) await first.workers.submit(id, postCommand('m', 'hello'));
     for (const id of ['a', 'b']) await expect.poll(async () => (await first.entries(id)).length).toBe(5);
     await first.end();
     const opened: string[] = [];
-    const watch = (world: World) => {
-      const open = world.store.open;
-      Object.assign(world.runtime, {
-        store: new Proxy(world.store, {
+    const watch = (daemon: TestDaemon) => {
+      const open = daemon.store.open;
+      Object.assign(daemon.runtime, {
+        store: new Proxy(daemon.store, {
           get: (target, name) =>
             name === 'open'
               ? (id: string) => {
@@ -266,14 +266,14 @@ describe('a conversation across restarts', () => {
         }),
       });
     };
-    const second = createWorld({ disk });
+    const second = createDaemon({ disk });
     watch(second);
     await second.workers.recover();
     expect(opened).toEqual([]);
     await second.end();
 
     disk.documents.delete('marks');
-    const third = createWorld({ disk });
+    const third = createDaemon({ disk });
     watch(third);
     await third.workers.recover();
     expect(opened.sort()).toEqual(['a', 'b']);
@@ -283,12 +283,12 @@ describe('a conversation across restarts', () => {
 
   it('serves the others when one log cannot be opened', async () => {
     const disk = createMemoryDisk();
-    const first = createWorld({ disk });
+    const first = createDaemon({ disk });
     await first.workers.recover();
     for (const id of ['bad', 'good']) await first.workers.submit(id, postCommand('m', 'hello'));
     await first.end();
     disk.logs.set('bad', ['{not json']);
-    const second = createWorld({ disk });
+    const second = createDaemon({ disk });
     await second.workers.recover();
     expect(second.calls.map(({ request }) => request.conversation)).toEqual(['good']);
     expect(second.lines.join('\n')).toMatch(/error a conversation cannot be opened.*"bad"/);
@@ -297,34 +297,34 @@ describe('a conversation across restarts', () => {
 });
 
 describe('commands that are too large for one append', () => {
-  const world = perTest(() => createWorld());
+  const daemon = perTest(() => createDaemon());
 
   const tooLarge = new ParleyError('APPEND_TOO_LARGE', 'more than one message');
   async function submitTogether(): Promise<PromiseSettledResult<unknown>[]> {
-    const worker = await world.workers.use('demo');
+    const worker = await daemon.workers.use('demo');
     return Promise.allSettled(['m1', 'm2', 'm3'].map((id) => worker.submit(postCommand(id, id))));
   }
 
   it('are appended one by one, in order', async () => {
-    world.faults.push(tooLarge);
+    daemon.faults.push(tooLarge);
     const outcomes = await submitTogether();
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
-    expect(world.appends).toHaveLength(3);
-    const worker = await world.workers.use('demo');
+    expect(daemon.appends).toHaveLength(3);
+    const worker = await daemon.workers.use('demo');
     const texts = worker.entries().flatMap((entry) => (entry.type === 'message' ? [entry.content] : []));
     expect(texts).toEqual(['m1', 'm2', 'm3']);
   });
 
   it('fail with an earlier post that fails alone, since they would overtake it', async () => {
-    world.faults.push(tooLarge, new Error('no space left'));
+    daemon.faults.push(tooLarge, new Error('no space left'));
     const outcomes = await submitTogether();
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(world.appends).toEqual([]);
+    expect(daemon.appends).toEqual([]);
   });
 
   it('are refused when one alone is too large', async () => {
-    world.faults.push(tooLarge);
-    const worker = await world.workers.use('demo');
+    daemon.faults.push(tooLarge);
+    const worker = await daemon.workers.use('demo');
     await expect(worker.submit(postCommand('m1', 'one'))).rejects.toBe(tooLarge);
   });
 });

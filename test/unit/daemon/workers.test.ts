@@ -5,121 +5,123 @@ import type { ConversationWorker } from '../../../src/daemon/conversations/worke
 import { OpenWorkers } from '../../../src/daemon/conversations/workers.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { AMONG_OTHERS, createWorld, leasedOwner, postCommand, type World } from './world.ts';
+import { AMONG_OTHERS, createDaemon, leasedOwner, postCommand, type TestDaemon } from './daemon.ts';
 
 describe('the conversations in memory', () => {
   let disk: MemoryDisk;
-  let world: World;
+  let daemon: TestDaemon;
   beforeEach(() => {
     vi.useFakeTimers();
     disk = createMemoryDisk();
-    world = createWorld({ disk });
+    daemon = createDaemon({ disk });
   });
   afterEach(async () => {
-    await world.end();
+    await daemon.end();
     vi.useRealTimers();
   });
 
   it('are evicted when they are idle and have no outstanding work (WORKERS-2)', async () => {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    const busy = await world.workers.use('demo');
+    await daemon.workers.recover();
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    const busy = await daemon.workers.use('demo');
     await vi.advanceTimersByTimeAsync(200_000);
-    expect(await world.workers.use('demo')).toBe(busy); // its turn runs
-    world.calls[0]?.answer('hi');
+    expect(await daemon.workers.use('demo')).toBe(busy); // its turn runs
+    daemon.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(200_000);
     expect(busy.isRetired).toBe(true);
     expect(namesOn(disk, 'open.')).toEqual([]);
     expect(disk.documents.get('row.demo')).toMatchObject({ id: 'demo', title: 'hello', length: 5 });
     expect(disk.documents.get('state.demo')).toMatchObject({ id: 'demo', length: 5 });
 
-    const again = await world.workers.use('demo');
+    const again = await daemon.workers.use('demo');
     expect(again).not.toBe(busy);
     expect(again.state.length).toBe(5);
-    expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
+    expect(await daemon.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({
+      duplicate: true,
+    });
   });
 
   /** A conversation in memory whose turn has ended. */
   async function answered() {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    world.calls[0]?.answer('hi');
+    await daemon.workers.recover();
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    daemon.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(10);
-    return world.workers.use('demo');
+    return daemon.workers.use('demo');
   }
 
   it('can be opened again when their row could not be saved at the eviction', async () => {
     const worker = await answered();
-    const { store } = world.runtime;
+    const { store } = daemon.runtime;
     const saveRow = store.saveRow.bind(store);
     store.saveRow = async () => {
       throw new Error('no answer');
     };
     await vi.advanceTimersByTimeAsync(200_000);
     expect(worker.isRetired).toBe(true);
-    expect(world.lines.join('\n')).toMatch(/warn a conversation list entry is stale.*demo.*no answer/);
+    expect(daemon.lines.join('\n')).toMatch(/warn a conversation list entry is stale.*demo.*no answer/);
     store.saveRow = saveRow;
-    expect((await world.workers.use('demo')).state.length).toBe(5);
-    expect(await world.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
+    expect((await daemon.workers.use('demo')).state.length).toBe(5);
+    expect(await daemon.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
   });
 
   it('stay in memory while they are read (WORKERS-2)', async () => {
     const worker = await answered();
     for (let minute = 0; minute < 5; minute++) {
       await vi.advanceTimersByTimeAsync(50_000);
-      expect(await world.workers.existing('demo')).toBe(worker);
+      expect(await daemon.workers.existing('demo')).toBe(worker);
     }
   });
 
   it('are opened once for concurrent callers (WORKERS-1)', async () => {
-    const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
+    const [first, second] = await Promise.all([daemon.workers.use('demo'), daemon.workers.use('demo')]);
     expect(first).toBe(second);
   });
 
   it('are compared with a shared log when they were in memory before, since one that is opened reads its log', async () => {
     const newest = vi.fn(async () => null);
-    const { runtime } = world;
+    const { runtime } = daemon;
     Object.defineProperty(runtime.store, 'shared', { value: { newest } });
     Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
-    await world.workers.current('demo', true);
+    await daemon.workers.current('demo', true);
     expect(newest).not.toHaveBeenCalled();
-    await world.workers.current('demo', true);
+    await daemon.workers.current('demo', true);
     expect(newest).toHaveBeenCalledOnce();
   });
 
   it('can be opened during their deletion, and are then new and empty', async () => {
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    const deleted = world.workers.delete('demo');
-    const posted = world.workers.submit('demo', postCommand('m2', 'again'));
-    const deletedAgain = world.workers.delete('demo');
-    const posts = Promise.allSettled([posted, world.workers.submit('demo', postCommand('m3', 'and again'))]);
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    const deleted = daemon.workers.delete('demo');
+    const posted = daemon.workers.submit('demo', postCommand('m2', 'again'));
+    const deletedAgain = daemon.workers.delete('demo');
+    const posts = Promise.allSettled([posted, daemon.workers.submit('demo', postCommand('m3', 'and again'))]);
     await Promise.all([deleted, deletedAgain]);
     await posts;
-    const entries = await world.entries();
+    const entries = await daemon.entries();
     expect(entries.map(({ index }) => index)).toEqual(entries.map((_, at) => at));
     expect(entries.some(({ id }) => id === 'm1')).toBe(false);
   });
 
   it('that are deleted while a report waits for disk space retry nothing', async () => {
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    world.faults.push(new Error('no space left'));
-    world.calls[0]?.answer('hi');
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    daemon.faults.push(new Error('no space left'));
+    daemon.calls[0]?.answer('hi');
     await vi.advanceTimersByTimeAsync(10);
-    expect(world.lines.filter((line) => line.includes('could not be appended')).length).toBe(1);
-    await world.workers.delete('demo');
+    expect(daemon.lines.filter((line) => line.includes('could not be appended')).length).toBe(1);
+    await daemon.workers.delete('demo');
     await vi.advanceTimersByTimeAsync(10_000);
     expect(vi.getTimerCount()).toBe(0);
-    await world.workers.submit('demo', postCommand('m2', 'a new life'));
+    await daemon.workers.submit('demo', postCommand('m2', 'a new life'));
     await vi.advanceTimersByTimeAsync(10_000);
-    expect((await world.entries()).map(({ type }) => type)).toEqual(['message', 'turn-started']);
+    expect((await daemon.entries()).map(({ type }) => type)).toEqual(['message', 'turn-started']);
   });
 
   it('are not closed when a new worker has replaced them meanwhile', async () => {
     await answered();
-    await world.end();
+    await daemon.end();
     disk.documents.delete('row.demo'); // so that the next start opens it to make its row
-    world = createWorld({ disk });
-    const { workers, runtime } = world;
+    daemon = createDaemon({ disk });
+    const { workers, runtime } = daemon;
     const anew: unknown[] = [];
     const saveRow = runtime.store.saveRow.bind(runtime.store);
     runtime.store.saveRow = async (row) => {
@@ -134,23 +136,23 @@ describe('the conversations in memory', () => {
   });
 
   it('that could not be resumed on a full disk are resumed when they are opened', async () => {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    await world.end();
-    world = createWorld({ disk });
-    world.faults.push(new Error('no space left'));
-    await world.workers.recover();
-    expect(world.lines.join('\n')).toMatch(/error a conversation cannot be opened.*no space left/);
-    expect(world.calls.length).toBe(0);
-    expect((await world.workers.use('demo')).state.length).toBe(3);
-    expect(world.calls.length).toBe(1);
+    await daemon.workers.recover();
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    await daemon.end();
+    daemon = createDaemon({ disk });
+    daemon.faults.push(new Error('no space left'));
+    await daemon.workers.recover();
+    expect(daemon.lines.join('\n')).toMatch(/error a conversation cannot be opened.*no space left/);
+    expect(daemon.calls.length).toBe(0);
+    expect((await daemon.workers.use('demo')).state.length).toBe(3);
+    expect(daemon.calls.length).toBe(1);
   });
 
   it('are listed with their state in memory, the others with their stored row', async () => {
-    await world.workers.submit('b', postCommand('m1', 'hello'));
+    await daemon.workers.submit('b', postCommand('m1', 'hello'));
     disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 9 });
     disk.documents.set('row.b', { ...EMPTY_ROW, id: 'b', length: 1 });
-    expect((await world.workers.rows()).map(({ id, length }) => [id, length])).toEqual([
+    expect((await daemon.workers.rows()).map(({ id, length }) => [id, length])).toEqual([
       ['a', 9],
       ['b', 2],
     ]);
@@ -158,26 +160,26 @@ describe('the conversations in memory', () => {
 
   it('are listed by the same object until their stored row changes, so that a reader skips them', async () => {
     disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 9 });
-    const [before] = await world.workers.rows();
-    expect((await world.workers.rows())[0]).toBe(before);
+    const [before] = await daemon.workers.rows();
+    expect((await daemon.workers.rows())[0]).toBe(before);
     disk.documents.set('row.a', { ...EMPTY_ROW, id: 'a', length: 10 });
-    expect((await world.workers.rows())[0]).toMatchObject({ length: 10 });
+    expect((await daemon.workers.rows())[0]).toMatchObject({ length: 10 });
   });
 
   it('that are missing in the list are rebuilt from their logs (L1)', async () => {
     await answered();
     await vi.advanceTimersByTimeAsync(200_000);
     disk.documents.delete('row.demo');
-    await world.workers.rebuildRows();
+    await daemon.workers.rebuildRows();
     expect(namesOn(disk, 'row.')).toEqual(['demo']);
-    expect((await world.workers.rows()).map(({ title }) => title)).toEqual(['hello']);
+    expect((await daemon.workers.rows()).map(({ title }) => title)).toEqual(['hello']);
   });
 
   it('leave no timer after they are closed', async () => {
-    await world.workers.recover();
-    await world.workers.submit('demo', postCommand('m1', 'hello'));
-    await world.workers.delete('demo');
-    await world.end();
+    await daemon.workers.recover();
+    await daemon.workers.submit('demo', postCommand('m1', 'hello'));
+    await daemon.workers.delete('demo');
+    await daemon.end();
     expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { TALK } from '../conversation/team.ts';
-import { createWorld } from './world.ts';
+import { TALK } from '../conversation/team-core.ts';
+import { createDaemon } from './daemon.ts';
 
 /** Who may start a workflow by a post. `managed`: the nats-server is the daemon's own. */
 const API_ROWS = [
@@ -24,10 +24,10 @@ const API_ROWS = [
 it.each(API_ROWS)(
   'PERSON-6: the verb post of %s starts a workflow only with the right to',
   async (_, caller, believesNames, workflows, may) => {
-    const world = await createWorld({ believesNames, alice: { workflows }, workflows: [TALK] });
+    const daemon = await createDaemon({ believesNames, alice: { workflows }, workflows: [TALK] });
     const body = { publisher: 'alice', conversation: 'demo', content: 'a clock', workflow: 'talk', id: 'x' };
-    const answer = await world.api.handle({ endpoint: 'post', body, ...caller });
-    const types = (await world.entries()).map(({ type }) => type);
+    const answer = await daemon.api.handle({ endpoint: 'post', body, ...caller });
+    const types = (await daemon.entries()).map(({ type }) => type);
     if (may) {
       expect(answer).toMatchObject({ ok: true, body: { agents: ['pm'], index: 3 } });
       expect(types).toContain('run-started');
@@ -41,7 +41,7 @@ it.each(API_ROWS)(
       });
       expect(types).toEqual([]);
     }
-    await world.end();
+    await daemon.end();
   },
 );
 
@@ -54,13 +54,13 @@ const STREAM_ROWS = [
 it.each(STREAM_ROWS)(
   'PERSON-6: a post from the stream %s starts a workflow, or becomes a dead letter',
   async (_, believesNames, workflows, may) => {
-    const world = await createWorld({ believesNames, alice: { workflows }, workflows: [TALK] });
-    await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
-    const entries = await world.entries();
+    const daemon = await createDaemon({ believesNames, alice: { workflows }, workflows: [TALK] });
+    await daemon.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
+    const entries = await daemon.entries();
     expect(entries.some(({ type }) => type === 'run-started')).toBe(may);
-    expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(may ? [] : ['FORBIDDEN']);
+    expect(daemon.bus.dead.map(({ refused }) => refused.code)).toEqual(may ? [] : ['FORBIDDEN']);
     if (!may) expect(entries).toEqual([]);
-    await world.end();
+    await daemon.end();
   },
 );
 
@@ -84,57 +84,57 @@ const SESSION_ROWS = [
 it.each(SESSION_ROWS)(
   'PERSON-7: a session from %s is set only with the right to, else the answer names it as ignored',
   async (_, caller, sessions, may) => {
-    const world = await createWorld({ believesNames: false, alice: { sessions } });
+    const daemon = await createDaemon({ believesNames: false, alice: { sessions } });
     const body = { content: 'hello', claudeSessionId: 's1', id: 'x' };
     if (caller) {
       const asked = { ...body, publisher: 'alice', conversation: 'demo' };
-      const answer = await world.api.handle({ endpoint: 'post', body: asked, ...caller });
+      const answer = await daemon.api.handle({ endpoint: 'post', body: asked, ...caller });
       const { ignored } = (answer as { body: { ignored?: unknown } }).body;
       expect(ignored).toEqual(may ? undefined : ['sessionId']);
-    } else await world.deliver(body);
-    const entries = await world.entries();
+    } else await daemon.deliver(body);
+    const entries = await daemon.entries();
     expect(entries[0]).toMatchObject({ type: 'message', sessionId: 's1' });
     const set = entries.filter(({ type }) => type === 'session-set');
     expect(set).toMatchObject(may ? [{ agent: 'pm', sessionId: 's1', from: 0 }] : []);
-    const repeated = await world.request('post', { ...body, publisher: 'alice', conversation: 'demo' });
+    const repeated = await daemon.request('post', { ...body, publisher: 'alice', conversation: 'demo' });
     expect(repeated).toMatchObject({ body: { duplicate: true } });
     expect((repeated as { body: object }).body).toEqual(
       expect.objectContaining(may ? { index: 0 } : { ignored: ['sessionId'] }),
     );
-    await world.end();
+    await daemon.end();
   },
 );
 
 it('PERSON-7: an operator who retries a dead letter for another reason sets no session for its publisher', async () => {
-  const world = await createWorld({ believesNames: false, workflows: [TALK] });
-  await world.deliver({ content: 'a clock', workflow: 'talk', sessionId: 'stolen', id: 'x' });
-  const answer = await world.request('dead-retry', { sequence: 1 });
+  const daemon = await createDaemon({ believesNames: false, workflows: [TALK] });
+  await daemon.deliver({ content: 'a clock', workflow: 'talk', sessionId: 'stolen', id: 'x' });
+  const answer = await daemon.request('dead-retry', { sequence: 1 });
   expect(answer).toMatchObject({ ok: true, body: { id: 'x', ignored: ['sessionId'] } });
-  const entries = await world.entries();
+  const entries = await daemon.entries();
   expect(entries.some(({ type }) => type === 'run-started')).toBe(true);
   expect(entries.some(({ type }) => type === 'session-set')).toBe(false);
-  await world.end();
+  await daemon.end();
 });
 
 it('PERSON-6: an operator who retries the dead letter of a forbidden start starts it', async () => {
-  const world = await createWorld({ believesNames: false, workflows: [TALK] });
-  await world.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
-  const answer = await world.request('dead-retry', { sequence: 1 });
+  const daemon = await createDaemon({ believesNames: false, workflows: [TALK] });
+  await daemon.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
+  const answer = await daemon.request('dead-retry', { sequence: 1 });
   expect(answer).toMatchObject({ ok: true, body: { id: 'x', agents: ['pm'] } });
-  expect((await world.entries()).some(({ type }) => type === 'run-started')).toBe(true);
-  await world.end();
+  expect((await daemon.entries()).some(({ type }) => type === 'run-started')).toBe(true);
+  await daemon.end();
 });
 
 it('an unknown workflow, and one while a run is active, become dead letters that name the known ones', async () => {
-  const world = await createWorld({ workflows: [TALK] });
-  await world.deliver({ content: 'a clock', workflow: 'none' });
-  await world.deliver({ content: 'a clock', workflow: 'talk' });
-  await world.deliver({ content: 'a lamp', workflow: 'talk' });
+  const daemon = await createDaemon({ workflows: [TALK] });
+  await daemon.deliver({ content: 'a clock', workflow: 'none' });
+  await daemon.deliver({ content: 'a clock', workflow: 'talk' });
+  await daemon.deliver({ content: 'a lamp', workflow: 'talk' });
   expect(
-    world.bus.dead.map(({ refused: { code, hint } }) => [code, /workflows: talk/.test(hint ?? '')]),
+    daemon.bus.dead.map(({ refused: { code, hint } }) => [code, /workflows: talk/.test(hint ?? '')]),
   ).toEqual([
     ['UNKNOWN_WORKFLOW', true],
     ['RUN_CONFLICT', true],
   ]);
-  await world.end();
+  await daemon.end();
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createTurnWatch, type Entry, Progress } from '../../../src/conversation/index.ts';
 import { Reply } from '../../../src/gateway/openai/reply.ts';
-import type { Called } from '../conversation/team.ts';
-import { ToolTeam } from '../conversation/tool-life.ts';
+import type { Called } from '../conversation/team-core.ts';
+import { ToolCore } from '../conversation/tool-core.ts';
 
 /** What the publisher of an answer to a question receives, on logs written by the rules of the daemon. */
 
@@ -60,23 +60,23 @@ interface Case {
   /** Beside the question that the post answers. */
   readonly calls: readonly Called[];
   /** What happens after the post. */
-  readonly acts: readonly ((team: ToolTeam) => void)[];
+  readonly acts: readonly ((core: ToolCore) => void)[];
   readonly ending: 'So.' | 'when?';
 }
 
-const speak = (team: ToolTeam) => team.act('pm', 'So.');
-const finish = (team: ToolTeam) => team.done('safe1');
+const speak = (core: ToolCore) => core.act('pm', 'So.');
+const finish = (core: ToolCore) => core.done('safe1');
 const CASES: Readonly<Record<string, Case>> = {
   'its turn waits': { calls: [], acts: [speak], ending: 'So.' },
   'a tool of its turn runs': { calls: [['safe1']], acts: [finish, speak], ending: 'So.' },
   'a tool of its turn runs and the daemon crashes': {
     calls: [['safe1']],
-    acts: [(team) => team.crash(), finish, speak],
+    acts: [(core) => core.crash(), finish, speak],
     ending: 'So.',
   },
   'another agent works for its turn': {
     calls: [['delegate', { to: 'dev', request: 'look' }]],
-    acts: [(team) => team.act('dev', 'Looked.'), speak],
+    acts: [(core) => core.act('dev', 'Looked.'), speak],
     ending: 'So.',
   },
   'its turn asks a second question': {
@@ -99,30 +99,30 @@ describe('a post that answers a question', () => {
   it.each(EACH)(
     'when %s, %s ends with the turn that the post answers, or with its next question',
     (_, __, one, read) => {
-      const team = ToolTeam.calling(['ask', { question: 'why?' }], ...one.calls);
-      const from = team.entries.length;
-      team.post('because', { to: ['pm'] });
-      const first = team.boundaries.length - 1;
-      for (const act of one.acts) act(team);
-      const reader = read(team.entries.slice(0, from), from);
-      const seen = team.boundaries
+      const core = ToolCore.calling(['ask', { question: 'why?' }], ...one.calls);
+      const from = core.entries.length;
+      core.post('because', { to: ['pm'] });
+      const first = core.boundaries.length - 1;
+      for (const act of one.acts) act(core);
+      const reader = read(core.entries.slice(0, from), from);
+      const seen = core.boundaries
         .slice(first)
-        .map((end, place) => reader(team.entries.slice(team.boundaries[first + place - 1], end)));
+        .map((end, place) => reader(core.entries.slice(core.boundaries[first + place - 1], end)));
       expect(seen).toEqual([...one.acts.map(() => null), one.ending]);
     },
   );
 
   it('a reply streams the words of a running turn under the name that they have from its first post on', () => {
-    const team = ToolTeam.calling(['ask', { question: 'why?' }], ['safe1']);
-    const from = team.entries.length;
-    team.post('because', { to: ['pm'] });
-    finish(team);
-    const turnId = team.callOf('pm').turnId;
+    const core = ToolCore.calling(['ask', { question: 'why?' }], ['safe1']);
+    const from = core.entries.length;
+    core.post('because', { to: ['pm'] });
+    finish(core);
+    const turnId = core.callOf('pm').turnId;
     const chunk = { turnId, call: 'c', n: 0, type: 'text' as const, delta: 'So' };
     const names = [0, from].map((post) => {
-      const before = team.entries.slice(0, post);
+      const before = core.entries.slice(0, post);
       const progress = new Progress({ agent: 'pm', before, posts: [{ index: post, agents: ['pm'] }] });
-      progress.accept({ kind: 'entries', entries: team.entries.slice(post), isCurrent: true });
+      progress.accept({ kind: 'entries', entries: core.entries.slice(post), isCurrent: true });
       return progress.accept({ kind: 'live', agent: 'pm', chunk });
     });
     expect(names[1]).toMatchObject([{ kind: 'words', delta: 'So' }]);

@@ -14,10 +14,10 @@ import {
   type Workflow,
   wireCallId,
 } from '../../../src/conversation/index.ts';
+import { type CallModel, Core, card, messagesOf, rulesFor } from './core.ts';
 import { typed } from './life.ts';
-import { type CallModel, card, messagesOf, rulesFor, World } from './world.ts';
 
-/** A team in a small world: agents with the tools of the conversation, and functions for their actions. */
+/** The core of a team: agents with the tools of the conversation, and functions for their actions. */
 
 export const TOOLS = ['handoff', 'delegate', 'ask', 'set_phase', 'look', 'write'] as const;
 
@@ -110,7 +110,7 @@ function teamRules(options: TeamOptions = {}): ConversationRules {
   };
 }
 
-export class Team extends World {
+export class TeamCore extends Core {
   constructor(options: TeamOptions = {}, check = true) {
     super(teamRules(options), check);
   }
@@ -141,7 +141,7 @@ export class Team extends World {
     });
   }
 
-  override do(command: Parameters<World['do']>[0]): Decision {
+  override do(command: Parameters<Core['do']>[0]): Decision {
     const decision = super.do(command);
     if (this.check) expectSound(this);
     return decision;
@@ -190,37 +190,37 @@ function agentOf(entry: Entry): string {
 }
 
 /** Checks after each append: no work is undone, and no agent waits without a cause. */
-export function expectSound(world: World): void {
+export function expectSound(core: Core): void {
   const faults: string[] = [];
-  const { state } = world.conversation;
+  const { state } = core.conversation;
   for (const [slug, { turn, waiting }] of Object.entries(state.agents)) {
     if (!turn) {
       if (waiting.length > 0 && !isStopped(state, slug)) faults.push(`${slug} could begin a turn`);
       continue;
     }
     const works =
-      world.calls.some((call) => call.agent === slug) || world.tools.some((tool) => tool.agent === slug);
+      core.calls.some((call) => call.agent === slug) || core.tools.some((tool) => tool.agent === slug);
     if (works !== (turn.status === 'running')) faults.push(`${slug} is ${turn.status}; works: ${works}`);
     const asked = turn.delegatedBy;
     const asker = asked && state.agents[asked.agent]?.turn;
     const isWanted =
       asked && asker?.openCalls.some(({ place }) => wireCallId(place) === wireCallId(asked.call));
     // A delegate whose answer is no longer wanted is to be aborted.
-    if (asked && works && !isWanted && !world.toAbort.has(turn.turnId))
+    if (asked && works && !isWanted && !core.toAbort.has(turn.turnId))
       faults.push(`${slug} works for nobody`);
     const awaited = turn.openCalls.filter(
       (call) => call.name === 'ask' || call.name === 'delegate' || call.approval?.status === 'pending',
     );
     if (turn.status === 'waiting' && awaited.length === 0) faults.push(`${slug} waits for nothing`);
     for (const call of awaited)
-      if (call.name === 'delegate' && !isPending(world, call.place)) faults.push(`nobody answers ${slug}`);
+      if (call.name === 'delegate' && !isPending(core, call.place)) faults.push(`nobody answers ${slug}`);
   }
-  if (faults.length > 0) expect([world.entries.length, faults]).toEqual([world.entries.length, []]);
+  if (faults.length > 0) expect([core.entries.length, faults]).toEqual([core.entries.length, []]);
 }
 
 /** A turn or a queue contains this delegation. */
-function isPending(world: World, place: CallPlace): boolean {
-  return Object.values(world.conversation.state.agents).some(({ turn, waiting }) =>
+function isPending(core: Core, place: CallPlace): boolean {
+  return Object.values(core.conversation.state.agents).some(({ turn, waiting }) =>
     [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
       (delegated) => delegated?.call.index === place.index && delegated.call.position === place.position,
     ),
@@ -228,8 +228,8 @@ function isPending(world: World, place: CallPlace): boolean {
 }
 
 /** No agent waits for itself, directly or over other agents. */
-export function expectNoCycle(world: World): void {
-  const { agents } = world.conversation.state;
+export function expectNoCycle(core: Core): void {
+  const { agents } = core.conversation.state;
   const waitsFor = (asker: string) =>
     Object.entries(agents).flatMap(([slug, { turn, waiting }]) =>
       [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
@@ -246,16 +246,16 @@ export function expectNoCycle(world: World): void {
   for (const slug of Object.keys(agents)) {
     const reached = new Set(waitsFor(slug));
     for (const other of reached) for (const next of waitsFor(other)) reached.add(next);
-    if (reached.has(slug)) throw new Error(`${slug} waits for itself at ${world.entries.length}`);
+    if (reached.has(slug)) throw new Error(`${slug} waits for itself at ${core.entries.length}`);
   }
 }
 
 /** The guard accepts the request of each running call (L13). */
-export function expectGuarded(world: World): void {
-  for (const { agent } of world.calls) {
-    const messages: WireMessage[] = messagesOf(world.view(agent));
+export function expectGuarded(core: Core): void {
+  for (const { agent } of core.calls) {
+    const messages: WireMessage[] = messagesOf(core.view(agent));
     const fault = guard(messages, 0, { contextTokens: 1, maxOutputTokens: 0 });
-    if (fault) throw new Error(`${agent} at ${world.entries.length}: ${fault.message}`);
+    if (fault) throw new Error(`${agent} at ${core.entries.length}: ${fault.message}`);
   }
 }
 

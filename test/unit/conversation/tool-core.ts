@@ -5,9 +5,9 @@ import {
   pendingApprovals,
   type ToolRules,
 } from '../../../src/conversation/index.ts';
+import { card, type RunTool } from './core.ts';
 import { typed } from './life.ts';
-import { type Called, expectGuarded, PERSON, Team, TOOLS } from './team.ts';
-import { card, type RunTool } from './world.ts';
+import { type Called, expectGuarded, PERSON, TeamCore, TOOLS } from './team-core.ts';
 
 /** A team with tools that have effects, some of which need an approval. */
 
@@ -43,7 +43,7 @@ function refused(code: string, message: string): Judgement {
   return { kind: 'refuse', code, message };
 }
 
-export class ToolTeam extends Team {
+export class ToolCore extends TeamCore {
   readonly judge: Judge;
 
   constructor(slugs: readonly string[] = ['pm', 'dev', 'qa'], check = true) {
@@ -59,10 +59,10 @@ export class ToolTeam extends Team {
   }
 
   /** pm gets a message and calls these tools. */
-  static calling(...names: readonly (string | Called)[]): ToolTeam {
-    const team = new ToolTeam().posted('go');
-    team.act('pm', 'working', ...names.map((name): Called => (typeof name === 'string' ? [name] : name)));
-    return team;
+  static calling(...names: readonly (string | Called)[]): ToolCore {
+    const core = new ToolCore().posted('go');
+    core.act('pm', 'working', ...names.map((name): Called => (typeof name === 'string' ? [name] : name)));
+    return core;
   }
 
   running(): string[] {

@@ -20,11 +20,11 @@ import {
   type ViewPart,
 } from '../../../src/conversation/index.ts';
 import { expectedView } from '../../support/view-oracle.ts';
+import { type CallModel, Core, partsOf, rulesFor } from '../conversation/core.ts';
 import { typed } from '../conversation/life.ts';
-import { type CallModel, partsOf, rulesFor, World } from '../conversation/world.ts';
 import { sourcesOf } from './support.ts';
 
-/** A small world whose models have a window: a view that is too large is reduced before the model call. */
+/** A core whose models have a window: a view that is too large is reduced before the model call. */
 
 const SLUGS = ['pm', 'dev'];
 
@@ -36,7 +36,7 @@ interface Sent {
   readonly log: readonly Entry[];
 }
 
-export class TightWorld extends World {
+export class TightCore extends Core {
   readonly sent: Sent[] = [];
   readonly refused: string[] = [];
   /** For each refused request: the tokens of what is never taken and of the shortest summary. */
@@ -74,11 +74,11 @@ export class TightWorld extends World {
     return super.answer(call, content ?? this.long('said;'), tools);
   }
 
-  override finish(tool: Parameters<World['finish']>[0]) {
+  override finish(tool: Parameters<Core['finish']>[0]) {
     return super.finish(tool, this.long('result;'));
   }
 
-  /** A text of any length up to the limit of this world, the same in each run. */
+  /** A text of any length up to the limit of this core, the same in each run. */
   private long(start: string): string {
     const length = (this.entries.length * 7_919) % this.length;
     return `${start} ${'words and words '.repeat(Math.ceil(length / 16)).slice(0, length)}`;

@@ -63,7 +63,7 @@ interface Call {
   fail(code?: string): void;
 }
 
-export interface WorldOptions {
+export interface TestDaemonOptions {
   readonly toolbox?: Toolbox;
   /** Of all agents; default: in this process. */
   readonly runtimeOfAgents?: AgentCard['runtime'];
@@ -119,7 +119,7 @@ export function leasedOwner(holder: Holder, store: ConversationStore): LeasedOwn
 
 const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
 
-export function createWorld(options: WorldOptions = {}) {
+export function createDaemon(options: TestDaemonOptions = {}) {
   const [happened, lines]: [string[], string[]] = [[], []];
   const published: { conversation: string; entries: readonly Entry[] }[] = [];
   const live: LiveChunk[] = [];
@@ -286,7 +286,7 @@ export function createWorld(options: WorldOptions = {}) {
     },
   };
 }
-export type World = ReturnType<typeof createWorld>;
+export type TestDaemon = ReturnType<typeof createDaemon>;
 
 export const postCommand = (id: string, content: string, to?: readonly string[]): Command => ({
   type: 'post',
@@ -300,15 +300,15 @@ export const ASK_FOR_EACH: ToolRules = {
 };
 
 /** pm calls a tool that needs an approval; answers the id of the approval. */
-export async function askApproval(world: World, conversation = 'demo', text = '{}'): Promise<string> {
-  await world.workers.submit(conversation, postCommand('m1', 'go', ['pm']));
-  const { state } = await world.workers.use(conversation);
+export async function askApproval(daemon: TestDaemon, conversation = 'demo', text = '{}'): Promise<string> {
+  await daemon.workers.submit(conversation, postCommand('m1', 'go', ['pm']));
+  const { state } = await daemon.workers.use(conversation);
   const turnId = state.agents.pm?.turn?.turnId ?? '';
   const toolCalls = [{ id: 'x', type: 'function', function: { name: 'shell', arguments: text } } as const];
   const report = { agent: 'pm', turnId, duration: 1, requestHash: 'h', upTo: state.length };
   const answer = { content: null, toolCalls };
-  await world.workers.submit(conversation, { type: 'model-answered', ...report, answer });
-  return pendingApprovals((await world.workers.use(conversation)).state)[0]?.approvalId ?? '';
+  await daemon.workers.submit(conversation, { type: 'model-answered', ...report, answer });
+  return pendingApprovals((await daemon.workers.use(conversation)).state)[0]?.approvalId ?? '';
 }
 
 function handModel(calls: Call[], happened: string[], reply?: (request: ModelRequest) => string): Model {

@@ -25,7 +25,7 @@ import {
 import { expectEqual } from '../../support/expect-equal.ts';
 import { expectedCursor, expectedReduced } from '../../support/view-oracle.ts';
 
-/** A small world around one conversation that carries out its effects without models, tools or disks. */
+/** The pure core of one conversation, with its log, that carries out its effects without models, tools or disks. */
 
 export const SLUGS = ['pm', 'dev', 'dev-ops', 'qa'] as const;
 
@@ -143,7 +143,7 @@ interface Request {
   readonly all: string;
 }
 
-export class World {
+export class Core {
   readonly rules: ConversationRules;
   conversation: Conversation;
   calls: CallModel[] = [];
@@ -155,7 +155,7 @@ export class World {
   /** Log lengths at which a batch ended. */
   boundaries: number[] = [0];
   now = 1_700_000_000_000;
-  /** Numbers generated texts within one world, so that a seed reproduces alone. */
+  /** Numbers generated texts within one core, so that a seed reproduces alone. */
   words = 0;
   /** The largest view in tokens; null is unlimited. */
   window: number | null = null;
@@ -191,7 +191,7 @@ export class World {
     });
   }
 
-  posted(...post: Parameters<World['post']>): this {
+  posted(...post: Parameters<Core['post']>): this {
     this.post(...post);
     return this;
   }
@@ -242,7 +242,7 @@ export class World {
     const words = { content: `s${this.words++};`, writtenBy: 'extract', tokensBefore: 0 } as const;
     const reduction = { ...plan, ...words };
     const command = { type: 'reduce-view', agent, turnId, upTo: this.entries.length, reduction } as const;
-    World.prototype.do.call(this, command); // The other effects of the decision have not begun.
+    Core.prototype.do.call(this, command); // The other effects of the decision have not begun.
     return true;
   }
 
