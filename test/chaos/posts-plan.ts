@@ -33,11 +33,11 @@ const DELIVERIES = ['steer', 'steer', 'steer', 'queue', 'queue', 'queue', 'queue
 const CONVERSATION_MS = 60_000;
 
 /** The rate of messages per second in total, with many conversations. */
-const CROWD_PER_SECOND = 6;
+const POSTS_PER_SECOND = 6;
 
-/** `crowd`: this many conversations, all of them for the whole run; otherwise a few, and new ones each minute. */
-export function planPosts(endMs: number, roll: Rng, crowd?: number): PlannedPost[] {
-  if (crowd !== undefined) return planCrowd(endMs, roll, crowd);
+/** `conversations`: this many conversations, all of them for the whole run; otherwise a few, and new ones each minute. */
+export function planPosts(endMs: number, roll: Rng, conversations?: number): PlannedPost[] {
+  if (conversations !== undefined) return planMany(endMs, roll, conversations);
   const posts: PlannedPost[] = [];
   for (let beginMs = 0, chapter = 1; beginMs < endMs; beginMs += CONVERSATION_MS, chapter++) {
     const until = Math.min(endMs, beginMs + CONVERSATION_MS);
@@ -77,10 +77,10 @@ export function planBatches(count: number, roll: Rng): PlannedPost[] {
 }
 
 /** One person for each conversation; there are enough. */
-function planCrowd(endMs: number, roll: Rng, crowd: number): PlannedPost[] {
-  const meanMs = Math.round((crowd / CROWD_PER_SECOND) * 1_000);
+function planMany(endMs: number, roll: Rng, conversations: number): PlannedPost[] {
+  const meanMs = Math.round((conversations / POSTS_PER_SECOND) * 1_000);
   const gapMs = [Math.round(meanMs * 0.1), Math.round(meanMs * 1.9)] as const;
-  return Array.from({ length: crowd }, (_, place) => {
+  return Array.from({ length: conversations }, (_, place) => {
     const name = `${CONVERSATIONS[place % CONVERSATIONS.length]}-${Math.floor(place / CONVERSATIONS.length)}`;
     const publisher = PUBLISHERS[place % PUBLISHERS.length] ?? PUBLISHERS[0];
     return planConversation(name, publisher, [0, endMs], gapMs, roll);

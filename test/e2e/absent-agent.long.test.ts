@@ -10,7 +10,7 @@ describe.each(['file', 'jetstream'] as const)(
   'an agent whose program is not connected, with the %s store',
   (store) => {
     let project: Project;
-    const stage = async (keys: string) => {
+    const start = async (keys: string) => {
       const agents = { pm: '---\nname: PM\n---\nAnswer.', critic: agent(keys) };
       const script = [{ reply: { text: 'Noted.' } }];
       project = untilTestEnds(await openProject({ nats: {}, agents, script }));
@@ -35,7 +35,7 @@ describe.each(['file', 'jetstream'] as const)(
     ];
 
     it('with absent: wait its turn waits visibly, also over a restart of the daemon, until the program connects', async () => {
-      const daemon = await stage('absent: wait\n');
+      const daemon = await start('absent: wait\n');
       await project.parley('say', 'c', '@critic look');
       await expect.poll(waiting).toEqual(WAITS);
       expect((await project.parley('ls')).stdout).toMatch(
@@ -58,7 +58,7 @@ describe.each(['file', 'jetstream'] as const)(
     }, 60_000);
 
     it('with absentSeconds its turn fails after that time', async () => {
-      await stage('absent: wait\nabsentSeconds: 2\n');
+      await start('absent: wait\nabsentSeconds: 2\n');
       const begun = performance.now();
       await project.parley('say', 'c', '@critic look');
       await followUntil(await project.connect(), 'c', turnsEnded(1));
@@ -68,7 +68,7 @@ describe.each(['file', 'jetstream'] as const)(
     }, 30_000);
 
     it('a restart of the daemon does not restart its wait', async () => {
-      const daemon = await stage('absent: wait\nabsentSeconds: 20\n');
+      const daemon = await start('absent: wait\nabsentSeconds: 20\n');
       const begun = performance.now();
       await project.parley('say', 'c', '@critic look');
       await expect.poll(waiting).toEqual(WAITS);

@@ -29,7 +29,7 @@ interface Team {
   agents: Record<string, { head: Record<string, unknown>; persona: string } | null>;
   prompts: Record<string, string>;
 }
-type Edit = readonly [what: string, change: (team: Team, world: World) => void];
+type Edit = readonly [what: string, change: (team: Team, parts: Parts) => void];
 
 const ONLY_LS = { tool: 'shell', match: { command: '^ls$' }, allow: true };
 const EDITS: readonly Edit[] = [
@@ -80,7 +80,7 @@ const model = (team: Team, more: object) => {
   team.settings = { ...team.settings, models: { default: { ...models.default, ...more } } };
 };
 
-interface World {
+interface Parts {
   readonly root: string;
   readonly nats: TestNatsServer;
   readonly provider: FakeProvider;
@@ -131,7 +131,7 @@ function startTalker(): Promise<FakeProvider> {
   });
 }
 
-interface Recorded extends World {
+interface Recorded extends Parts {
   readonly config: Config;
   readonly entries: readonly Entry[];
 }
@@ -139,14 +139,14 @@ interface Recorded extends World {
 /** One turn of each agent before the first edit and after each. */
 async function record(store: 'file' | 'jetstream'): Promise<Recorded> {
   const root = await mkdtemp(join(tmpdir(), 'parley-definitions-'));
-  const world: World = {
+  const parts: Parts = {
     root,
     nats: await startNatsServer(),
     provider: await startTalker(),
     steps: createSteps(),
   };
   const team: Team = {
-    settings: providerSettings(world.provider.url, { tools: { project: root } }) as Record<string, unknown>,
+    settings: providerSettings(parts.provider.url, { tools: { project: root } }) as Record<string, unknown>,
     agents: {
       pm: {
         head: { name: 'Pam', description: 'plans', tools: ['fs_read', 'handoff'] },
@@ -161,15 +161,15 @@ async function record(store: 'file' | 'jetstream'): Promise<Recorded> {
     return loadConfig({
       configDirectory: join(root, 'config'),
       env: {},
-      flags: { data: join(root, 'data'), nats: world.nats.url, store, http: 'off' },
+      flags: { data: join(root, 'data'), nats: parts.nats.url, store, http: 'off' },
     });
   };
   let config = await load();
   let entries: readonly Entry[] = [];
   for (const [what, change] of [['nothing', () => undefined] as Edit, ...EDITS]) {
-    change(team, world);
+    change(team, parts);
     config = await load();
-    entries = await withDaemon(config, world.nats.url, async (client) => {
+    entries = await withDaemon(config, parts.nats.url, async (client) => {
       const slugs = Object.keys(team.agents).filter((slug) => team.agents[slug] !== null);
       for (const slug of slugs) {
         await ask(client, 'demo', `after: ${what}`, { publisher: 'ann', to: [slug] });
@@ -177,10 +177,10 @@ async function record(store: 'file' | 'jetstream'): Promise<Recorded> {
       return entriesOf(client, 'demo');
     });
   }
-  return { ...world, config, entries };
+  return { ...parts, config, entries };
 }
 
-async function release({ root, nats, provider, steps }: World): Promise<void> {
+async function release({ root, nats, provider, steps }: Parts): Promise<void> {
   await provider.close();
   await nats.stop();
   steps.remove();

@@ -16,10 +16,10 @@ const textsOf = (entries: readonly Entry[]) =>
   entries.flatMap((entry) => (entry.type === 'message' ? [entry.content] : []));
 
 describe('parley fork', () => {
-  const stage = async (model: FakeHandler) => untilTestEnds(await openProject({ model }));
+  const start = async (model: FakeHandler) => untilTestEnds(await openProject({ model }));
 
   it('continues a copy from any entry; each copied request is explained with the hash that was sent', async () => {
-    const project = await stage((_, count) => ({ text: `answer ${count}` }));
+    const project = await start((_, count) => ({ text: `answer ${count}` }));
     const daemon = await project.up();
     const client = await project.connect();
     for (const [_at, content] of ['one', 'two', 'three'].entries()) {
@@ -70,7 +70,7 @@ describe('parley fork', () => {
   });
 
   it('closes the turn that runs in the original, which continues there', async () => {
-    const project = await stage((_, count) =>
+    const project = await start((_, count) =>
       count === 0 ? { text: 'first', delayMs: 3_000 } : { text: `answer ${count}` },
     );
     await project.up();
@@ -90,7 +90,7 @@ describe('parley fork', () => {
   it('that is killed with the daemon is completed by the same command, and is not answered before', {
     timeout: 120_000 + ROUNDS * 15_000,
   }, async () => {
-    const project = await stage(() => ({ text: 'noted' }));
+    const project = await start(() => ({ text: 'noted' }));
     const lines = Array.from({ length: 3_000 }, (_, n) => ({
       role: n % 2 === 0 ? 'user' : 'assistant',
       content: `${n} ${'words '.repeat(600)}`,

@@ -41,7 +41,7 @@ const ended = (entries: readonly Entry[]) =>
   );
 
 describe('agents that are hired at run time', () => {
-  async function stage(): Promise<Project> {
+  async function start(): Promise<Project> {
     const tools = 'tools: [hire, dismiss, delegate, recall, fs_list]\n';
     const pm = (TEAM.pm ?? '').replace('phases:', `${tools}phases:`);
     return untilTestEnds(await openProject({ model: team, agents: { ...TEAM, pm } }));
@@ -50,7 +50,7 @@ describe('agents that are hired at run time', () => {
   it('a planner hires a worker, gets its answer and dismisses it; each request is explained, also offline', {
     timeout: 120_000,
   }, async () => {
-    const project = await stage();
+    const project = await start();
     const daemon = await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please hire one' });
@@ -100,7 +100,7 @@ describe('agents that are hired at run time', () => {
   it('an operator hires and dismisses over the command line, and the agent survives a restart', {
     timeout: 120_000,
   }, async () => {
-    const project = await stage();
+    const project = await start();
     const daemon = await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Hello' });
@@ -140,7 +140,7 @@ describe('agents that are hired at run time', () => {
   it('a call over the budget of a hired agent ends its turn with the reason', {
     timeout: 120_000,
   }, async () => {
-    const project = await stage();
+    const project = await start();
     await project.up();
     const client = await project.connect();
     await client.post({ conversation: 'demo', publisher: 'alice', content: 'Hello' });
@@ -161,7 +161,7 @@ describe('agents that are hired at run time', () => {
   it('a kill of the daemon at any moment loses no hire and repeats none', {
     timeout: 60_000 + ROUNDS * 15_000,
   }, async () => {
-    const project = await stage();
+    const project = await start();
     for (let round = 0; round < ROUNDS; round++) {
       const conversation = `c${round}`;
       const daemon = await project.up();

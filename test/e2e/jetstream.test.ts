@@ -10,14 +10,14 @@ describe('a daemon with the JetStream store', () => {
   let provider: FakeProvider;
   let project: Project;
 
-  async function stage(model: FakeHandler, settings = {}, agents = TEAM, nats = {}): Promise<void> {
+  async function start(model: FakeHandler, settings = {}, agents = TEAM, nats = {}): Promise<void> {
     project = untilTestEnds(await openProject({ nats, model, settings, agents }));
     provider = project.provider;
   }
   const up = () => project.up('--store', 'jetstream');
 
   it('a daemon with the JetStream store answers, shows, explains, lists and deletes, before and after a restart', async () => {
-    await stage((_, count) => ({ text: `answer ${count + 1}` }));
+    await start((_, count) => ({ text: `answer ${count + 1}` }));
     const first = await up();
     expect(first.ready.store).toBe('jetstream');
     expect((await project.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).stdout).toContain(
@@ -47,7 +47,7 @@ describe('a daemon with the JetStream store', () => {
   it.runIf(hasLongTests)(
     'a killed daemon with the JetStream store continues its outstanding work with the same request',
     async () => {
-      await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
+      await start((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
       const first = await up();
       const client = await project.connect();
       await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
@@ -63,7 +63,7 @@ describe('a daemon with the JetStream store', () => {
   );
 
   it('a daemon with the JetStream store publishes each append once, as the message that is stored', async () => {
-    await stage(() => ({ text: 'noted' }));
+    await start(() => ({ text: 'noted' }));
     await up();
     const program = await connectToNats({ servers: project.nats.url });
     project.defer(() => program.close());
@@ -84,7 +84,7 @@ describe('a daemon with the JetStream store', () => {
   });
 
   it('a daemon with the JetStream store appends posts separately that exceed one message together', async () => {
-    await stage(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
+    await start(() => ({ text: 'noted' }), {}, TEAM, { config: 'max_payload: 131072' });
     await up();
     const client = await project.connect();
     const posts = Array.from({ length: 6 }, (_, count) =>
@@ -107,7 +107,7 @@ describe('a daemon with the JetStream store', () => {
       pm: '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPAM',
     };
     let path = '';
-    await stage(
+    await start(
       (request, count) => {
         if (count === 0)
           return {
@@ -134,7 +134,7 @@ describe('a daemon with the JetStream store', () => {
   it.runIf(hasLongTests)(
     'a daemon with the JetStream store stops with code 0 without the server, and loses no accepted post',
     async () => {
-      await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
+      await start(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
       const first = await up();
       const client = await project.connect();
       await ask(client, 'demo', 'hello');
@@ -147,7 +147,7 @@ describe('a daemon with the JetStream store', () => {
   );
 
   it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
-    await stage(() => ({ text: 'noted' }));
+    await start(() => ({ text: 'noted' }));
     await up();
     const other = await openProject({ nats: project.nats.url, settings: providerSettings(provider.url) });
     project.defer(() => other.close());

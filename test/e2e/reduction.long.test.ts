@@ -20,7 +20,7 @@ describe('a conversation that exceeds the window of its model', () => {
   let provider: FakeProvider;
   let project: Project;
 
-  async function stage(model: FakeHandler, more: object = {}): Promise<void> {
+  async function start(model: FakeHandler, more: object = {}): Promise<void> {
     const window = { contextTokens: ROOM + 500, maxOutputTokens: 500 };
     const agents = {
       pm: '---\nname: Pam\nphases: [chat]\ntools: [recall]\n---\nYou plan.',
@@ -83,7 +83,7 @@ describe('a conversation that exceeds the window of its model', () => {
       text: 'I go on looking.',
       toolCalls: [{ name: 'recall', arguments: JSON.stringify({ from: entry, to: entry }) }],
     });
-    await stage((_, count) => (count < 300 ? call(parity(count)) : { text: 'done' }), {
+    await start((_, count) => (count < 300 ? call(parity(count)) : { text: 'done' }), {
       limits: { modelCallsPerTurn: 400 },
     });
     const daemon = await project.up();
@@ -102,7 +102,7 @@ describe('a conversation that exceeds the window of its model', () => {
   });
 
   it('an agent that joins late gets a notice of what it was not shown, its cursor advances, and it can recall the rest', async () => {
-    await stage((request) => {
+    await start((request) => {
       const last = request.json.messages?.at(-1);
       if (last?.role === 'user' && last.content?.includes('@dev'))
         return { toolCalls: [{ name: 'recall', arguments: '{"from":0,"to":0}' }] };
@@ -163,7 +163,7 @@ describe('a conversation that exceeds the window of its model', () => {
     'the view is reduced once more if %s refuses the request as too long',
     async (_, status, body) => {
       let refusals = 0;
-      await stage((request) => {
+      await start((request) => {
         if (!textOf(request).includes('now?') || refusals > 0) return { text: 'fine' };
         refusals++;
         return { status, body: { ...body } };
@@ -186,7 +186,7 @@ describe('a conversation that exceeds the window of its model', () => {
       summaries++;
       return summaries === 1 ? { text: 'half of', hang: 'after-text' } : { text: 'Alice posted facts.' };
     };
-    await stage(handler, { context: { summaryModel: 'default' } });
+    await start(handler, { context: { summaryModel: 'default' } });
     const first = await project.up();
     await talk([`fact 0. ${LONG}`, `fact 1. ${LONG}`]);
     const client = await project.connect();

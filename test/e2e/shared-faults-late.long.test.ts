@@ -16,7 +16,7 @@ describe('a daemon whose writes arrive late', () => {
   });
 
   /** Resolves when another daemon has answered, and the late answer with its tool call is delivered. */
-  async function stage(env: Readonly<Record<string, string>> = {}) {
+  async function start(env: Readonly<Record<string, string>> = {}) {
     const steps = createSteps();
     cleanups.push(() => steps.remove());
     let speak: () => void = () => undefined;
@@ -48,7 +48,7 @@ describe('a daemon whose writes arrive late', () => {
   }
 
   it('case 8: all late writes are refused, and no tool starts for them', async () => {
-    const { fleet, behind, steps } = await stage();
+    const { fleet, behind, steps } = await start();
     await fleet.publish('demo', 'and then?');
     const entries = await followUntil(fleet.client, 'demo', turnsEnded(2));
     expect(said(entries)).toEqual(['hello', 'whole', 'and then?', 'whole']);
@@ -60,7 +60,7 @@ describe('a daemon whose writes arrive late', () => {
   });
 
   it('case 8 without the fence (the control): late writes follow the claim of another, answer twice, and run the tool', async () => {
-    const { fleet, steps } = await stage({ PARLEY_NO_FENCE: '1' });
+    const { fleet, steps } = await start({ PARLEY_NO_FENCE: '1' });
     await until(async () => said(await streamed(fleet, 'demo')).includes('too late'));
     const entries = await streamed(fleet, 'demo');
     expect(said(entries)).toEqual(['hello', 'whole', 'too late']);

@@ -12,13 +12,13 @@ const isFull = process.env.PARLEY_FULL === '1';
 /** Cases 12 to 15 of docs/spec/cluster.md: repeated posts, turns that kill a daemon, and a lost position. */
 describe('posts to daemons that share their logs', () => {
   let fleet: Fleet;
-  const stage = async (options: FleetOptions) => {
+  const start = async (options: FleetOptions) => {
     fleet = untilTestEnds(await startFleet(options));
   };
   const lettersOf = async (client: ParleyClient) => (await client.request('dead', {})).letters;
 
   it('case 12: a message that is posted again is kept once: at once, later, and after all daemons restarted', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     const first = await fleet.publish('demo', 'same', 'same');
     expect(await fleet.publish('demo', 'same', 'same')).toBe(first); // the server still knows it
     await delay(300);
@@ -50,7 +50,7 @@ describe('posts to daemons that share their logs', () => {
   it.skipIf(!isFull)(
     'case 13: a turn that kills each daemon is given up after five attempts, with a dead letter',
     async () => {
-      await stage({
+      await start({
         count: 1,
         handler: ({ json }) =>
           json.messages?.at(-1)?.content === 'deadly'
@@ -76,7 +76,7 @@ describe('posts to daemons that share their logs', () => {
   );
 
   it('case 14: a turn whose model hangs ends at its deadline, and others are answered meanwhile', async () => {
-    await stage({
+    await start({
       count: 2,
       settings: { limits: { turnSeconds: 3 } },
       handler: ({ json }) =>
@@ -97,7 +97,7 @@ describe('posts to daemons that share their logs', () => {
 
   it('case 15: nothing is lost if the record of settled posts is deleted repeatedly', async () => {
     // No takeover, however slow the machine is: the conversation must stay with its first owner.
-    await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
+    await start({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
     const manager = await fleet.program.jetstreamManager();
     const ids: string[] = [];
     for (let round = 0; round < 4; round++) {

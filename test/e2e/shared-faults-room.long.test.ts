@@ -10,7 +10,7 @@ import { until } from '../support/steps.ts';
 /** Case 11 of docs/spec/cluster.md: the stream of posts or the stream of logs is full. */
 describe('full streams of daemons that share their logs', () => {
   let fleet: Fleet;
-  const stage = async (options: FleetOptions) => {
+  const start = async (options: FleetOptions) => {
     fleet = untilTestEnds(await startFleet(options));
   };
 
@@ -29,7 +29,7 @@ describe('full streams of daemons that share their logs', () => {
     const spoken = new Promise<void>((resolve) => {
       speak = resolve;
     });
-    await stage({
+    await start({
       count: 2,
       handler: async (_, count) => {
         if (count === 0) await spoken;
@@ -62,7 +62,7 @@ describe('full streams of daemons that share their logs', () => {
   });
 
   it('case 11: a full stream of posts loses no accepted post, keeps no refused one, and is freed', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     await fleet.publish('demo', 'first');
     await leaveRoom('PARLEY_IN', 12);
     const content = 'x'.repeat(5_000);

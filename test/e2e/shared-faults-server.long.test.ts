@@ -15,7 +15,7 @@ describe('a server failure with daemons that share their logs', () => {
     await fleet?.close();
     for (const cleanup of cleanups.splice(0)) await cleanup();
   });
-  const stage = async (options: FleetOptions) => {
+  const start = async (options: FleetOptions) => {
     fleet = await startFleet(options);
   };
 
@@ -55,7 +55,7 @@ describe('a server failure with daemons that share their logs', () => {
 
   it('case 9: after the server is killed under load, no daemon takes over from one that reconnects later', async () => {
     const silenceMs = 3_000;
-    await stage({
+    await start({
       count: 0,
       settings: { sharing: { silenceMs } },
       handler: ({ json }) =>
@@ -87,7 +87,7 @@ describe('a server failure with daemons that share their logs', () => {
   });
 
   it('case 10: daemons continue on an image of the store that was taken while the server was frozen', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     const stop = keepPosting(['a', 'b', 'c']);
     await delay(1_000);
     fleet.nats.freeze();

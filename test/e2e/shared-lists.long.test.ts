@@ -8,7 +8,7 @@ import { until } from '../support/steps.ts';
 /** Lists and refusals of several daemons after one of them was killed. */
 describe('lists after a daemon was killed', () => {
   let fleet: Fleet;
-  const stage = async (options: FleetOptions) => {
+  const start = async (options: FleetOptions) => {
     fleet = untilTestEnds(await startFleet(options));
   };
   const listed = async () => {
@@ -22,7 +22,7 @@ describe('lists after a daemon was killed', () => {
   };
 
   it('conversations of the killed daemon are listed with their length, although no daemon has opened them', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     const all = await converse('a', 'b', 'c', 'd', 'e', 'f');
     expect(await listed()).toEqual(all);
     await (await ownerOf(fleet, 'a')).kill9();
@@ -30,7 +30,7 @@ describe('lists after a daemon was killed', () => {
   });
 
   it('the status names each daemon and what it works on, and lists all conversations', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     await converse('a', 'b', 'c', 'd', 'e', 'f');
     const status = await fleet.client.request('status', {});
     const owned = status.daemons.flatMap(({ owns }) => owns?.first ?? []);
@@ -45,7 +45,7 @@ describe('lists after a daemon was killed', () => {
   });
 
   it('the status shows no turn of the killed daemon as running before another one continues it', async () => {
-    await stage({ count: 3, handler: () => ({ text: 'half', hang: 'after-text' }) });
+    await start({ count: 3, handler: () => ({ text: 'half', hang: 'after-text' }) });
     const conversations = ['a', 'b', 'c', 'd', 'e', 'f'];
     for (const id of conversations) await fleet.publish(id, id);
     await fleet.provider.waitForRequests(6);
@@ -60,7 +60,7 @@ describe('lists after a daemon was killed', () => {
   });
 
   it('a search finds each message once, whichever daemon works on its conversation, and none of a deleted one', async () => {
-    await stage({ count: 2 });
+    await start({ count: 2 });
     const ids = ['a', 'b', 'c', 'd'];
     for (const id of ids) await fleet.publish(id, `hello-${id}`);
     for (const id of ids) await followUntil(fleet.client, id, turnsEnded(1));
@@ -83,7 +83,7 @@ describe('lists after a daemon was killed', () => {
   });
 
   it('a deleted conversation is not listed by other daemons that have read it', async () => {
-    await stage({ count: 1 });
+    await start({ count: 1 });
     const all = await converse('a');
     await (await ownerOf(fleet, 'a')).kill9();
     await Promise.all([fleet.add(), fleet.add()]);
@@ -95,7 +95,7 @@ describe('lists after a daemon was killed', () => {
 
   it('posts that the killed daemon refused stay refused, with one dead letter each', async () => {
     const settings = { publishers: { default: { postsPerMinute: 3 } } };
-    await stage({ count: 1, settings: { sharing: { silenceMs: 4 * SILENCE_MS }, ...settings } });
+    await start({ count: 1, settings: { sharing: { silenceMs: 4 * SILENCE_MS }, ...settings } });
     await fleet.add(); // Limits are counted by each daemon: this one has used none of it.
     const letters = async () => (await fleet.client.request('dead', {})).letters.length;
     await fleet.publish('a', 'p0');

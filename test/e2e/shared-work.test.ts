@@ -10,12 +10,12 @@ import { hasLongTests } from '../support/runs.ts';
 /** Cases are those of the table in docs/spec/cluster.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
   let fleet: Fleet;
-  const stage = async (options: FleetOptions) => {
+  const start = async (options: FleetOptions) => {
     fleet = untilTestEnds(await startFleet(options));
   };
 
   it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {
-    await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
+    await start({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
     const program = await connectToNats({ servers: fleet.nats.url });
     const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
     for (let n = 0; n < 5; n++) {
@@ -46,7 +46,7 @@ describe('daemons on one server whose logs are shared', () => {
   it.runIf(hasLongTests)(
     'a post through the request API is answered by any daemon, whichever one serves it',
     async () => {
-      await stage({ count: 2 });
+      await start({ count: 2 });
       for (let n = 0; n < 30; n++) {
         const { index, agents } = await fleet.client.post({
           conversation: `c${n % 3}`,
@@ -61,7 +61,7 @@ describe('daemons on one server whose logs are shared', () => {
   );
 
   it('case 3: the work of a killed daemon is continued once, and the log records it', async () => {
-    await stage({
+    await start({
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
     });
@@ -80,7 +80,7 @@ describe('daemons on one server whose logs are shared', () => {
   });
 
   it('case 6: the work of a frozen daemon is taken over, and the frozen one writes nothing when it resumes', async () => {
-    await stage({
+    await start({
       count: 2,
       handler: (_, count) =>
         count === 0 ? { text: 'of the frozen one', delayMs: 3_000 } : { text: 'whole' },
@@ -107,7 +107,7 @@ describe('daemons on one server whose logs are shared', () => {
   });
 
   it('a daemon that stops is replaced without waiting for the failure timeout', async () => {
-    await stage({
+    await start({
       count: 2,
       settings: { sharing: { silenceMs: 60_000 }, shutdown: { graceMs: 200 } },
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
@@ -123,7 +123,7 @@ describe('daemons on one server whose logs are shared', () => {
   it.runIf(hasLongTests)(
     'the outstanding work of stopped daemons continues at the next start, with posts from the meantime',
     async () => {
-      await stage({
+      await start({
         count: 2,
         handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
       });
@@ -143,7 +143,7 @@ describe('daemons on one server whose logs are shared', () => {
   );
 
   it('every request is answered by any of the daemons', async () => {
-    await stage({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });
+    await start({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });
     const { client } = fleet;
     for (const conversation of ['a', 'b', 'c', 'd'])
       await client.post({ conversation, publisher: 'alice', content: 'hello' });

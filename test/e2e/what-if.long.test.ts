@@ -34,7 +34,7 @@ describe('parley what-if', () => {
     return started;
   }
 
-  async function stage(first: FakeProvider, second: FakeProvider, more: object = {}): Promise<Project> {
+  async function start(first: FakeProvider, second: FakeProvider, more: object = {}): Promise<Project> {
     const folder = await mkdtemp(join(tmpdir(), 'parley-what-if-'));
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), `text of ${name}\n`);
     const model = { provider: 'openai', apiKey: 'sk-test', price: PRICE };
@@ -72,7 +72,7 @@ describe('parley what-if', () => {
   it('sends the recorded bytes to its own model, and to another one all but the fields of that model', async () => {
     const first = await provider(recorded);
     const second = await provider(recorded);
-    const project = await stage(first, second);
+    const project = await start(first, second);
     const client = await project.connect();
     const at = await answerOf(client);
     const log = await project.logFile('demo');
@@ -120,7 +120,7 @@ describe('parley what-if', () => {
         ? { text: 'They differ.\nIn two lines.', finishReason: 'length' }
         : { text: 'Looking.', toolCalls: reads('b.txt', 'a.txt') },
     );
-    const project = await stage(first, second);
+    const project = await start(first, second);
     const at = await answerOf(await project.connect());
     const ran = await project.parley('what-if', 'demo', '--at', String(at), '--model', 'm2', '-n', '2');
     expect([ran.code, ran.stderr]).toEqual([
@@ -143,7 +143,7 @@ describe('parley what-if', () => {
   it('ends a run at a call that the recorded turn did not make, and runs no tool', async () => {
     const first = await provider(recorded);
     const second = await provider(() => ({ text: 'Other.', toolCalls: reads('c.txt') }));
-    const project = await stage(first, second);
+    const project = await start(first, second);
     const at = await answerOf(await project.connect());
     const audit = () => readFile(join(project.data, 'conversations', 'demo', 'audit.jsonl'), 'utf8');
     const before = await audit();
@@ -169,7 +169,7 @@ describe('parley what-if', () => {
 
   it('replaces the persona by the text of a file, without the keys of an agent file', async () => {
     const first = await provider(recorded);
-    const project = await stage(first, await provider(recorded));
+    const project = await start(first, await provider(recorded));
     const at = await answerOf(await project.connect());
     await writeFile(join(project.root, 'terse.md'), PM.replace('PERSONA OF PAM', 'BE TERSE'));
     const ran = await project.parley(
@@ -195,7 +195,7 @@ describe('parley what-if', () => {
     const second = await provider((request, at) =>
       failing ? { status: 401, body: { error: { message: 'no' } } } : recorded(request, at),
     );
-    const project = await stage(first, second);
+    const project = await start(first, second);
     const client = await project.connect();
     for (const content of ['one', 'two', 'three']) await answerOf(client, content);
     const all = ['what-if', 'demo', '--agent', 'pm', '--at', 'all', '--model', 'm2'];
@@ -208,7 +208,7 @@ describe('parley what-if', () => {
   });
 
   it('refuses what it cannot send again, with the next step', async () => {
-    const project = await stage(await provider(recorded), await provider(recorded));
+    const project = await start(await provider(recorded), await provider(recorded));
     const at = await answerOf(await project.connect());
     const refused = async (...args: string[]) => {
       const { code, stderr } = await project.parley('what-if', 'demo', ...args);
@@ -233,7 +233,7 @@ describe('parley what-if', () => {
   it('changes nothing in a turn that runs meanwhile, and is deleted with the conversation', async () => {
     const first = await provider((request, at) => ({ ...recorded(request, at), delayMs: 200 }));
     const second = await provider((request, at) => ({ ...recorded(request, at), delayMs: 300 }));
-    const project = await stage(first, second);
+    const project = await start(first, second);
     const client = await project.connect();
     const at = await answerOf(client);
     const request = { conversation: 'demo', at, model: 'm2', runs: 10, id: 'w1' };
@@ -259,7 +259,7 @@ describe('parley what-if', () => {
   it('stops a what-if by hand and with its daemon, which keeps no result', async () => {
     let slow = false;
     const first = await provider((request, at) => ({ ...recorded(request, at), delayMs: slow ? 200 : 0 }));
-    const project = await stage(first, await provider(recorded));
+    const project = await start(first, await provider(recorded));
     const at = await answerOf(await project.connect());
     slow = true;
     const begin = async (id: string) => {

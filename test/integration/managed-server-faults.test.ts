@@ -7,16 +7,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { takeLock } from '../../src/bus/nats/managed/process.ts';
 import { errorWith } from '../support/error-with.ts';
-import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
+import { firstKept, openServerFolder, portOf, post, type ServerFolder } from '../support/managed-server.ts';
 import { isAlive } from '../support/mcp-tools.ts';
 
 /** Obstacles for a managed server, and the messages for its user. */
 
-let stage: Stage;
+let folder: ServerFolder;
 beforeEach(async () => {
-  stage = await setStage();
+  folder = await openServerFolder();
 });
-afterEach(() => stage.close());
+afterEach(() => folder.close());
 
 async function occupy(port: number): Promise<Server> {
   const stranger = createServer().listen(port, '127.0.0.1');
@@ -26,152 +26,152 @@ async function occupy(port: number): Promise<Server> {
 
 describe('a start that cannot succeed', () => {
   test('a start names the port that is in use, and the file that sets it', async () => {
-    const server = await stage.start();
+    const server = await folder.start();
     const port = portOf(server);
     await server.stop();
     const stranger = await occupy(port);
-    stage.defer(() => new Promise((resolve) => stranger.close(resolve)));
-    await expect(stage.start()).rejects.toMatchObject(
-      errorWith('NATS_PORT_IN_USE', String(port), join(stage.directory, 'endpoint.json')),
+    folder.defer(() => new Promise((resolve) => stranger.close(resolve)));
+    await expect(folder.start()).rejects.toMatchObject(
+      errorWith('NATS_PORT_IN_USE', String(port), join(folder.directory, 'endpoint.json')),
     );
-    expect(await stage.lockIsFree()).toBe(true);
-    const endpoint = await stage.json('endpoint.json');
+    expect(await folder.lockIsFree()).toBe(true);
+    const endpoint = await folder.json('endpoint.json');
     const other = port === 29_999 ? port - 1 : port + 1;
-    await writeFile(join(stage.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: other }));
-    expect(portOf(await stage.start())).toBe(other);
+    await writeFile(join(folder.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: other }));
+    expect(portOf(await folder.start())).toBe(other);
   });
 
   test('a start takes a free port once the files that its hint names are removed', async () => {
-    const server = await stage.start();
+    const server = await folder.start();
     const port = portOf(server);
-    const record = await stage.json('server.json');
+    const record = await folder.json('server.json');
     await server.stop();
-    await writeFile(join(stage.directory, 'server.json'), JSON.stringify(record)); // as a killed one leaves it
+    await writeFile(join(folder.directory, 'server.json'), JSON.stringify(record)); // as a killed one leaves it
     const stranger = await occupy(port);
-    stage.defer(() => new Promise((resolve) => stranger.close(resolve)));
-    await rm(join(stage.directory, 'endpoint.json'), { force: true });
-    const refused = await stage.start().catch((error: unknown) => error);
+    folder.defer(() => new Promise((resolve) => stranger.close(resolve)));
+    await rm(join(folder.directory, 'endpoint.json'), { force: true });
+    const refused = await folder.start().catch((error: unknown) => error);
     const files = String((refused as { hint?: unknown }).hint).match(/\/\S+\.json/g) ?? [];
     expect(files.length).toBe(2); // the record of the last start has the port, too
     for (const file of files) await rm(file, { force: true });
-    expect(portOf(await stage.start())).not.toBe(port);
+    expect(portOf(await folder.start())).not.toBe(port);
   });
 
   test('a start reports that the disk of its directory is full, and what to do', async () => {
     const noSpace = async () => {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     };
-    await expect(stage.start({ host: { ...systemHost(), freeBytes: noSpace } })).rejects.toMatchObject(
-      errorWith('NATS_DISK_FULL', `the disk of ${stage.directory} is full`, 'free space'),
+    await expect(folder.start({ host: { ...systemHost(), freeBytes: noSpace } })).rejects.toMatchObject(
+      errorWith('NATS_DISK_FULL', `the disk of ${folder.directory} is full`, 'free space'),
     );
-    expect(await stage.lockIsFree()).toBe(true);
+    expect(await folder.lockIsFree()).toBe(true);
   });
 
   test('a start names a directory that cannot be created', async () => {
-    await writeFile(stage.directory, 'a file');
-    await expect(stage.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });
+    await writeFile(folder.directory, 'a file');
+    await expect(folder.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });
   });
 
   test('a start names a binary that is not nats-server', async () => {
-    await expect(stage.start({ binary: '/bin/echo' })).rejects.toMatchObject({
+    await expect(folder.start({ binary: '/bin/echo' })).rejects.toMatchObject({
       code: 'NATS_SERVER_UNUSABLE',
     });
-    await expect(stage.start({ binary: join(stage.root, 'none') })).rejects.toMatchObject({
+    await expect(folder.start({ binary: join(folder.root, 'none') })).rejects.toMatchObject({
       code: 'NATS_SERVER_UNUSABLE',
     });
-    expect(await stage.lockIsFree()).toBe(true);
+    expect(await folder.lockIsFree()).toBe(true);
   });
 
   test('a start shows the output of a server that ended', async () => {
-    const fake = await stage.fakeServer('2.9.10', 'echo "the disk is on fire" >&2; exit 3');
-    await expect(stage.start({ binary: fake })).rejects.toMatchObject(
+    const fake = await folder.fakeServer('2.9.10', 'echo "the disk is on fire" >&2; exit 3');
+    await expect(folder.start({ binary: fake })).rejects.toMatchObject(
       errorWith('NATS_SERVER_FAILED', /exit code 3[\s\S]*the disk is on fire/, 'nats-server.log'),
     );
   });
 
   test("a start shows the server's error in its configuration", async () => {
-    const wrong = await stage.fakeServer(
+    const wrong = await folder.fakeServer(
       '2.9.10',
-      `echo 'nonsense: 1' >> "$2"; exec ${stage.binary} -c "$2"`,
+      `echo 'nonsense: 1' >> "$2"; exec ${folder.binary} -c "$2"`,
     );
-    await expect(stage.start({ binary: wrong })).rejects.toMatchObject(
+    await expect(folder.start({ binary: wrong })).rejects.toMatchObject(
       errorWith('NATS_SERVER_FAILED', 'nonsense'),
     );
   });
 
   test("a start shows the server's error in its store", async () => {
-    await stage.start().then((server) => server.stop());
-    await rm(join(stage.directory, 'jetstream'), { recursive: true });
-    await writeFile(join(stage.directory, 'jetstream'), 'not a folder');
-    await expect(stage.start()).rejects.toMatchObject(errorWith('NATS_SERVER_FAILED', /jetstream/i));
+    await folder.start().then((server) => server.stop());
+    await rm(join(folder.directory, 'jetstream'), { recursive: true });
+    await writeFile(join(folder.directory, 'jetstream'), 'not a folder');
+    await expect(folder.start()).rejects.toMatchObject(errorWith('NATS_SERVER_FAILED', /jetstream/i));
   });
 
   test('a start ends a server that never becomes ready, and leaves none', async () => {
-    const hung = await stage.fakeServer('2.9.10', `echo $$ > ${join(stage.root, 'pid')}; exec sleep 600`);
-    await expect(stage.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject(
+    const hung = await folder.fakeServer('2.9.10', `echo $$ > ${join(folder.root, 'pid')}; exec sleep 600`);
+    await expect(folder.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject(
       errorWith('NATS_SERVER_NOT_READY', '500 ms'),
     );
-    expect(isAlive(Number(await readFile(join(stage.root, 'pid'), 'utf8')))).toBe(false);
-    expect(await stage.lockIsFree()).toBe(true);
+    expect(isAlive(Number(await readFile(join(folder.root, 'pid'), 'utf8')))).toBe(false);
+    expect(await folder.lockIsFree()).toBe(true);
   });
 
   test('a start names a directory that is locked by a process that cannot be adopted', async () => {
-    await stage.start().then((server) => server.stop());
-    const lock = await takeLock(join(stage.directory, 'LOCK'));
-    stage.defer(async () => lock?.release());
-    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
-      errorWith('NATS_DIRECTORY_IN_USE', stage.directory, 'LOCK'),
+    await folder.start().then((server) => server.stop());
+    const lock = await takeLock(join(folder.directory, 'LOCK'));
+    folder.defer(async () => lock?.release());
+    await expect(folder.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
+      errorWith('NATS_DIRECTORY_IN_USE', folder.directory, 'LOCK'),
     );
   });
 
   test('a start names the process of a running server that cannot be adopted', async () => {
-    const server = await stage.start();
+    const server = await folder.start();
     const seed = await readFile(server.nkey);
     await writeFile(server.nkey, 'SUAB');
-    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
+    await expect(folder.start({ startTimeoutMs: 300 })).rejects.toMatchObject(
       errorWith('NATS_DIRECTORY_IN_USE', 'user.nk', `kill ${server.pid}`),
     );
     await writeFile(server.nkey, seed);
-    expect((await stage.start()).pid).toBe(server.pid);
+    expect((await folder.start()).pid).toBe(server.pid);
   });
 });
 
 describe('a port that is edited while the server runs', () => {
   test('an edited port applies from the next start, and until then the server is adopted at its old port', async () => {
-    const server = await stage.start();
+    const server = await folder.start();
     const before = portOf(server);
     const after = before === 29_999 ? before - 1 : before + 1;
-    const endpoint = await stage.json('endpoint.json');
-    await writeFile(join(stage.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: after }));
-    const adopter = await stage.start();
+    const endpoint = await folder.json('endpoint.json');
+    await writeFile(join(folder.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: after }));
+    const adopter = await folder.start();
     expect(adopter).toMatchObject({ adopted: true, pid: server.pid, url: server.url });
     await Promise.all([server.stop(), adopter.stop()]);
-    expect(portOf(await stage.start())).toBe(after);
+    expect(portOf(await folder.start())).toBe(after);
   });
 });
 
 describe('files that are stale or half written', () => {
   test('damaged files are replaced and each is named, and the messages are kept', async () => {
-    const server = await stage.start();
-    await post(await stage.open(server), 'hello');
+    const server = await folder.start();
+    await post(await folder.open(server), 'hello');
     await server.stop();
     for (const name of ['user.nk', 'endpoint.json', 'server.json', 'server.pid'])
-      await writeFile(join(stage.directory, name), '{"po');
-    stage.logged.length = 0;
-    expect(await firstKept(await stage.open(await stage.start()))).toBe('hello');
+      await writeFile(join(folder.directory, name), '{"po');
+    folder.logged.length = 0;
+    expect(await firstKept(await folder.open(await folder.start()))).toBe('hello');
     for (const name of ['user.nk', 'endpoint.json', 'server.json'])
-      expect(stage.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
+      expect(folder.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
   });
 
   test('damaged files never make another process pass for the server', async () => {
-    await stage.start().then((server) => server.stop());
+    await folder.start().then((server) => server.stop());
     const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
-    stage.defer(async () => stranger.kill('SIGKILL'));
+    folder.defer(async () => stranger.kill('SIGKILL'));
     await once(stranger, 'spawn');
-    const endpoint = await stage.json('endpoint.json');
+    const endpoint = await folder.json('endpoint.json');
     const stale = { ...endpoint, pid: stranger.pid, version: '2.9.10', startedAt: new Date(0).toISOString() };
-    await writeFile(join(stage.directory, 'server.json'), JSON.stringify(stale));
-    const server = await stage.start();
+    await writeFile(join(folder.directory, 'server.json'), JSON.stringify(stale));
+    const server = await folder.start();
     expect(server.adopted).toBe(false);
     await server.stop();
     expect(isAlive(stranger.pid!)).toBe(true);

@@ -4,55 +4,55 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { errorWith } from '../support/error-with.ts';
 import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
-import { EVERYTHING, type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
+import { EVERYTHING, type McpTestTools, openMcpTools, secrets } from '../support/mcp-tools.ts';
 import { freePort } from '../support/nats-server.ts';
 
 /** Servers over streamable HTTP. */
 
 const TIMES = { restartMs: 10, restartMaxMs: 100, answerGraceMs: 50, endMs: 1000 };
 
-async function stageFor(url: string, headers: Record<string, string> = {}): Promise<McpStage> {
-  const stage = await setMcpStage(
+async function toolsOf(url: string, headers: Record<string, string> = {}): Promise<McpTestTools> {
+  const toolbox = await openMcpTools(
     () => ({ web: { transport: 'http', url, headers: secrets(headers) } }),
     TIMES,
   );
-  await stage.tools.settled();
-  return stage;
+  await toolbox.tools.settled();
+  return toolbox;
 }
 
 describe('an MCP server over HTTP', () => {
   let server: McpHttpServer;
-  let stage: McpStage;
+  let toolbox: McpTestTools;
 
   beforeEach(async () => {
     server = await startMcpHttpServer();
-    stage = await stageFor(server.url, { Authorization: 'Bearer key-1' });
+    toolbox = await toolsOf(server.url, { Authorization: 'Bearer key-1' });
   });
   afterEach(async () => {
-    await stage.strike();
+    await toolbox.close();
     await server.close();
   });
 
   const hanging = () => expect.poll(() => server.marks).toContain('hanging');
   const backAgain = () =>
     vi.waitFor(async () => {
-      const outcome = await stage.run('mcp__web__echo');
+      const outcome = await toolbox.run('mcp__web__echo');
       expect(outcome).toEqual({ kind: 'completed', content: 'echo' });
     }, 20_000);
 
   it('a call over HTTP carries the configured headers', async () => {
-    expect(await stage.run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
+    expect(await toolbox.run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
     for (const headers of server.headers) expect(headers.authorization).toBe('Bearer key-1');
   });
 
   it('new tools of an HTTP server are listed', async () => {
     server.grow();
-    await expect.poll(() => stage.tools.definitions().has('mcp__web__grown')).toBe(true);
+    await expect.poll(() => toolbox.tools.definitions().has('mcp__web__grown')).toBe(true);
   });
 
   it('an HTTP server is notified of a cancelled call', async () => {
     const controller = new AbortController();
-    const call = stage.run('mcp__web__hang', {}, controller.signal);
+    const call = toolbox.run('mcp__web__hang', {}, controller.signal);
     await hanging();
     controller.abort();
     expect(await call).toEqual({ kind: 'aborted' });
@@ -61,13 +61,13 @@ describe('an MCP server over HTTP', () => {
 
   it('a dropped event stream fails its own call and no other (HTTP-TRANSPORT-1)', async () => {
     const sessions = server.openSessions;
-    expect(await stage.run('mcp__web__drop')).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
-    expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+    expect(await toolbox.run('mcp__web__drop')).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
+    expect(await toolbox.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
     expect(server.openSessions).toBe(sessions);
   });
 
   it('an HTTP server that stops during a call fails it, and is used again when it returns', async () => {
-    const call = stage.run('mcp__web__hang');
+    const call = toolbox.run('mcp__web__hang');
     await hanging();
     await server.close();
     expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
@@ -77,7 +77,7 @@ describe('an MCP server over HTTP', () => {
 
   it('a call with an expired session has no effect, and the session is replaced', async () => {
     server.forgetSessions();
-    expect(await stage.run('mcp__web__echo')).toMatchObject(
+    expect(await toolbox.run('mcp__web__echo')).toMatchObject(
       errorWith('MCP_SERVER_UNAVAILABLE', 'Nothing was done'),
     );
     await backAgain();
@@ -85,7 +85,7 @@ describe('an MCP server over HTTP', () => {
 
   it('the session ends when the tools are closed (HTTP-TRANSPORT-3)', async () => {
     expect(server.openSessions).toBe(1);
-    await stage.tools.close();
+    await toolbox.tools.close();
     expect(server.openSessions).toBe(0);
   });
 });
@@ -93,14 +93,14 @@ describe('an MCP server over HTTP', () => {
 describe('an HTTP server that cannot resume a broken stream', () => {
   it('a call fails when the client has tried to resume its stream often enough (HTTP-TRANSPORT-2)', async () => {
     const server = await startMcpHttpServer({ forgetsEvents: true });
-    const stage = await stageFor(server.url);
+    const toolbox = await toolsOf(server.url);
     try {
-      const outcome = await stage.run('mcp__web__drop');
+      const outcome = await toolbox.run('mcp__web__drop');
       expect(outcome).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
       expect(server.marks.filter((mark) => mark === 'asked to go on').length).toBeGreaterThan(1);
-      expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+      expect(await toolbox.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
     } finally {
-      await stage.strike();
+      await toolbox.close();
       await server.close();
     }
   });
@@ -109,12 +109,12 @@ describe('an HTTP server that cannot resume a broken stream', () => {
 describe('an HTTP server that is not reachable', () => {
   it('an unreachable HTTP server is reported without the secrets of its headers', async () => {
     const url = `http://127.0.0.1:${await freePort()}/mcp`;
-    const stage = await stageFor(url, { Authorization: 'Bearer key-1' });
-    const [status] = stage.tools.status();
-    await stage.strike();
+    const toolbox = await toolsOf(url, { Authorization: 'Bearer key-1' });
+    const [status] = toolbox.tools.status();
+    await toolbox.close();
     expect(status).toMatchObject({ state: 'failed', error: expect.stringContaining('ECONNREFUSED') });
-    expect(stage.said.join('\n')).toContain('ECONNREFUSED');
-    expect(stage.said.join('\n')).not.toContain('key-1');
+    expect(toolbox.said.join('\n')).toContain('ECONNREFUSED');
+    expect(toolbox.said.join('\n')).not.toContain('key-1');
   });
 });
 
@@ -141,14 +141,14 @@ describe('a published MCP server over HTTP', () => {
   it('a published server with the older transport is named as one', async () => {
     const port = await freePort();
     await startEverything(port, 'sse');
-    const stage = await stageFor(`http://127.0.0.1:${port}/sse`);
+    const toolbox = await toolsOf(`http://127.0.0.1:${port}/sse`);
     try {
-      expect(stage.tools.status()[0]).toMatchObject({
+      expect(toolbox.tools.status()[0]).toMatchObject({
         state: 'failed',
         error: expect.stringMatching(/^it answered 404.*the older transport HTTP\+SSE.* is not supported/),
       });
     } finally {
-      await stage.strike();
+      await toolbox.close();
       await end();
     }
   });
@@ -156,24 +156,24 @@ describe('a published MCP server over HTTP', () => {
   it('a published server that is killed during a call fails it, and is used again when it returns', async () => {
     const port = await freePort();
     await startEverything(port);
-    const stage = await stageFor(`http://127.0.0.1:${port}/mcp`);
+    const toolbox = await toolsOf(`http://127.0.0.1:${port}/mcp`);
     try {
       const message = { message: 'hello' };
-      expect(await stage.run('mcp__web__echo', message)).toEqual({
+      expect(await toolbox.run('mcp__web__echo', message)).toEqual({
         kind: 'completed',
         content: 'Echo: hello',
       });
-      const call = stage.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
+      const call = toolbox.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
       // Answered after the call on the same connection, so the call has arrived.
-      await stage.run('mcp__web__echo', message);
+      await toolbox.run('mcp__web__echo', message);
       await end();
       expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
       await startEverything(port);
       await vi.waitFor(async () => {
-        expect(await stage.run('mcp__web__echo', message)).toMatchObject({ kind: 'completed' });
+        expect(await toolbox.run('mcp__web__echo', message)).toMatchObject({ kind: 'completed' });
       }, 20_000);
     } finally {
-      await stage.strike();
+      await toolbox.close();
       await end();
     }
   });

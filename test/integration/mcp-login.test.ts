@@ -6,7 +6,7 @@ import { ParleyError } from '../../src/kernel/index.ts';
 import { LoginStore, logIn, logOut } from '../../src/tools/mcp/index.ts';
 import { Authorization } from '../../src/tools/mcp/oauth/authorization.ts';
 import { type ProtectedMcp, startProtectedMcp } from '../support/mcp-oauth.ts';
-import { type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
+import { type McpTestTools, openMcpTools, secrets } from '../support/mcp-tools.ts';
 
 /** Logins at MCP servers that require one. */
 
@@ -16,16 +16,16 @@ describe('a login at an MCP server', () => {
   let server: ProtectedMcp;
   let folder: string;
   let store: LoginStore;
-  let stage: McpStage | null;
+  let toolbox: McpTestTools | null;
 
   beforeEach(async () => {
     server = await startProtectedMcp();
     folder = await mkdtemp(join(tmpdir(), 'parley-logins-'));
     store = new LoginStore(join(folder, 'mcp-logins'), undefined);
-    stage = null;
+    toolbox = null;
   });
   afterEach(async () => {
-    await stage?.strike();
+    await toolbox?.close();
     await server.close();
     await rm(folder, { recursive: true, force: true });
   });
@@ -39,9 +39,9 @@ describe('a login at an MCP server', () => {
       signal: new AbortController().signal,
     });
   const open = async () => {
-    stage = await setMcpStage(() => ({ web: settings() }), TIMES, store);
-    await stage.tools.settled();
-    return stage;
+    toolbox = await openMcpTools(() => ({ web: settings() }), TIMES, store);
+    await toolbox.tools.settled();
+    return toolbox;
   };
   const refusal = (work: Promise<unknown>) =>
     work.then(
@@ -464,13 +464,13 @@ describe('a login at an MCP server', () => {
   it('a configured token is sent as it is, and no login beside it', async () => {
     await login();
     const headers = secrets({ Authorization: 'Bearer wrong-key' });
-    stage = await setMcpStage(
+    toolbox = await openMcpTools(
       () => ({ web: { transport: 'http', url: server.mcp.url, headers } }),
       TIMES,
       store,
     );
-    await stage.tools.settled();
-    expect(stage.tools.status()[0]?.error).toContain('check its headers');
+    await toolbox.tools.settled();
+    expect(toolbox.tools.status()[0]?.error).toContain('check its headers');
     expect(server.mcp.headers.at(-1)?.authorization).toBe('Bearer wrong-key');
   });
 });

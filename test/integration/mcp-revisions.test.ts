@@ -10,7 +10,7 @@ import type { ToolRun } from '../../src/agents/tool-port.ts';
 import type { McpServerSettings } from '../../src/tools/mcp/index.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { modernServer } from '../support/mcp-modern.mjs';
-import { setMcpStage } from '../support/mcp-tools.ts';
+import { openMcpTools } from '../support/mcp-tools.ts';
 
 /** Revision 2026-07-28 beside the older ones, with servers of the official SDK and of none. */
 
@@ -23,18 +23,18 @@ function program(name: string, ...args: readonly string[]): McpServerSettings {
 }
 
 async function stageOf(web: McpServerSettings, discoverMs = 30_000) {
-  const stage = await setMcpStage(() => ({ web }), { ...TIMES, discoverMs });
-  untilTestEnds({ close: stage.strike });
+  const toolbox = await openMcpTools(() => ({ web }), { ...TIMES, discoverMs });
+  untilTestEnds({ close: toolbox.close });
   const call = (tool: string, more: Partial<ToolRun> = {}, signal = new AbortController().signal) =>
-    stage.tools.run(
+    toolbox.tools.run(
       {
         ...{ conversation: 'c', agent: 'dev', turnId: 't', name: `mcp__web__${tool}` },
         ...{ arguments: {}, idempotencyKey: 'c/1/0', ...more },
       },
       signal,
     );
-  await stage.tools.settled();
-  return { ...stage, call };
+  await toolbox.tools.settled();
+  return { ...toolbox, call };
 }
 
 /** `before`: answers a request itself if it returns a status. */

@@ -6,41 +6,41 @@ import {
   EVERYTHING,
   FILESYSTEM,
   isAlive,
-  type McpStage,
+  type McpTestTools,
+  openMcpTools,
   packaged,
   program,
-  setMcpStage,
 } from '../support/mcp-tools.ts';
 
 /** Real programs over standard streams. */
 
-let stage: McpStage;
+let toolbox: McpTestTools;
 
-afterEach(() => stage.strike());
+afterEach(() => toolbox.close());
 
-async function withProgram(env: Record<string, string> = {}, times?: Parameters<typeof setMcpStage>[1]) {
-  stage = await setMcpStage((directory) => ({ it: program(directory, env) }), times);
-  await stage.tools.settled();
-  return stage;
+async function withProgram(env: Record<string, string> = {}, times?: Parameters<typeof openMcpTools>[1]) {
+  toolbox = await openMcpTools((directory) => ({ it: program(directory, env) }), times);
+  await toolbox.tools.settled();
+  return toolbox;
 }
 
 async function contentOf(name: string, given: Record<string, unknown> = {}): Promise<string> {
-  const outcome = await stage.run(name, given);
+  const outcome = await toolbox.run(name, given);
   if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
   return outcome.content;
 }
 
 async function marked(line: string): Promise<void> {
-  await expect.poll(() => stage.marks()).toContain(line);
+  await expect.poll(() => toolbox.marks()).toContain(line);
 }
 
 describe('published MCP servers over stdio', () => {
   it('agents get the tools and results of published servers', async () => {
-    stage = await setMcpStage((directory) => ({
+    toolbox = await openMcpTools((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
       files: { ...packaged(FILESYSTEM, [directory]), trustReadOnlyHint: true },
     }));
-    const { tools, directory } = stage;
+    const { tools, directory } = toolbox;
     await tools.settled();
     expect(tools.status().map(({ state }) => state)).toEqual(['ready', 'ready']);
     expect(tools.definitions().get('mcp__files__read_text_file')?.risk).toBe('safe');
@@ -55,19 +55,19 @@ describe('published MCP servers over stdio', () => {
     await writeFile(join(directory, 'note.txt'), 'remember');
     const path = join(directory, 'note.txt');
     expect(await contentOf('mcp__files__read_text_file', { path })).toBe('remember');
-    const refused = await stage.run('mcp__files__read_text_file', { path: '/etc/hostname' });
+    const refused = await toolbox.run('mcp__files__read_text_file', { path: '/etc/hostname' });
     expect(refused).toMatchObject({ kind: 'failed', message: expect.stringMatching(/denied/i) });
   });
 
   it('a published server that is killed fails its call, and restarts for the next one', async () => {
-    stage = await setMcpStage((directory) => ({
+    toolbox = await openMcpTools((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
       it: program(directory),
     }));
-    await stage.tools.settled();
+    await toolbox.tools.settled();
     const pid = Number(await contentOf('mcp__it__pid'));
-    const call = stage.run('mcp__it__hang');
-    const long = stage.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
+    const call = toolbox.run('mcp__it__hang');
+    const long = toolbox.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
     await marked('hanging');
     process.kill(pid, 'SIGKILL');
     expect(await call).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
@@ -79,16 +79,16 @@ describe('published MCP servers over stdio', () => {
 describe('an MCP server over stdio', () => {
   it('a program that ends during a call fails it, and its last output is in the log', async () => {
     await withProgram();
-    expect(await stage.run('mcp__it__exit')).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+    expect(await toolbox.run('mcp__it__exit')).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
     expect(await contentOf('mcp__it__pid')).toMatch(/^\d+$/);
-    expect(stage.said.join('\n')).toContain('out of paper');
+    expect(toolbox.said.join('\n')).toContain('out of paper');
   });
 
   it('a program is notified of a cancelled call, and continues', async () => {
     await withProgram();
     const pid = await contentOf('mcp__it__pid');
     const controller = new AbortController();
-    const call = stage.run('mcp__it__hang', {}, controller.signal);
+    const call = toolbox.run('mcp__it__hang', {}, controller.signal);
     await marked('hanging');
     controller.abort();
     expect(await call).toEqual({ kind: 'aborted' });
@@ -110,7 +110,7 @@ describe('an MCP server over stdio', () => {
 
   it('a picture of 3 MB and a binary resource are files of the result', async () => {
     await withProgram();
-    const outcome = await stage.run('mcp__it__picture');
+    const outcome = await toolbox.run('mcp__it__picture');
     if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
     expect(outcome.content).toBe(
       '[file 1: image/png, 3.0 MB]\n[file 2: file:///big, application/octet-stream, 1.5 MB]',
@@ -129,21 +129,21 @@ describe('an MCP server over stdio', () => {
       delete process.env.PARLEY_TEST_SECRET;
     }
     const { directory, env } = JSON.parse(await contentOf('mcp__it__surroundings'));
-    expect(directory).toBe(stage.directory);
+    expect(directory).toBe(toolbox.directory);
     expect(env).toMatchObject({ TOKEN: 'its-own', PATH: process.env.PATH });
     expect(env.PARLEY_TEST_SECRET).toBeUndefined();
   });
 
   it('a program that cannot be started is reported with the reason', async () => {
-    stage = await setMcpStage(() => ({
+    toolbox = await openMcpTools(() => ({
       none: { transport: 'command', command: '/nowhere/server', args: [], env: {} },
       odd: { transport: 'command', command: process.execPath, args: ['-e', 'throw "paper jam"'], env: {} },
     }));
-    await stage.tools.settled();
-    const [none, odd] = stage.tools.status();
+    await toolbox.tools.settled();
+    const [none, odd] = toolbox.tools.status();
     expect(none).toMatchObject({ state: 'failed', error: expect.stringContaining('ENOENT') });
     expect(odd).toMatchObject({ state: 'failed', error: expect.stringContaining('paper jam') });
-    expect(stage.tools.servers?.()).toEqual([
+    expect(toolbox.tools.servers?.()).toEqual([
       { ...none, tools: [] },
       { ...odd, tools: [] },
     ]);
@@ -154,28 +154,28 @@ describe('closing an MCP server over stdio', () => {
   it('closing ends a program by ending its input', async () => {
     await withProgram();
     const pid = Number(await contentOf('mcp__it__pid'));
-    await stage.tools.close();
+    await toolbox.tools.close();
     expect(isAlive(pid)).toBe(false);
-    expect(await stage.marks()).toContain('input ended');
+    expect(await toolbox.marks()).toContain('input ended');
   });
 
   it('closing kills a program that does not end (CHILD-TRANSPORT-2), and what it started (CHILD-TRANSPORT-1)', async () => {
     await withProgram({ STUBBORN: 'yes' }, { endMs: 200 });
     const pids = [await contentOf('mcp__it__pid'), await contentOf('mcp__it__child')].map(Number);
     expect(pids.map(isAlive)).toEqual([true, true]);
-    await stage.tools.close();
+    await toolbox.tools.close();
     await expect.poll(() => pids.map(isAlive)).toEqual([false, false]);
     // The group got SIGTERM before SIGKILL.
-    expect(await stage.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
+    expect(await toolbox.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
   });
 
   it('closing ends a program that is just starting', async () => {
-    stage = await setMcpStage((directory) => ({ it: program(directory) }));
-    stage.tools.start();
-    await stage.tools.close();
-    const [started] = await stage.marks();
+    toolbox = await openMcpTools((directory) => ({ it: program(directory) }));
+    toolbox.tools.start();
+    await toolbox.tools.close();
+    const [started] = await toolbox.marks();
     if (started !== undefined) expect(isAlive(Number(started.split(' ')[1]))).toBe(false);
-    expect(stage.tools.status()[0]?.state).toBe('failed');
+    expect(toolbox.tools.status()[0]?.state).toBe('failed');
   });
 });
 
@@ -184,7 +184,7 @@ describe('an MCP server whose leading process is killed', () => {
     await withProgram();
     const pid = Number(await contentOf('mcp__it__pid'));
     const child = Number(await contentOf('mcp__it__child'));
-    const call = stage.run('mcp__it__hang');
+    const call = toolbox.run('mcp__it__hang');
     await marked('hanging');
     process.kill(pid, 'SIGKILL');
     expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });

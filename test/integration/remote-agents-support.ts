@@ -8,7 +8,7 @@ import { createRemoteModel, type RemoteModel } from '../../src/models/index.ts';
  * Turns offered over a real server: the daemon's model on one side, the client library or a bare NATS client on the
  * other.
  */
-export interface RemoteSite {
+export interface RemoteTurns {
   readonly model: RemoteModel;
   readonly client: ParleyClient;
   /** A connection without any code of Parley. */
@@ -33,7 +33,7 @@ interface Offer {
 export const quiet = () => {};
 
 /** The failure timeout of agents is 600 ms by default. */
-export async function openRemoteSite(url: string, silenceMs = 600, heartbeatMs = 50): Promise<RemoteSite> {
+export async function openRemoteTurns(url: string, silenceMs = 600, heartbeatMs = 50): Promise<RemoteTurns> {
   const log = { info: quiet, warn: quiet, error: quiet };
   const bus: Bus = await createNatsBus(await openNats({ url }), { subjects: createSubjects(), log });
   const openChannel = (agent: string) => bus.openTurn(agent);

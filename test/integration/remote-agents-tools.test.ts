@@ -4,10 +4,10 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   answered,
-  openRemoteSite,
+  openRemoteTurns,
   question,
   quiet,
-  type RemoteSite,
+  type RemoteTurns,
   requestAfter,
   requestOf,
 } from './remote-agents-support.ts';
@@ -15,13 +15,13 @@ import {
 /** Remote agents: the tools that the daemon runs for them, and turns that are withdrawn. */
 
 let server: TestNatsServer;
-let project: RemoteSite;
+let project: RemoteTurns;
 beforeAll(async () => {
   server = await startNatsServer();
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  project = await openRemoteSite(server.url);
+  project = await openRemoteTurns(server.url);
 });
 afterEach(() => project.close());
 
@@ -155,7 +155,7 @@ describe('the tools of a remote agent', () => {
   });
 
   it('results arrive although the server was down during the call and its end', async () => {
-    const patient = untilTestEnds(await openRemoteSite(server.url, 10_000, 2_000));
+    const patient = untilTestEnds(await openRemoteTurns(server.url, 10_000, 2_000));
     let offers = 0;
     await patient.client.agent('critic', async (turn) => {
       offers += 1;

@@ -4,23 +4,23 @@ import { untilTestEnds } from '../support/lifetime.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   answered,
-  openRemoteSite,
+  openRemoteTurns,
   question,
   quiet,
-  type RemoteSite,
+  type RemoteTurns,
   requestOf,
 } from './remote-agents-support.ts';
 
 /** Remote agents: how a turn is assigned and kept, and how misbehaving agents are handled. */
 
 let server: TestNatsServer;
-let project: RemoteSite;
+let project: RemoteTurns;
 beforeAll(async () => {
   server = await startNatsServer({ config: 'max_payload: 65536' });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  project = await openRemoteSite(server.url);
+  project = await openRemoteTurns(server.url);
 });
 afterEach(() => project.close());
 

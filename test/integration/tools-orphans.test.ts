@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { groupLives } from '../../src/tools/builtin/shell.ts';
 import { OrphanWatch } from '../../src/tools/processes.ts';
-import { openYard } from '../unit/tools/support.ts';
+import { openTools } from '../unit/tools/support.ts';
 
 /** L12 records what happened. No process may continue once its daemon is gone. */
 describe('the processes that tools started', () => {
   it('all processes of tools end when the daemon is killed, even if they ignore SIGTERM', async () => {
-    const yard = await openYard();
+    const toolbox = await openTools();
     const fixture = join(import.meta.dirname, 'tool-fixtures', 'start-and-wait.ts');
     const daemon = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), fixture], {
-      cwd: yard.project,
+      cwd: toolbox.project,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const gone = once(daemon, 'exit');
@@ -21,7 +21,7 @@ describe('the processes that tools started', () => {
     try {
       await once(daemon.stdout, 'data');
       for (const name of ['command', 'program']) {
-        const read = () => readFile(join(yard.project, name), 'utf8').catch(() => '');
+        const read = () => readFile(join(toolbox.project, name), 'utf8').catch(() => '');
         await expect.poll(read).toMatch(/^\d+\n/);
         groups.push(await groupOf(Number(await read())));
       }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { passedOn } from '../../src/config/index.ts';
 import { runInGroup } from '../../src/tools/builtin/shell.ts';
-import { content, failed, openYard, SECRET, type Yard } from '../unit/tools/support.ts';
+import { content, failed, openTools, SECRET, type TestTools } from '../unit/tools/support.ts';
 
 /** Command lines of running processes that contain the text. Each test has its own folder. */
 async function processesOf(text: string): Promise<string[]> {
@@ -31,23 +31,23 @@ async function appears(path: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-const shell = async ({ run }: Yard, command: string) => content(await run('shell', { command }));
+const shell = async ({ run }: TestTools, command: string) => content(await run('shell', { command }));
 
 describe('the shell tool', () => {
   it('shell runs in the folder of the project and returns exit code and both outputs, in order', async () => {
-    const yard = await openYard();
-    expect(await shell(yard, 'pwd; echo two >&2; echo three; exit 3')).toBe(
-      `[exit code 3]\n${yard.project}\ntwo\nthree\n`,
+    const toolbox = await openTools();
+    expect(await shell(toolbox, 'pwd; echo two >&2; echo three; exit 3')).toBe(
+      `[exit code 3]\n${toolbox.project}\ntwo\nthree\n`,
     );
-    expect(await shell(yard, 'true')).toBe('[exit code 0, no output]');
-    expect(await shell(yard, 'echo partial; kill -KILL $$')).toBe('[ended by SIGKILL]\npartial\n');
-    expect(await shell(yard, 'no-such-command')).toMatch(/^\[exit code 127\]\n.*not found/);
-    expect(await shell(yard, 'if')).toMatch(/^\[exit code 2\]\n/);
-    expect(await shell(yard, `printf '%s' "$0 $#"`)).toBe('[exit code 0]\n/bin/sh 0');
+    expect(await shell(toolbox, 'true')).toBe('[exit code 0, no output]');
+    expect(await shell(toolbox, 'echo partial; kill -KILL $$')).toBe('[ended by SIGKILL]\npartial\n');
+    expect(await shell(toolbox, 'no-such-command')).toMatch(/^\[exit code 127\]\n.*not found/);
+    expect(await shell(toolbox, 'if')).toMatch(/^\[exit code 2\]\n/);
+    expect(await shell(toolbox, `printf '%s' "$0 $#"`)).toBe('[exit code 0]\n/bin/sh 0');
   });
 
   it('shell passes no secret of the environment and no input', async () => {
-    const yard = await openYard({
+    const toolbox = await openTools({
       environment: passedOn({
         PATH: process.env.PATH,
         HOME: '/home/x',
@@ -60,7 +60,7 @@ describe('the shell tool', () => {
         NODE_OPTIONS: SECRET,
       }),
     });
-    const seen = await shell(yard, 'env | sort; cat; echo end of input');
+    const seen = await shell(toolbox, 'env | sort; cat; echo end of input');
     expect(seen).not.toContain(SECRET);
     expect(seen).toContain('HOME=/home/x\n');
     expect(seen).toContain('LANG=C.UTF-8\n');
@@ -69,21 +69,24 @@ describe('the shell tool', () => {
   });
 
   it('shell works without any environment', async () => {
-    const yard = await openYard({ environment: {} });
-    expect(await shell(yard, 'ls -d .')).toBe('[exit code 0]\n.\n');
+    const toolbox = await openTools({ environment: {} });
+    expect(await shell(toolbox, 'ls -d .')).toBe('[exit code 0]\n.\n');
   });
 
   it('shell makes binary output, broken UTF-8 and escape sequences harmless', async () => {
-    const yard = await openYard();
-    expect(await shell(yard, `printf 'a\\000b\\377c\\033[31mred\\033[0m\\033]0;title\\007\\303'`)).toBe(
+    const toolbox = await openTools();
+    expect(await shell(toolbox, `printf 'a\\000b\\377c\\033[31mred\\033[0m\\033]0;title\\007\\303'`)).toBe(
       '[exit code 0]\na\ufffdb\ufffdcred\ufffd',
     );
-    expect(await shell(yard, 'head -c 300000 /dev/urandom')).not.toMatch(/(?![\t\n])\p{Cc}/u);
+    expect(await shell(toolbox, 'head -c 300000 /dev/urandom')).not.toMatch(/(?![\t\n])\p{Cc}/u);
   });
 
   it('shell keeps the beginning and the end of a huge output', async () => {
-    const yard = await openYard();
-    const output = await shell(yard, 'echo begin; head -c 20000000 /dev/zero | tr "\\0" x; echo; echo end');
+    const toolbox = await openTools();
+    const output = await shell(
+      toolbox,
+      'echo begin; head -c 20000000 /dev/zero | tr "\\0" x; echo; echo end',
+    );
     expect(output.startsWith('[exit code 0]\nbegin\nxxx')).toBe(true);
     expect(output.endsWith('xxx\nend\n')).toBe(true);
     expect(output).toContain(`[… ${20_000_011 - 1024 * 1024} bytes left out here …]`);
@@ -91,7 +94,7 @@ describe('the shell tool', () => {
   });
 
   it('shell ends a command that writes without end', async () => {
-    const { run, directory } = await openYard();
+    const { run, directory } = await openTools();
     const outcome = await run('shell', { command: 'yes' });
     expect(outcome).toEqual(failed('TOO_MUCH_OUTPUT', 'its last output:\n'));
     expect(JSON.stringify(outcome).length).toBeLessThan(20_000);
@@ -99,7 +102,7 @@ describe('the shell tool', () => {
   });
 
   it('shell ends a command at its deadline and returns its output so far', async () => {
-    const { run, directory } = await openYard({ shellTimeoutMs: 500 });
+    const { run, directory } = await openTools({ shellTimeoutMs: 500 });
     const slow = await run('shell', { command: 'echo said; sleep 1000' });
     expect(slow).toEqual(failed('TIMEOUT', 'within 0.5 seconds and was ended; its last output:\nsaid\n'));
     const silent = await run('shell', { command: 'sleep 1000' });
@@ -108,8 +111,8 @@ describe('the shell tool', () => {
   });
 
   it('shell ends children and grandchildren on abort, also those that ignore SIGTERM', async () => {
-    const yard = await openYard();
-    const { directory, project, run } = yard;
+    const toolbox = await openTools();
+    const { directory, project, run } = toolbox;
     const controller = new AbortController();
     const deaf = `(trap '' TERM HUP INT; : > deaf; while :; do sleep 1; done) &`;
     const command = `${deaf} (sleep 1000 & (sleep 1000 | cat) & : > deep; wait) & wait`;
@@ -123,7 +126,7 @@ describe('the shell tool', () => {
   });
 
   it('shell gives a command that gets SIGTERM the time to clean up', async () => {
-    const { project, run } = await openYard();
+    const { project, run } = await openTools();
     const controller = new AbortController();
     const command = `trap 'echo tidy > tidied; exit' TERM; : > ready; while :; do sleep 0.05; done`;
     const outcome = run('shell', { command }, controller.signal);
@@ -134,29 +137,29 @@ describe('the shell tool', () => {
   });
 
   it('shell leaves no process running, and does not wait for one', async () => {
-    const yard = await openYard();
-    expect(await shell(yard, 'sleep 1000 & echo started')).toBe(
+    const toolbox = await openTools();
+    expect(await shell(toolbox, 'sleep 1000 & echo started')).toBe(
       '[exit code 0, what it left running was ended]\nstarted\n',
     );
-    expect(await processesOf(yard.directory)).toEqual([]);
+    expect(await processesOf(toolbox.directory)).toEqual([]);
   });
 
   it('shell neither waits for a process that left its group nor keeps a pipe to it', async () => {
-    const yard = await openYard();
+    const toolbox = await openTools();
     const command = `setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do sleep 0.01; done; echo end`;
     const descriptors = async () => (await readdir('/proc/self/fd')).length;
     const before = await descriptors();
-    const outcome = await yard.run('shell', { command });
+    const outcome = await toolbox.run('shell', { command });
     try {
       await expect.poll(descriptors).toBe(before);
     } finally {
-      process.kill(Number(await readFile(join(yard.project, 'pid'), 'utf8')), 'SIGKILL');
+      process.kill(Number(await readFile(join(toolbox.project, 'pid'), 'utf8')), 'SIGKILL');
     }
     expect(content(outcome)).toBe('[exit code 0]\nend\n');
   });
 
   it('shell ends when the tools are closed', async () => {
-    const { directory, project, run, tools } = await openYard();
+    const { directory, project, run, tools } = await openTools();
     const outcome = run('shell', { command: ': > ready; sleep 1000' });
     await appears(join(project, 'ready'));
     await tools.close();
@@ -165,7 +168,7 @@ describe('the shell tool', () => {
   });
 
   it('a shell that cannot be started is an error, and leaves no pipe', async () => {
-    const { directory } = await openYard();
+    const { directory } = await openTools();
     const given = {
       command: 'true',
       directory: join(directory, 'none'),
@@ -182,18 +185,18 @@ describe('the shell tool', () => {
   });
 
   it('shell leaves no pipe and no listener after many commands', async () => {
-    const yard = await openYard();
+    const toolbox = await openTools();
     const count = async () => (await readdir('/proc/self/fd')).length;
-    await shell(yard, 'true');
+    await shell(toolbox, 'true');
     const before = await count();
-    for (let n = 0; n < 20; n += 1) await shell(yard, `echo ${n}`);
+    for (let n = 0; n < 20; n += 1) await shell(toolbox, `echo ${n}`);
     expect(await count()).toBeLessThanOrEqual(before + 2);
   });
 });
 
 describe('writing on a full disk', () => {
   it('a full disk is explained, the old file is kept, no other file is left, and small files can be written later', async () => {
-    const { project } = await openYard();
+    const { project } = await openTools();
     // The limit on a file's size acts like a full disk: a part is written, then the system refuses.
     const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
     const fixture = join(import.meta.dirname, 'tool-fixtures', 'fill-disk.ts');

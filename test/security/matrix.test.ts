@@ -199,7 +199,7 @@ beforeAll(async () => {
   const described = (tenant: Tenant) =>
     Object.fromEntries(Object.entries(USERS).map(([name, user]) => [userOf(tenant, name as User), user]));
   const [first] = opened;
-  if (!first) throw new Error('there is no site');
+  if (!first) throw new Error('there is no project');
   users = await describeUsers(first.root, 'password', { acme: described('acme'), rival: described('rival') });
   nats = await startNatsServer({ config: users.config });
   for (const [place, tenant] of TENANTS.entries()) {

@@ -17,14 +17,14 @@ import {
 import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/process.ts';
 
 /** One directory for a real managed server in a test, and everything that was started in it. */
-export interface Stage {
+export interface ServerFolder {
   readonly root: string;
   readonly directory: string;
   /** The real nats-server. */
   readonly binary: string;
   /** `level: message` for each log line of the servers here. */
   readonly logged: string[];
-  /** Runs when the stage is closed, last in, first out. */
+  /** Runs when the folder is closed, last in, first out. */
   defer(cleanup: () => Promise<unknown>): void;
   start(options?: Partial<ManagedServerOptions>): Promise<ManagedServer>;
   open(server: Pick<ManagedServer, 'url' | 'nkey'>): Promise<NatsConnection>;
@@ -41,7 +41,7 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export async function setStage(): Promise<Stage> {
+export async function openServerFolder(): Promise<ServerFolder> {
   const { path: binary } = await locateNatsServer({ env: process.env, log: () => undefined });
   const root = await realpath(await mkdtemp(join(tmpdir(), 'parley-managed-')));
   const directory = join(root, 'nats');
@@ -89,7 +89,7 @@ async function startDaemon(
   root: string,
   directory: string,
   binary: string,
-  defer: Stage['defer'],
+  defer: ServerFolder['defer'],
 ): Promise<{ child: ChildProcess; pid: number }> {
   const script = join(await mkdtemp(join(root, 'daemon-')), 'daemon.mts');
   const entry = pathToFileURL(join(process.cwd(), 'src/bus/nats/managed/index.ts')).href;

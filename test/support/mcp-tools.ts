@@ -15,7 +15,7 @@ import {
 const PROGRAM = fileURLToPath(new URL('./mcp-program.mjs', import.meta.url));
 
 /** The tools of servers in a directory of their own, created as the daemon creates them. */
-export interface McpStage {
+export interface McpTestTools {
   readonly directory: string;
   readonly tools: McpToolbox;
   /** The log lines, as JSON. */
@@ -23,14 +23,14 @@ export interface McpStage {
   run(name: string, given?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
   /** The records of the faulty program. */
   marks(): Promise<readonly string[]>;
-  strike(): Promise<void>;
+  close(): Promise<void>;
 }
 
-export async function setMcpStage(
+export async function openMcpTools(
   servers: (directory: string) => Readonly<Record<string, McpServerSettings>>,
   times: Partial<McpTimes> = { restartMs: 10, restartMaxMs: 100 },
   logins?: LoginStore,
-): Promise<McpStage> {
+): Promise<McpTestTools> {
   const directory = await mkdtemp(join(tmpdir(), 'parley-mcp-'));
   const said: string[] = [];
   const say = (fields: object, message: string) => void said.push(JSON.stringify({ message, ...fields }));
@@ -53,7 +53,7 @@ export async function setMcpStage(
         signal,
       ),
     marks: async () => (await readFile(marksIn(directory), 'utf8').catch(() => '')).split('\n').slice(0, -1),
-    async strike() {
+    async close() {
       await tools.close();
       await rm(directory, { recursive: true, force: true });
     },

@@ -13,23 +13,6 @@ import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
 import { perTest, shared } from './lifetime.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
 
-/**
- * The vocabulary of the tests: one name for each thing, and one way to start, use, read and stop it.
- *
- * - `lifetime.ts`: `shared`, `perTest` and `untilTestEnds` close what a test starts; `folderPerTest`: an empty folder
- * - `project.ts`: `openProject`, `startProject`, `sharedProject`: a project folder on disk, its daemons as processes
- *   (`project.up()`), and the nats-server and the model that they need
- * - `fleet.ts`: `startFleet`: several daemons that share their logs
- * - `nats-server.ts`: `startNatsServer`: a nats-server in a process of its own. `server-users.ts`: its users and their rights
- * - `fake-provider.ts`: `startFakeProvider`: the endpoint of a model on loopback, with the replies of the test
- * - `log.ts`: `ask`: a post and its answer; `entriesOf`, `followUntil` and others: a log of entries, and what is in it
- * - `cli.ts`: `runCli`: one command in its own process
- * - `steps.ts`: `createSteps`: tool calls that are counted and held from outside; `until`: waits for a condition
- *
- * A daemon in process, without a server: `createDaemon` in `test/unit/daemon/daemon.ts`; its HTTP server alone: `openGateway` in
- * `test/unit/gateway/support.ts`.
- */
-
 /** A project folder on disk, in which daemons run as separate processes from the command line. */
 export interface Project {
   readonly root: string;

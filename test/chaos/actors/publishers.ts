@@ -66,26 +66,26 @@ export async function createPublishers(
     const client = await connect({ url: natsUrl, name, waitForServer: true, requests });
     ways.set(name, { client, connection: await openNats({ url: natsUrl, name, waitForServer: true }) });
   }
-  const crowd = new Crowd(ways, signal);
+  const sender = new Sender(ways, signal);
   const lines = new Map<string, PlannedPost[]>();
   for (const post of posts) {
     const key = `${post.publisher} ${post.conversation}`;
     lines.set(key, [...(lines.get(key) ?? []), post]);
   }
-  const done = Promise.all([...lines.values()].map((line) => crowd.postAll(line))).then(() =>
-    crowd.repeated(),
+  const done = Promise.all([...lines.values()].map((line) => sender.postAll(line))).then(() =>
+    sender.repeated(),
   );
   return {
-    acknowledged: crowd.acknowledged,
+    acknowledged: sender.acknowledged,
     get sent() {
-      return crowd.sent;
+      return sender.sent;
     },
-    refused: crowd.refused,
-    nextBatch: () => crowd.batches.next(),
-    hurry: () => crowd.hurry.abort(),
+    refused: sender.refused,
+    nextBatch: () => sender.batches.next(),
+    hurry: () => sender.hurry.abort(),
     enough() {
-      crowd.isEnough = true;
-      crowd.hurry.abort();
+      sender.isEnough = true;
+      sender.hurry.abort();
     },
     done,
     async close() {
@@ -102,7 +102,7 @@ type Outcome =
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
   | { readonly kind: 'unsure' };
 
-class Crowd {
+class Sender {
   readonly acknowledged: Acknowledged[] = [];
   readonly refused: { readonly post: PlannedPost; readonly code: string; readonly message: string }[] = [];
   readonly hurry = new AbortController();

@@ -3,7 +3,7 @@ import { Batches } from '../../chaos/actors/publishers.ts';
 
 describe('posts in batches', () => {
   /** Waits for the batches 0 to 3, for the second one twice. Returns those that have begun. */
-  function crowd() {
+  function setUp() {
     const hurry = new AbortController();
     const batches = new Batches(hurry.signal);
     const begun: number[] = [];
@@ -16,7 +16,7 @@ describe('posts in batches', () => {
   }
 
   it('batches begin one after the other when they are requested, and the rest never', async () => {
-    const { batches, now } = crowd();
+    const { batches, now } = setUp();
     expect(await now()).toEqual([0]);
     batches.next();
     expect(await now()).toEqual([0, 1]);
@@ -26,7 +26,7 @@ describe('posts in batches', () => {
   });
 
   it('all batches begin at once when the run hurries', async () => {
-    const { hurry, batches, now } = crowd();
+    const { hurry, batches, now } = setUp();
     hurry.abort();
     expect(await now()).toEqual([0, 1, 2, 2, 3]);
     await batches.begun(99);

@@ -5,7 +5,7 @@ import { checkPosts } from '../../chaos/checks/posts.ts';
 import { checkViews } from '../../chaos/checks/views.ts';
 import type { SeenView, Violation } from '../../chaos/findings.ts';
 import { checkEffects, checkLogs } from '../../chaos/findings.ts';
-import { plannedPost, viewOf, type World, worldOf } from './world.ts';
+import { plannedPost, type RecordedRun, runOf, viewOf } from './recorded-run.ts';
 
 /** Breaks each law once. The check that enforces it must report this. */
 
@@ -19,12 +19,12 @@ const change =
 
 describe('the checks of a run', () => {
   it('the checks of a run report nothing for a correct run', () => {
-    const world = { ...worldOf(), views: [viewOf(11), viewOf(null)] };
+    const run = { ...runOf(), views: [viewOf(11), viewOf(null)] };
     const all = [checkPosts, checkAnswered, checkEffects, checkLogs, checkViews].flatMap((check) =>
-      check(world),
+      check(run),
     );
     expect(all).toEqual([]);
-    expect(outstandingIn('oak', world.logs.get('oak') ?? [])).toEqual([]);
+    expect(outstandingIn('oak', run.logs.get('oak') ?? [])).toEqual([]);
   });
 });
 
@@ -36,19 +36,19 @@ describe('the check of posts', () => {
     ['another text', change(0, { content: 'changed' }), /oak 0: ann-oak-0 differs from what was posted/],
     ['another author', change(0, { author: { id: 'ben' } }), /oak 0: ann-oak-0 differs from what was posted/],
   ])('the check of posts reports %s', (_, spoil, fault) => {
-    expect(lines(checkPosts(worldOf(spoil)))).toMatch(fault);
+    expect(lines(checkPosts(runOf(spoil)))).toMatch(fault);
   });
 
   it('the check of posts reports the dead letter of a lost post', () => {
     const refused = new Map([['ann-oak-1', 'LOG_CORRUPT: it is damaged']]);
-    const found = checkPosts({ ...worldOf(change(9, { id: 'other' })), refused });
+    const found = checkPosts({ ...runOf(change(9, { id: 'other' })), refused });
     expect(lines(found)).toMatch(/is not in the log; its dead letter says LOG_CORRUPT: it is damaged$/m);
   });
 
   it('the check of posts reports an index that differs from the acknowledged one', () => {
-    const world = worldOf();
-    world.acknowledged.push({ post: plannedPost(1), index: 8 });
-    expect(lines(checkPosts(world))).toBe('oak 9: ann-oak-1 was acknowledged as entry 8');
+    const run = runOf();
+    run.acknowledged.push({ post: plannedPost(1), index: 8 });
+    expect(lines(checkPosts(run))).toBe('oak 9: ann-oak-1 was acknowledged as entry 8');
   });
 
   it('the check of posts reports an order that differs from the order of posting', () => {
@@ -56,16 +56,16 @@ describe('the check of posts', () => {
       change(0, { id: 'ann-oak-1', content: 'wish 1' })(entries);
       change(9, { id: 'ann-oak-0', content: 'wish 0' })(entries);
     };
-    expect(lines(checkPosts(worldOf(swap)))).toMatch(/oak 9: ann-oak-0 is after number 1/);
+    expect(lines(checkPosts(runOf(swap)))).toMatch(/oak 9: ann-oak-0 is after number 1/);
   });
 
   it('the check of posts reports a post in another conversation, even if it exists once', () => {
-    const world: World = { ...worldOf(), logs: new Map([['elm', worldOf().logs.get('oak') ?? []]]) };
-    expect(lines(checkPosts(world))).toMatch(/elm 0: ann-oak-0 is in another conversation/);
+    const run: RecordedRun = { ...runOf(), logs: new Map([['elm', runOf().logs.get('oak') ?? []]]) };
+    expect(lines(checkPosts(run))).toMatch(/elm 0: ann-oak-0 is in another conversation/);
   });
 
   it('the check of posts reports a post that was acknowledged twice only once', () => {
-    const lost = { ...worldOf(), logs: new Map() };
+    const lost = { ...runOf(), logs: new Map() };
     expect(checkPosts(lost)).toHaveLength(2);
   });
 });
@@ -94,7 +94,7 @@ describe('the check of answers', () => {
       /oak 7: a1 waits for approval/,
     ],
   ])('the check of answers reports %s', (_, spoil, fault) => {
-    expect(lines(checkAnswered(worldOf(spoil)))).toMatch(fault);
+    expect(lines(checkAnswered(runOf(spoil)))).toMatch(fault);
   });
 
   it.each<[string, Spoil]>([
@@ -113,7 +113,7 @@ describe('the check of answers', () => {
       (entries) => [change(7, passed), change(8, { outcome: 'aborted' })].map((one) => one(entries)),
     ],
   ])('the check of answers accepts %s as an end', (_, spoil) => {
-    expect(lines(checkAnswered(worldOf(spoil)))).toBe('');
+    expect(lines(checkAnswered(runOf(spoil)))).toBe('');
   });
 });
 
@@ -125,18 +125,18 @@ describe('the check of effects', () => {
         ...{ type: 'tool-started', turnId: 't', call: { index: 2, position: 1 } },
         ...fields,
       });
-  const twice = (world: World) => ({ ...world, effects: new Map([...world.effects, ['oak:2:1', 2]]) });
+  const twice = (run: RecordedRun) => ({ ...run, effects: new Map([...run.effects, ['oak:2:1', 2]]) });
 
   it('the check of effects reports an effect that happened more often than it was started (CHAOS-FINDINGS-1)', () => {
-    const found = lines(checkEffects(twice(worldOf())));
+    const found = lines(checkEffects(twice(runOf())));
     expect(found).toBe('oak 6: the call oak:2:1 took effect 2 times and was started 1');
   });
 
   it('the check of effects reports a second start, unless it has a mark or a decision of a person (CHAOS-FINDINGS-2)', () => {
-    const found = lines(checkEffects(twice(worldOf(rerun({})))));
+    const found = lines(checkEffects(twice(runOf(rerun({})))));
     expect(found).toBe('oak 7: the call oak:2:1 was started again without a mark');
-    expect(checkEffects(twice(worldOf(rerun({ rerun: true }))))).toEqual([]);
-    const ordered = worldOf((entries) => {
+    expect(checkEffects(twice(runOf(rerun({ rerun: true }))))).toEqual([]);
+    const ordered = runOf((entries) => {
       rerun({})(entries);
       Object.assign(entries[8] ?? {}, {
         type: 'approval-answered',
@@ -148,28 +148,28 @@ describe('the check of effects', () => {
   });
 
   it('the check of effects reports a result of an effect that never happened (CHAOS-FINDINGS-3)', () => {
-    const world = worldOf();
-    world.effects.delete('oak:2:0');
-    expect(lines(checkEffects(world))).toBe('oak 4: the call oak:2:0 has a result and never took effect');
+    const run = runOf();
+    run.effects.delete('oak:2:0');
+    expect(lines(checkEffects(run))).toBe('oak 4: the call oak:2:0 has a result and never took effect');
   });
 
   it('the check of effects reports an effect that is in no log (CHAOS-FINDINGS-4)', () => {
-    const world = worldOf();
-    world.effects.set('oak:9:0', 1);
-    expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and is in no log');
+    const run = runOf();
+    run.effects.set('oak:9:0', 1);
+    expect(lines(checkEffects(run))).toBe('oak null: the call oak:9:0 took effect and is in no log');
   });
 });
 
 describe('the check of logs', () => {
   it('the check of logs reports each violated law of a log, and where', () => {
-    expect(checkLogs(worldOf(change(9, { id: 'ann-oak-0' })))).toEqual([
+    expect(checkLogs(runOf(change(9, { id: 'ann-oak-0' })))).toEqual([
       { law: 'log', conversation: 'oak', index: 9, text: 'entry 9: the id ann-oak-0 is used twice' },
     ]);
   });
 });
 
 describe('the check of views', () => {
-  const look = (view: SeenView, spoil?: Spoil) => lines(checkViews({ ...worldOf(spoil), views: [view] }));
+  const look = (view: SeenView, spoil?: Spoil) => lines(checkViews({ ...runOf(spoil), views: [view] }));
   const messages = viewOf(11).messages;
 
   const without = (at: number) => viewOf(11, { messages: messages.toSpliced(at, 1) });

@@ -4,7 +4,7 @@ import { runSchedule as runWith } from '../../chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../chaos/schedule.ts';
 
 /** Records its calls in order. `breaks`: the act that fails. */
-function fakeStage(breaks = '', others: readonly string[] = []) {
+function fakeEnvironment(breaks = '', others: readonly string[] = []) {
   const acts: string[] = [];
   const actor = (name: string, kind?: string) =>
     new Proxy(
@@ -66,14 +66,14 @@ describe('running a schedule', () => {
     [fault('tools-slow'), ['tools misbehave slow', 'tools heal']],
     [fault('tools-drop'), ['tools misbehave drop', 'tools heal']],
   ])('the runner applies and reverts $kind, and restores everything', async (one, expected) => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     const done = await conduct(schedule(one), environment(), signal());
     expect(acts).toEqual([...expected, ...HEALED]);
     expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
   });
 
   it('the runner waits for the start of a daemon that it should break when it is ready', async () => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     await conduct(schedule(fault('daemon-kill', { onceReady: true })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([
       expect.stringMatching(/^daemon waitUntilReady 15000/),
@@ -84,14 +84,14 @@ describe('running a schedule', () => {
   it('the runner lets a crash request work', async () => {
     let asked = 0;
     const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
-    const environment = { ...fakeStage().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
+    const environment = { ...fakeEnvironment().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
     const crash = fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } });
     await runWith(schedule(crash), environment as unknown as Environment, signal(), () => void asked++);
     expect(asked).toBe(1);
   });
 
   it('the runner applies the faults of a lane one after the other (RUNNER-1)', async () => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     await conduct(schedule(fault('model-hang'), fault('model-busy')), environment(), signal());
     expect(acts.slice(0, 4)).toEqual([
       'model misbehave hang',
@@ -102,7 +102,7 @@ describe('running a schedule', () => {
   });
 
   it('the runner applies the faults of each daemon independent of the others', async () => {
-    const { acts, environment } = fakeStage('', ['two', 'three']);
+    const { acts, environment } = fakeEnvironment('', ['two', 'three']);
     const faults = [
       fault('daemon-freeze', { daemon: 1, lastsMs: 80 }),
       fault('daemon-kill', { daemon: 2, onceReady: true }),
@@ -133,7 +133,7 @@ describe('running a schedule', () => {
   });
 
   it('the runner delays a fault until another daemon can continue the work that it interrupts', async () => {
-    const { acts, environment } = fakeStage('', ['two']);
+    const { acts, environment } = fakeEnvironment('', ['two']);
     await conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([
       expect.stringMatching(/^daemon waitUntilReady 15000/),
@@ -142,7 +142,7 @@ describe('running a schedule', () => {
   });
 
   it('the runner applies a fault of a cluster to the given server, or to the current leader', async () => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     const fake = environment() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
     const [one] = fake.servers;
     const act = (name: string) => ({
@@ -167,7 +167,7 @@ describe('running a schedule', () => {
   });
 
   it('the runner refuses a fault of a daemon that does not exist', async () => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     await expect(
       conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal()),
     ).rejects.toThrow('there is no daemon 1');
@@ -175,18 +175,18 @@ describe('running a schedule', () => {
   });
 
   it('the runner restores everything if an act fails or the run ends early (RUNNER-2)', async () => {
-    const failing = fakeStage('disk fill');
+    const failing = fakeEnvironment('disk fill');
     await expect(conduct(schedule(fault('disk-full')), failing.environment(), signal())).rejects.toThrow(
       'disk fill failed',
     );
     expect(failing.acts).toEqual(['disk fill', ...HEALED]);
-    const ended = fakeStage();
+    const ended = fakeEnvironment();
     await conduct(schedule(fault('daemon-kill', { atMs: 60_000 })), ended.environment(), AbortSignal.abort());
     expect(ended.acts).toEqual(HEALED);
   });
 
   it('the runner reports what it could not do', async () => {
-    const { acts, environment } = fakeStage();
+    const { acts, environment } = fakeEnvironment();
     const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
     const done = await conduct(late, environment('simulated'), signal());
     expect(done.counts).toEqual({});

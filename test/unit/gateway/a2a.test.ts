@@ -263,7 +263,7 @@ describe('the A2A routes', () => {
       add({ role: 'assistant', author, content: 'Done.', value: { done: true }, turnId: turn.turnId });
       add({ type: 'turn-ended', outcome: 'completed', ...turn });
     }
-    async function stage() {
+    async function setUp() {
       const started = await start();
       const one: Entry[] = [];
       const two: Entry[] = [];
@@ -279,7 +279,7 @@ describe('the A2A routes', () => {
     const ids = (result: { tasks: { id: string }[] }) => result.tasks.map(({ id }) => id);
 
     it('the task list contains the tasks of this agent, last changed first, without artifacts', async () => {
-      const { list } = await stage();
+      const { list } = await setUp();
       const result = await list({});
       expect(ids(result)).toEqual(['one.8', 'two.4', 'two.0', 'one.0']);
       expect(result).toMatchObject({ nextPageToken: '', pageSize: 50, totalSize: 4 });
@@ -289,7 +289,7 @@ describe('the A2A routes', () => {
     });
 
     it('the pages of the task list contain each task once', async () => {
-      const { list } = await stage();
+      const { list } = await setUp();
       const seen: string[] = [];
       let pageToken = '';
       do {
@@ -302,7 +302,7 @@ describe('the A2A routes', () => {
     });
 
     it('the task list is filtered by context, state and time, and includes what the caller requests', async () => {
-      const { list } = await stage();
+      const { list } = await setUp();
       expect(ids(await list({ contextId: 'two' }))).toEqual(['two.4', 'two.0']);
       expect(ids(await list({ contextId: 'none' }))).toEqual([]);
       expect(ids(await list({ status: 'TASK_STATE_WORKING' }))).toEqual(['one.8']);
@@ -313,7 +313,7 @@ describe('the A2A routes', () => {
     });
 
     it('the task list does not read logs that cannot match', async () => {
-      const { daemon, list } = await stage();
+      const { daemon, list } = await setUp();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
         task(log, 0, 'completed');
@@ -325,7 +325,7 @@ describe('the A2A routes', () => {
     });
 
     it('the pages of the task list cover more than 500 conversations, each task once, with any filter', async () => {
-      const { daemon, list } = await stage();
+      const { daemon, list } = await setUp();
       for (let n = 0; n < 600; n += 1) {
         const log: Entry[] = [];
         task(log, 0, n % 10 === 0 ? 'working' : 'completed');
@@ -343,7 +343,7 @@ describe('the A2A routes', () => {
     });
 
     it('the task list needs no parameters, and refuses wrong ones by name', async () => {
-      const { send, call } = await stage();
+      const { send, call } = await setUp();
       const bare = await send('{"jsonrpc":"2.0","id":1,"method":"ListTasks"}');
       expect(bare.result.tasks).toHaveLength(4);
       for (const [params, words] of [

@@ -24,8 +24,8 @@ const PATH = '/api/conversations/demo/messages';
 
 describe('the body of a request', () => {
   let fromLogs: FakeDaemon['answer'];
-  const site = perTest(() => openGateway({ maxBodyBytes: LIMIT }));
-  const { gateway, daemon } = site;
+  const opened = perTest(() => openGateway({ maxBodyBytes: LIMIT }));
+  const { gateway, daemon } = opened;
   beforeEach(() => {
     fromLogs = daemon.answer;
     daemon.answer = ({ endpoint }) => ({ ok: true, body: endpoint === 'agents' ? { agents: [] } : {} });
@@ -168,7 +168,7 @@ describe('the body of a request', () => {
       await pause(50);
       socket.destroy();
       await pause(100);
-      expect([daemon.asked, site.faults]).toEqual([[], []]);
+      expect([daemon.asked, opened.faults]).toEqual([[], []]);
     },
   );
 

@@ -12,8 +12,8 @@ import { perTest } from '../../support/lifetime.ts';
 import { type FakeDaemon, messageEntry, openGateway } from './support.ts';
 
 describe('the event stream of a conversation', () => {
-  const site = perTest(() => openGateway());
-  const { gateway, daemon } = site;
+  const opened = perTest(() => openGateway());
+  const { gateway, daemon } = opened;
   beforeEach(() => {
     daemon.append('demo', 'zero', 'one', 'two');
   });
@@ -165,7 +165,7 @@ describe('the event stream of a conversation', () => {
       await reader.ended;
       expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
       expect(JSON.stringify(reader.events)).not.toContain('secret');
-      expect(site.faults).toEqual(reported === 0 ? [] : [error]);
+      expect(opened.faults).toEqual(reported === 0 ? [] : [error]);
       expect(daemon.watchers('demo')).toBe(0);
     },
   );

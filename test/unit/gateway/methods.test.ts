@@ -6,8 +6,8 @@ import { openGateway } from './support.ts';
 const TOKENS: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
 
 describe('a method that a known path does not support', () => {
-  const site = perTest(() => openGateway());
-  const { gateway, daemon } = site;
+  const opened = perTest(() => openGateway());
+  const { gateway, daemon } = opened;
   beforeEach(() => {
     daemon.answer = () => ({ ok: true, body: { agents: [] } });
   });
@@ -71,7 +71,7 @@ describe('a method that a known path does not support', () => {
 
   it('the methods of a path are listed only for callers with a token', async () => {
     await gateway.close();
-    Object.assign(site, await openGateway({ tokens: TOKENS }));
+    Object.assign(opened, await openGateway({ tokens: TOKENS }));
     for (const [method, path] of [
       ['PUT', '/api/agents'],
       ['OPTIONS', '/api/agents'],

@@ -14,8 +14,8 @@ type Described = { openapi: string; paths: Record<string, Record<string, any>> }
 const MESSAGES = '/api/conversations/demo/messages';
 
 describe('the REST routes', () => {
-  const site = perTest(() => openGateway());
-  const { gateway, daemon } = site;
+  const opened = perTest(() => openGateway());
+  const { gateway, daemon } = opened;
   beforeEach(() => {
     daemon.answer = () => ({ ok: true, body: { done: true } });
   });
@@ -139,7 +139,7 @@ describe('the REST routes', () => {
     daemon.answer = () => Promise.reject(new Error('secret detail'));
     const answer = await call('GET', '/api/agents');
     expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
-    expect(site.faults).toEqual([new Error('secret detail')]);
+    expect(opened.faults).toEqual([new Error('secret detail')]);
   });
 
   it('the OpenAPI document describes every path with the fields that it reads', async () => {

@@ -11,8 +11,8 @@ import { eventsOf, gatewaysWithPosts, messageEntry } from './support.ts';
 describe('the routes of AG-UI and A2A', () => {
   const open = gatewaysWithPosts();
   const start = async (options: Partial<GatewayOptions> = {}) => {
-    const site = await open(options);
-    return { ...site, url: site.gateway.url };
+    const opened = await open(options);
+    return { ...opened, url: opened.gateway.url };
   };
   const post = (url: string, body: unknown, more: { headers?: object; signal?: AbortSignal } = {}) =>
     fetch(url, {

@@ -175,9 +175,9 @@ export function gatewaysWithPosts() {
       Object.assign(entry ?? {}, { to: ['pm'], ...(parts && { parts }), ...(meta && { meta }) });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    const site = await openGateway(options, daemon);
-    open.push(site.gateway);
-    return site;
+    const opened = await openGateway(options, daemon);
+    open.push(opened.gateway);
+    return opened;
   };
 }
 

@@ -4,9 +4,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { batch, logBytes, row, scenePerTest } from './support.ts';
+import { batch, logBytes, row, storeFolderPerTest } from './support.ts';
 
-const { directory, events, leave, path, session } = scenePerTest();
+const { directory, events, leave, path, session } = storeFolderPerTest();
 
 describe('the data directory', () => {
   it('the store creates the documented files and folders', async () => {

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { foldCase } from '../../support/folding-disk.mjs';
-import { entry, row, scenePerTest } from './support.ts';
+import { entry, row, storeFolderPerTest } from './support.ts';
 
-const scene = scenePerTest();
+const folder = storeFolderPerTest();
 
 const NAME = fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/);
 
@@ -51,9 +51,9 @@ describe('the folder of a conversation', () => {
 
 describe('a file system that ignores case', () => {
   it('the conversations CIX and cix and their files stay separate', async () => {
-    const restore = foldCase(scene.directory);
+    const restore = foldCase(folder.directory);
     try {
-      await scene.session(async (store) => {
+      await folder.session(async (store) => {
         await store.initialiseMarks();
         for (const id of ['CIX', 'cix']) {
           const { log, entries } = await store.open(id);
@@ -65,7 +65,7 @@ describe('a file system that ignores case', () => {
           await store.toolRecords.saveOutput(id, 'e1', `output of ${id}`);
         }
       });
-      await scene.session(async (store) => {
+      await folder.session(async (store) => {
         expect(await store.conversations()).toEqual(['CIX', 'cix']);
         expect((await store.rows()).map(({ id }) => id)).toEqual(['CIX', 'cix']);
         expect(await store.openMarks()).toEqual(['CIX', 'cix']);
@@ -74,7 +74,7 @@ describe('a file system that ignores case', () => {
         await store.clearOpen('CIX');
         expect(await store.openMarks()).toEqual(['cix']);
       });
-      await scene.session(async (store) => {
+      await folder.session(async (store) => {
         await store.delete('CIX');
         expect(await store.conversations()).toEqual(['cix']);
         expect((await store.open('cix')).entries).toEqual([entry(0, 'words of cix')]);

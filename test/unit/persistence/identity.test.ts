@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { scenePerTest, withDirectory } from './support.ts';
+import { storeFolderPerTest, withDirectory } from './support.ts';
 
-const { directory, path, session } = scenePerTest();
+const { directory, path, session } = storeFolderPerTest();
 
 describe('the id of a data directory', () => {
   const idOf = async (directory: string) => {

@@ -5,9 +5,9 @@ import { isLockFree } from '../../../src/bus/nats/managed/process.ts';
 import { replaceFile } from '../../../src/kernel/index.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { scenePerTest } from './support.ts';
+import { storeFolderPerTest } from './support.ts';
 
-const { path, session } = scenePerTest();
+const { path, session } = storeFolderPerTest();
 
 const KEPT = 'not a file of Parley\n';
 const KINDS = [

@@ -5,7 +5,7 @@ import type { ConversationLog } from '../../../src/persistence/index.ts';
 import { openFileStore, readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { batch, entry, type Faults, faultyFiles, logBytes, systemError, withDirectory } from './support.ts';
 
-interface Scene {
+interface OpenedLog {
   readonly log: ConversationLog;
   readonly faults: Faults;
   readonly path: string;
@@ -14,7 +14,7 @@ interface Scene {
 }
 
 /** A log whose file operations fail as the test requests. */
-async function withLog(work: (scene: Scene) => Promise<void>): Promise<void> {
+async function withLog(work: (opened: OpenedLog) => Promise<void>): Promise<void> {
   await withDirectory(async (directory) => {
     const { files, faults } = faultyFiles();
     const store = await openFileStore(directory, { files });

@@ -2,9 +2,9 @@ import { appendFile, lstat, mkdir, readdir, readFile, symlink, writeFile } from 
 import { describe, expect, it, vi } from 'vitest';
 import { readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { batch, entry, logBytes, scenePerTest } from './support.ts';
+import { batch, entry, logBytes, storeFolderPerTest } from './support.ts';
 
-const { directory, events, leave, path, session } = scenePerTest();
+const { directory, events, leave, path, session } = storeFolderPerTest();
 
 describe('a torn tail', () => {
   it.each([

@@ -102,7 +102,7 @@ function faultyFile(file: LogFile, faults: Faults): LogFile {
   };
 }
 
-export interface Scene {
+export interface StoreFolder {
   readonly directory: string;
   readonly events: StoreEvent[];
   path(...names: string[]): string;
@@ -113,7 +113,7 @@ export interface Scene {
 }
 
 /** The directory of a store, new for each test. */
-export function scenePerTest(): Scene {
+export function storeFolderPerTest(): StoreFolder {
   const directory = folderPerTest();
   const events: StoreEvent[] = [];
   const path = (...names: string[]) => join(directory, ...names);

@@ -3,7 +3,7 @@ import type { ToolOutcome } from '../../../src/agents/tool-port.ts';
 import { DEFAULT_VIEW_POLICY } from '../../../src/conversation/index.ts';
 import { CHARACTERS, CHARACTER_TEXTS as TEXTS } from '../../support/characters.ts';
 import { logOf, said } from '../conversation/recall-log.ts';
-import { openYard, type Yard } from './support.ts';
+import { openTools, type TestTools } from './support.ts';
 
 // Bounded by rounds instead of time, so that the test does not depend on the load of the machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -46,31 +46,35 @@ const unexplained = (outcome: ToolOutcome) =>
   outcome.kind === 'aborted' ||
   (outcome.kind === 'failed' && ['TOOL_FAILED', 'TIMEOUT', 'NO_RESULT'].includes(outcome.code));
 
-async function unexplainedCalls(yard: Yard, name: string, texts: readonly string[]): Promise<unknown[]> {
+async function unexplainedCalls(
+  toolbox: TestTools,
+  name: string,
+  texts: readonly string[],
+): Promise<unknown[]> {
   const bad: unknown[] = [];
   for (const text of texts) {
     for (const given of argumentsOf[name]?.(text) ?? []) {
-      const outcome = await yard.run(name, given);
+      const outcome = await toolbox.run(name, given);
       if (unexplained(outcome)) bad.push({ given, outcome });
     }
   }
-  return [...bad, ...yard.logged];
+  return [...bad, ...toolbox.logged];
 }
 
 describe('any character in a text argument', () => {
   it('the test covers every built-in tool', async () => {
-    const { tools } = await openYard();
+    const { tools } = await openTools();
     expect([...tools.definitions().keys()].sort()).toEqual(Object.keys(argumentsOf).sort());
   });
 
   it.each(Object.keys(argumentsOf))(
     '%s returns a result or a refusal for any text, never an internal error',
     async (name) => {
-      const yard = await openYard({ conversations });
-      await yard.file('project/all', TEXTS.join('\n'));
+      const toolbox = await openTools({ conversations });
+      await toolbox.file('project/all', TEXTS.join('\n'));
       // Each command starts a process, so only characters that may have a meaning in the shell are tried.
       const texts = name === 'shell' ? CHARACTERS.filter((one) => !/^[a-z0-9]$/i.test(one)) : TEXTS;
-      expect(await unexplainedCalls(yard, name, texts)).toEqual([]);
+      expect(await unexplainedCalls(toolbox, name, texts)).toEqual([]);
     },
   );
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { failureOf } from '../../../src/tools/builtin/toolbox.ts';
-import { content, failed, openYard, toolRun } from './support.ts';
+import { content, failed, openTools, toolRun } from './support.ts';
 
 describe('the built-in tools', () => {
   it('each built-in tool declares its risk and a strict JSON Schema of its arguments', async () => {
-    const { tools } = await openYard();
+    const { tools } = await openTools();
     const definitions = [...tools.definitions()];
     expect(definitions.map(([name, { risk, parameters }]) => [name, risk, parameters.required])).toEqual([
       ['recall', 'safe', undefined],
@@ -28,7 +28,7 @@ describe('the built-in tools', () => {
   });
 
   it('a built-in tool refuses invalid arguments, both when it is checked and when it runs', async () => {
-    const { tools, run } = await openYard();
+    const { tools, run } = await openTools();
     expect(tools.check('fs_read', { path: '@project/a', from: 2 })).toBeNull();
     for (const [name, given, wrong] of [
       ['fs_read', {}, 'fs_read: path: '],
@@ -48,7 +48,7 @@ describe('the built-in tools', () => {
   });
 
   it('a built-in tool is aborted by its signal and by closing the toolbox', async () => {
-    const { tools, run, file } = await openYard();
+    const { tools, run, file } = await openTools();
     await file('project/a', '\n'.repeat(100_000));
     const read = { path: '@project/a', from: 90_000 };
     expect(await run('fs_read', read, AbortSignal.abort())).toEqual({ kind: 'aborted' });
@@ -65,7 +65,7 @@ describe('the built-in tools', () => {
   });
 
   it('an unexpected failure of a tool is logged, and the result shows the model no path of this machine', async () => {
-    const { run, logged } = await openYard({
+    const { run, logged } = await openTools({
       outputs: () => {
         throw new Error('no outputs at /var/somewhere');
       },
@@ -80,7 +80,7 @@ describe('the built-in tools', () => {
   });
 
   it('a stored output that cannot be read is logged, and the result shows the model no path of this machine', async () => {
-    const { run, logged } = await openYard({
+    const { run, logged } = await openTools({
       outputs: () => Promise.reject(new Error('/var/somewhere cannot be read: it is a link')),
     });
     const path = '@state/logs/tool-results/work/1.json';
@@ -107,7 +107,7 @@ describe('the built-in tools', () => {
   });
 
   it('the built-in tools run with nothing but a project', async () => {
-    const { run } = await openYard();
+    const { run } = await openTools();
     expect(content(await run('fs_list', { path: '@project' }))).toBe('[@project is empty]');
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_VIEW_POLICY, type Entry, type FilePart, partsOf } from '../../../src/conversation/index.ts';
 import { logOf } from '../conversation/recall-log.ts';
-import { content, failed, openYard, SECRET, type Yard } from './support.ts';
+import { content, failed, openTools, SECRET, type TestTools } from './support.ts';
 
 /** Files of messages: `@blob/…`, and `attach`. */
 
@@ -29,9 +29,9 @@ const log = logOf({
 function opened(
   stored: readonly string[] = [TEXT, ZIP, OTHER],
   entries: readonly Entry[] = log,
-): Promise<Yard> {
+): Promise<TestTools> {
   const bytes = new Map(stored.map((one) => [hashOf(one), Buffer.from(one, 'latin1')]));
-  return openYard({
+  return openTools({
     conversations: {
       entriesOf: async (conversation) => (conversation === 'work' ? entries : []),
       viewPolicyOf: () => DEFAULT_VIEW_POLICY,

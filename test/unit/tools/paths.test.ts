@@ -10,7 +10,7 @@ import {
   openParent,
   openSandbox,
 } from '../../../src/tools/builtin/files/sandbox.ts';
-import { content, failed, openYard, SECRET, type Yard } from './support.ts';
+import { content, failed, openTools, SECRET, type TestTools } from './support.ts';
 
 const OUTPUTS = '@state/logs/tool-results';
 /** Every tool that takes a path, with the rest of its arguments. */
@@ -22,8 +22,8 @@ const TAKERS = [
   ['fs_edit', { find: 'not', replace: 'x' }],
 ] as const;
 
-function toEach(yard: Yard, path: string) {
-  return Promise.all(TAKERS.map(([name, rest]) => yard.run(name, { ...rest, path })));
+function toEach(toolbox: TestTools, path: string) {
+  return Promise.all(TAKERS.map(([name, rest]) => toolbox.run(name, { ...rest, path })));
 }
 
 describe('a path argument', () => {
@@ -63,9 +63,9 @@ describe('a path argument', () => {
     '@blob/abababababab\n',
     '@blob/../project/a',
   ])('the path %j is refused by every tool', async (path) => {
-    const yard = await openYard();
-    await yard.file('outputs/other/12.json', SECRET);
-    for (const outcome of await toEach(yard, path)) {
+    const toolbox = await openTools();
+    await toolbox.file('outputs/other/12.json', SECRET);
+    for (const outcome of await toEach(toolbox, path)) {
       expect(outcome).toMatchObject({
         kind: 'failed',
         code: expect.stringMatching(/^(PATH_REFUSED|INVALID_ARGUMENTS)$/),
@@ -82,13 +82,13 @@ describe('a path argument', () => {
     '@project/a\\..\\b',
     '@project/ü',
   ])('the path %j is accepted as a plain name', async (path) => {
-    const yard = await openYard();
-    content(await yard.run('fs_write', { path, content: 'mine' }));
-    expect(content(await yard.run('fs_read', { path }))).toBe('mine');
+    const toolbox = await openTools();
+    content(await toolbox.run('fs_write', { path, content: 'mine' }));
+    expect(content(await toolbox.run('fs_read', { path }))).toBe('mine');
   });
 
   it('a path with "." parts is refused with the form to write, and only a folder may end with "/"', async () => {
-    const { run, file } = await openYard();
+    const { run, file } = await openTools();
     await file('project/a/b', 'text');
     for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
       expect(await run('fs_read', { path })).toEqual(failed('INVALID_ARGUMENTS', 'write "@project/a/b"'));
@@ -102,7 +102,7 @@ describe('a path argument', () => {
   });
 
   it('a path with a name that is too long fails with an explanation', async () => {
-    const { run } = await openYard();
+    const { run } = await openTools();
     const path = `@project/${'x'.repeat(300)}`;
     expect(await run('fs_read', { path })).toEqual(failed('PATH_REFUSED', 'too long'));
     expect(await run('fs_write', { path, content: '' })).toEqual(failed('PATH_REFUSED', 'too long'));
@@ -111,8 +111,8 @@ describe('a path argument', () => {
 
 describe('a symbolic link in a path', () => {
   it('a link that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way', async () => {
-    const yard = await openYard();
-    const { directory, project } = yard;
+    const toolbox = await openTools();
+    const { directory, project } = toolbox;
     await mkdir(join(directory, 'outside'));
     await symlink(join(directory, 'secret'), join(project, 'file'));
     await symlink('../outside', join(project, 'folder'));
@@ -127,14 +127,14 @@ describe('a symbolic link in a path', () => {
       'nothing/a',
       'twice/new',
     ]) {
-      for (const outcome of await toEach(yard, `@project/${path}`)) {
+      for (const outcome of await toEach(toolbox, `@project/${path}`)) {
         expect(outcome).toEqual(failed('PATH_REFUSED', 'is outside the folders that tools may use'));
       }
     }
   });
 
   it('a link within the project is followed, and stays a link when the file is written', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     await file('project/real/a.txt', 'one');
     await symlink('real', join(project, 'folder'));
     await symlink('real/a.txt', join(project, 'file'));
@@ -148,14 +148,14 @@ describe('a symbolic link in a path', () => {
   });
 
   it('a circular link is refused', async () => {
-    const { project, run } = await openYard();
+    const { project, run } = await openTools();
     await symlink('b', join(project, 'a'));
     await symlink('a', join(project, 'b'));
     expect(await run('fs_read', { path: '@project/a' })).toEqual(failed('PATH_REFUSED', 'link'));
   });
 
   it('if the project itself is a link, the project is the folder that it leads to', async () => {
-    const { directory, project, run, file } = await openYard();
+    const { directory, project, run, file } = await openTools();
     await file('project/a', 'text');
     await rename(project, join(directory, 'moved'));
     await symlink('moved', project);
@@ -167,7 +167,7 @@ describe('a path that changes between the check and the use', () => {
   it.each([true, false])(
     'a folder that was replaced by a link gives no access (descriptors shown: %s)',
     async (shown) => {
-      const { directory, project, file } = await openYard();
+      const { directory, project, file } = await openTools();
       await file('project/a/secret', 'harmless');
       await mkdir(join(directory, 'outputs'));
       await symlink(directory, join(project, 'out'));
@@ -196,7 +196,7 @@ describe('a path that changes between the check and the use', () => {
   );
 
   it('a file that was replaced by a link is not followed', async () => {
-    const { directory, project, file } = await openYard();
+    const { directory, project, file } = await openTools();
     await file('project/a', 'harmless');
     const sandbox = await openSandbox(project);
     const folder = await openFolder(sandbox, []);
@@ -207,7 +207,7 @@ describe('a path that changes between the check and the use', () => {
   });
 
   it('a write goes to the folder that was checked, wherever it was moved', async () => {
-    const { directory, project } = await openYard();
+    const { directory, project } = await openTools();
     await mkdir(join(project, 'a'));
     const sandbox = await openSandbox(project);
     const { folder, name } = await openParent(sandbox, ['a', 'new'], { make: true });
@@ -223,38 +223,40 @@ describe('a path that changes between the check and the use', () => {
 
 describe('files that tools may not open', () => {
   it('the folder of the daemon is not opened by name, by a link or in a search, even inside the project', async () => {
-    const yard = await openYard();
-    await yard.file('project/data/connection.json', SECRET);
-    await yard.file('project/database/a', 'not secret');
-    await symlink('data', join(yard.project, 'link'));
+    const toolbox = await openTools();
+    await toolbox.file('project/data/connection.json', SECRET);
+    await toolbox.file('project/database/a', 'not secret');
+    await symlink('data', join(toolbox.project, 'link'));
     for (const path of ['data', 'data/connection.json', 'data/new', 'link', 'link/connection.json']) {
-      for (const outcome of await toEach(yard, `@project/${path}`)) {
+      for (const outcome of await toEach(toolbox, `@project/${path}`)) {
         expect(outcome).toEqual(failed('PATH_REFUSED', 'outside the folders that tools may use'));
       }
     }
-    expect(content(await yard.run('fs_search', { query: 'not' }))).toBe('@project/database/a:1: not secret');
+    expect(content(await toolbox.run('fs_search', { query: 'not' }))).toBe(
+      '@project/database/a:1: not secret',
+    );
   });
 
   it('pipes and sockets are refused without waiting', async () => {
-    const yard = await openYard();
-    execFileSync('mkfifo', [join(yard.project, 'pipe')]);
-    const server = createServer().listen(join(yard.project, 'socket'));
+    const toolbox = await openTools();
+    execFileSync('mkfifo', [join(toolbox.project, 'pipe')]);
+    const server = createServer().listen(join(toolbox.project, 'socket'));
     await new Promise((resolve) => server.once('listening', resolve));
     for (const path of ['@project/pipe', '@project/socket']) {
       for (const [name, rest] of TAKERS.filter(([taker]) => taker !== 'fs_list')) {
-        expect(await yard.run(name, { ...rest, path })).toEqual(failed('NOT_A_FILE', ''));
+        expect(await toolbox.run(name, { ...rest, path })).toEqual(failed('NOT_A_FILE', ''));
       }
     }
-    expect(content(await yard.run('fs_list', { path: '@project' }))).toContain('pipe  (no ordinary file)');
+    expect(content(await toolbox.run('fs_list', { path: '@project' }))).toContain('pipe  (no ordinary file)');
     await new Promise((resolve) => server.close(resolve));
   });
 
   it('a project that is missing is reported', async () => {
-    const yard = await openYard();
-    await rm(yard.project, { recursive: true });
-    for (const outcome of await toEach(yard, '@project/a')) {
+    const toolbox = await openTools();
+    await rm(toolbox.project, { recursive: true });
+    for (const outcome of await toEach(toolbox, '@project/a')) {
       expect(outcome).toEqual(failed('PROJECT_MISSING', 'missing'));
     }
-    expect(await yard.run('shell', { command: 'true' })).toEqual(failed('PROJECT_MISSING', 'missing'));
+    expect(await toolbox.run('shell', { command: 'true' })).toEqual(failed('PROJECT_MISSING', 'missing'));
   });
 });

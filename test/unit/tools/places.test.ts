@@ -12,11 +12,11 @@ import {
 } from '../../../src/tools/builtin/files/protected.ts';
 import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { createBuiltInTools } from '../../../src/tools/index.ts';
-import { content, failed, openYard, toolRun } from './support.ts';
+import { content, failed, openTools, toolRun } from './support.ts';
 
 describe('the target of a path', () => {
   it('the target of a path is resolved through links, also if it does not exist yet', async () => {
-    const { project, tools, file } = await openYard();
+    const { project, tools, file } = await openTools();
     await file('project/real/a', 'x');
     await symlink('real', join(project, 'way'));
     const placeOf = (path: string) => tools.locate?.('fs_write', { path, content: '' });
@@ -32,7 +32,7 @@ describe('the target of a path', () => {
   });
 
   it('the target of a path is refused where the run would be refused', async () => {
-    const { project, directory, tools } = await openYard();
+    const { project, directory, tools } = await openTools();
     await symlink(directory, join(project, 'out'));
     await mkdir(join(project, 'data'));
     for (const path of ['@project/out/secret', '@project/data/new', '/etc/passwd']) {
@@ -53,7 +53,7 @@ describe('a link that is replaced after the policy decision', () => {
   ])(
     'a replaced link gives %s no access: the policy is asked about the file that was opened',
     async (name, rest) => {
-      const { project, tools, file } = await openYard();
+      const { project, tools, file } = await openTools();
       await file('project/secret/a', 'x');
       await file('project/docs/a', 'x');
       await symlink('docs', join(project, 'way'));
@@ -71,7 +71,7 @@ describe('a link that is replaced after the policy decision', () => {
   it.skipIf(!existsSync('/proc/self/fd'))(
     'a replaced link gives no access if the file is removed after opening, which changes the name that Linux reports',
     async () => {
-      const { project, file } = await openYard();
+      const { project, file } = await openTools();
       await file('project/secret', 'x');
       const descriptors = join(project, '..', 'descriptors');
       await mkdir(descriptors);
@@ -84,7 +84,7 @@ describe('a link that is replaced after the policy decision', () => {
   );
 
   it('a replaced link creates no folder where writing is not allowed', async () => {
-    const { project, tools } = await openYard();
+    const { project, tools } = await openTools();
     const call = toolRun('fs_write', { path: '@project/new/folder/a', content: '' });
     const outcome = await tools.run({ ...call, permits: docsOnly }, new AbortController().signal);
     expect(outcome).toEqual(failed('FORBIDDEN', '@project/new/folder/a'));
@@ -212,7 +212,7 @@ describe('a protected path', () => {
   });
 
   it('a path is protected by its written form and by its target', async () => {
-    const { project, tools, file } = await openYard();
+    const { project, tools, file } = await openTools();
     await file('project/.git/config', 'x');
     await file('project/plain/config', 'x');
     await symlink('.git', join(project, 'way'));
@@ -243,16 +243,16 @@ describe('a closed file', () => {
   const CLOSED = 'OPENAI_API_KEY=never to be read';
   /** The file `.env` of the project is closed. */
   async function openClosed() {
-    const yard = await openYard();
-    const env = await yard.file('project/.env', CLOSED);
-    await yard.file('project/way', 'x');
+    const toolbox = await openTools();
+    const env = await toolbox.file('project/.env', CLOSED);
+    await toolbox.file('project/way', 'x');
     const tools = createBuiltInTools({
-      ...{ project: yard.project, closed: [env, join(yard.project, 'later.key')] },
+      ...{ project: toolbox.project, closed: [env, join(toolbox.project, 'later.key')] },
     });
-    const run: typeof yard.run = (name, given) =>
+    const run: typeof toolbox.run = (name, given) =>
       tools.run(toolRun(name, given), new AbortController().signal);
     onTestFinished(async () => expect(await readFile(env, 'utf8')).toBe(CLOSED));
-    return { project: yard.project, run };
+    return { project: toolbox.project, run };
   }
 
   it.each<[string, (project: string) => Promise<unknown>]>([

@@ -4,7 +4,7 @@ import { DEFAULT_VIEW_POLICY, type Entry } from '../../../src/conversation/index
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { type Conversations, createBuiltInTools } from '../../../src/tools/index.ts';
 import { logOf, said } from '../conversation/recall-log.ts';
-import { content, failed, openYard, toolRun } from './support.ts';
+import { content, failed, openTools, toolRun } from './support.ts';
 
 const ALICE = { kind: 'person', id: 'alice', name: 'Alice' } as const;
 const DEV = { kind: 'agent', id: 'dev', name: 'Dev' } as const;
@@ -17,7 +17,7 @@ const log = logOf(said(ALICE, 'hello there'), said(DEV, 'mine'));
 
 describe('the recall tool', () => {
   it('recall reads the conversation of the call as it is shown to the calling agent', async () => {
-    const { run, tools } = await openYard({
+    const { run, tools } = await openTools({
       conversations: conversations([], {
         entriesOf: async (conversation) => (conversation === 'work' ? log : []),
         viewPolicyOf: (agent) => {
@@ -40,12 +40,12 @@ describe('the recall tool', () => {
     [{ index: 3 }, 'Unrecognized key: "index"'],
     [{}, 'say which entries (from, to) or what to look for (query)'],
   ])('recall refuses %j', async (given, message) => {
-    const { run } = await openYard({ conversations: conversations(log) });
+    const { run } = await openTools({ conversations: conversations(log) });
     expect(await run('recall', given)).toEqual(failed('INVALID_ARGUMENTS', message));
   });
 
   it('recall reports that no conversation is open, or that its log cannot be read', async () => {
-    const { run, tools } = await openYard();
+    const { run, tools } = await openTools();
     expect(await run('recall', { from: 0 })).toEqual(failed('NOT_FOUND', 'the log of work is not open here'));
     await tools.close();
     const gone = conversations([], {
@@ -62,7 +62,7 @@ describe('the recall tool', () => {
   const long = logOf(...Array.from({ length: 20_000 }, () => said(ALICE, `needle ${'x y '.repeat(100)}`)));
 
   it('recall yields to other work while it searches a long log', async () => {
-    const { run } = await openYard({ conversations: conversations(long) });
+    const { run } = await openTools({ conversations: conversations(long) });
     let turns = 0;
     let running = true;
     const searching = run('recall', { query: 'needle' }).finally(() => {
@@ -77,7 +77,7 @@ describe('the recall tool', () => {
   });
 
   it('recall stops in the middle of a long log when it is aborted', async () => {
-    const { run } = await openYard({ conversations: conversations(long) });
+    const { run } = await openTools({ conversations: conversations(long) });
     const stop = new AbortController();
     const searching = run('recall', { query: 'needle' }, stop.signal);
     await nextTurnOfTheLoop();

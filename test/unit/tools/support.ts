@@ -6,7 +6,7 @@ import { type BuiltInOptions, createBuiltInTools } from '../../../src/tools/inde
 import { newFolder } from '../../support/lifetime.ts';
 
 /** A project, its surroundings, and the built-in tools on it. */
-export interface Yard {
+export interface TestTools {
   /** Contains `project`, `outputs`, and a file `secret` that no tool may read. */
   readonly directory: string;
   readonly project: string;
@@ -20,18 +20,18 @@ export interface Yard {
 export const SECRET = 'not for tools';
 
 /** Lasts until the test that runs is over. */
-export async function openYard(options: Partial<BuiltInOptions> = {}): Promise<Yard> {
+export async function openTools(options: Partial<BuiltInOptions> = {}): Promise<TestTools> {
   const directory = await newFolder();
-  const yard = await makeYard(directory, options);
+  const toolbox = await makeYard(directory, options);
   onTestFinished(async () => {
-    await yard.tools.close();
+    await toolbox.tools.close();
     // Whatever the results of the calls: all files that they opened are closed.
     expect((await openFiles()).filter((path) => path.startsWith(directory))).toEqual([]);
   });
-  return yard;
+  return toolbox;
 }
 
-async function makeYard(directory: string, options: Partial<BuiltInOptions>): Promise<Yard> {
+async function makeYard(directory: string, options: Partial<BuiltInOptions>): Promise<TestTools> {
   const project = join(directory, 'project');
   const logged: string[] = [];
   const log = { warn: () => {}, error: (_: object, message: string) => void logged.push(message) };

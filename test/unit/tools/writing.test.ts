@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openParent, openSandbox } from '../../../src/tools/builtin/files/sandbox.ts';
 import { replaceFile } from '../../../src/tools/builtin/files/write.ts';
-import { content, failed, openYard, toolRun } from './support.ts';
+import { content, failed, openTools, toolRun } from './support.ts';
 
 const path = '@project/a';
 
 describe('fs_write', () => {
   it('fs_write creates a file and its missing folders, and replaces a whole file', async () => {
-    const { project, run } = await openYard();
+    const { project, run } = await openTools();
     const deep = '@project/x/y/z.txt';
     expect(content(await run('fs_write', { path: deep, content: 'ü\n' }))).toBe(
       'Created @project/x/y/z.txt (3 bytes).',
@@ -22,7 +22,7 @@ describe('fs_write', () => {
   });
 
   it('fs_write keeps the permissions of a file without the dangerous ones', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     await chmod(await file('project/a', 'old'), 0o4751);
     content(await run('fs_write', { path, content: 'new' }));
     expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
@@ -31,14 +31,14 @@ describe('fs_write', () => {
   });
 
   it('fs_write does not replace a file that may not be written', async () => {
-    const { run, file } = await openYard();
+    const { run, file } = await openTools();
     if (process.getuid?.() === 0) return; // That user may write every file.
     await chmod(await file('project/a', 'old'), 0o444);
     expect(await run('fs_write', { path, content: 'new' })).toEqual(failed('NOT_PERMITTED', ''));
   });
 
   it('fs_write refuses a folder, a path below a file, and content that is too large', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     await mkdir(join(project, 'folder'));
     await file('project/a', 'x');
     const write = (to: string, text = '') => run('fs_write', { path: to, content: text });
@@ -51,7 +51,7 @@ describe('fs_write', () => {
   });
 
   it('fs_write that is aborted before its end changes nothing and leaves no file', async () => {
-    const { project, file } = await openYard();
+    const { project, file } = await openTools();
     await file('project/a', 'old');
     const sandbox = await openSandbox(project);
     const { folder, name } = await openParent(sandbox, ['a'], { make: true });
@@ -76,7 +76,7 @@ describe('fs_edit', () => {
     all === undefined ? { path, find, replace } : { path, find, replace, all };
 
   it('fs_edit replaces the only occurrence of a text literally', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
     expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
       'Changed @project/a in 1 place (23 bytes now).',
@@ -85,7 +85,7 @@ describe('fs_edit', () => {
   });
 
   it('fs_edit refuses an ambiguous text unless all occurrences are meant', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     await file('project/a', 'x1 x2 x3');
     expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'occurs 3 times'));
     expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
@@ -97,7 +97,7 @@ describe('fs_edit', () => {
   });
 
   it('fs_edit refuses a binary file, a file that is too large, and a text that is missing', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     const whole = async (bytes: Buffer) => {
       await file('project/a', bytes);
       const outcome = await run('fs_edit', edit('x', 'y'));
@@ -113,7 +113,7 @@ describe('fs_edit', () => {
   });
 
   it('fs_edit overwrites no concurrent change: each of several edits is applied or fails', async () => {
-    const { project, run, file } = await openYard();
+    const { project, run, file } = await openTools();
     const places = Array.from({ length: 12 }, (_, n) => `<${n}>`);
     await file('project/a', places.join(''));
     const outcomes = await Promise.all(places.map((place) => run('fs_edit', edit(place, `${place}!`))));
@@ -130,10 +130,10 @@ describe('fs_edit', () => {
 
 describe('what a write would change', () => {
   const open = async () => {
-    const yard = await openYard({ protection: { names: [], folders: [] } });
+    const toolbox = await openTools({ protection: { names: [], folders: [] } });
     const change = (name: string, given: Record<string, unknown>) =>
-      yard.tools.change?.(toolRun(name, given), new AbortController().signal);
-    return { ...yard, change };
+      toolbox.tools.change?.(toolRun(name, given), new AbortController().signal);
+    return { ...toolbox, change };
   };
   const LINES = Array.from({ length: 20 }, (_, n) => `line ${n + 1}`);
   const changed = (...lines: string[]) => `${LINES.with(11, lines.join('\n')).join('\n')}\n`;

@@ -7,7 +7,7 @@ const LOOK = {
   inputSchema: { type: 'object', properties: { a: { type: 'string' }, b: { type: 'string' } } },
 } as const;
 
-function stage() {
+function setUp() {
   const kept: Record<string, Readonly<Record<string, string>>> = {};
   const warnings: object[] = [];
   const accepted: AcceptedTools = {
@@ -19,7 +19,7 @@ function stage() {
 }
 
 it('the tools of the first list are accepted without a warning', () => {
-  const { acceptance, warnings } = stage();
+  const { acceptance, warnings } = setUp();
   acceptance.listed('it', [LOOK]);
   expect(acceptance.unaccepted('it', LOOK)).toBeNull();
   expect(warnings).toEqual([]);
@@ -31,7 +31,7 @@ it.each([
   ['schema', { ...LOOK, inputSchema: { ...LOOK.inputSchema, required: ['a'] } }],
   ['hint', { ...LOOK, annotations: { readOnlyHint: true } }],
 ])('a tool whose %s changes is not accepted, and this is reported once', (_, changed) => {
-  const { acceptance, warnings } = stage();
+  const { acceptance, warnings } = setUp();
   acceptance.listed('it', [LOOK]);
   acceptance.listed('it', [changed]);
   acceptance.listed('it', [changed]);
@@ -40,7 +40,7 @@ it.each([
 });
 
 it('a tool stays accepted when only key order or fields that no agent reads change', () => {
-  const { acceptance } = stage();
+  const { acceptance } = setUp();
   acceptance.listed('it', [LOOK]);
   const { a, b } = LOOK.inputSchema.properties;
   const other = {
@@ -52,14 +52,14 @@ it('a tool stays accepted when only key order or fields that no agent reads chan
 });
 
 it('a tool that is added later is new, even one that is named like a property of every object', () => {
-  const { acceptance } = stage();
+  const { acceptance } = setUp();
   acceptance.listed('it', [LOOK]);
   for (const name of ['more', 'constructor', '__proto__'])
     expect(acceptance.unaccepted('it', { ...LOOK, name })).toMatchObject({ is: 'new' });
 });
 
 it('after an empty first list, the first tools that are listed are accepted', () => {
-  const { acceptance, kept } = stage();
+  const { acceptance, kept } = setUp();
   acceptance.listed('it', []);
   expect(kept).toEqual({});
   acceptance.listed('it', [LOOK]);
@@ -67,7 +67,7 @@ it('after an empty first list, the first tools that are listed are accepted', ()
 });
 
 it('an operator accepts one digest: a tool that changes again is not accepted', async () => {
-  const { acceptance } = stage();
+  const { acceptance } = setUp();
   acceptance.listed('it', [LOOK]);
   const changed = { ...LOOK, description: 'Other.' };
   const { digest = '' } = acceptance.unaccepted('it', changed) ?? {};

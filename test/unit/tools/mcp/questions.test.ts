@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
-import { callOf, FakeServer, openSignal, type Rig, rigOf, toolOf } from './support.ts';
+import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
 
-let rig: Rig | null = null;
+let toolbox: TestTools | null = null;
 
 afterEach(async () => {
-  await rig?.tools.close();
-  rig = null;
+  await toolbox?.tools.close();
+  toolbox = null;
 });
 
-async function ready(files: FakeServer, times?: object): Promise<Rig> {
-  rig = rigOf({ files }, { restartMs: 1, restartMaxMs: 2, endMs: 50, ...times });
-  await rig.tools.settled();
-  return rig;
+async function ready(files: FakeServer, times?: object): Promise<TestTools> {
+  toolbox = openTools({ files }, { restartMs: 1, restartMaxMs: 2, endMs: 50, ...times });
+  await toolbox.tools.settled();
+  return toolbox;
 }
 
 function serverWith(...tools: object[]): FakeServer {

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorWith } from '../../../support/error-with.ts';
-import { callOf, FakeServer, openSignal, type Rig, rigOf, toolOf } from './support.ts';
+import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
 
-let rig: Rig | null = null;
+let toolbox: TestTools | null = null;
 
 afterEach(async () => {
-  await rig?.tools.close();
-  rig = null;
+  await toolbox?.tools.close();
+  toolbox = null;
 });
 
 function fileServer(): FakeServer {
@@ -15,7 +15,7 @@ function fileServer(): FakeServer {
   return files;
 }
 
-function waitsIn(said: Rig['said']): unknown[] {
+function waitsIn(said: TestTools['said']): unknown[] {
   return said
     .map(({ fields }) => ('nextTryMs' in fields ? fields.nextTryMs : null))
     .filter((wait) => wait !== null);
@@ -26,21 +26,21 @@ const CALL = callOf('mcp__files__a');
 describe('an MCP server whose process ends', () => {
   it('the running call fails with an unknown outcome when the server process ends (TOOLS-MCP-SERVER-4)', async () => {
     const files = fileServer();
-    rig = rigOf({ files });
-    await rig.tools.settled();
+    toolbox = openTools({ files });
+    await toolbox.tools.settled();
     files.answer = async () => {
       await files.newest.close();
       return {};
     };
-    const outcome = await rig.tools.run(CALL, openSignal());
+    const outcome = await toolbox.tools.run(CALL, openSignal());
     expect(outcome).toMatchObject(errorWith('MCP_CONNECTION_LOST', 'not known'));
     expect(files.calls).toHaveLength(1);
   });
 
   it('the server is restarted, its tools stay listed, and new calls wait for it (TOOLS-MCP-SERVER-3)', async () => {
     const files = fileServer();
-    rig = rigOf({ files });
-    const { tools, until } = rig;
+    toolbox = openTools({ files });
+    const { tools, until } = toolbox;
     await tools.settled();
     await files.newest.close();
     await until(() => tools.status()[0]?.state === 'connecting');
@@ -51,8 +51,8 @@ describe('an MCP server whose process ends', () => {
 
   it('the tools disappear when a restart fails, and return when one succeeds', async () => {
     const files = fileServer();
-    rig = rigOf({ files });
-    const { tools, until } = rig;
+    toolbox = openTools({ files });
+    const { tools, until } = toolbox;
     await tools.settled();
     files.isDown = true;
     await files.newest.close();
@@ -70,24 +70,24 @@ describe('an MCP server whose process ends', () => {
     const files = fileServer();
     files.isDown = true;
     files.countsTries = true;
-    rig = rigOf({ files }, { restartMs: 2, restartMaxMs: 10 });
-    const { said } = rig;
-    rig.tools.start();
-    await rig.until(() => said.length >= 5);
+    toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10 });
+    const { said } = toolbox;
+    toolbox.tools.start();
+    await toolbox.until(() => said.length >= 5);
     expect(waitsIn(said).slice(0, 5)).toEqual([1, 2, 4, 5, 5]);
   });
 
   it('repeated ends for the same reason are logged once', async () => {
     const files = fileServer();
     files.isDown = true;
-    rig = rigOf({ files });
+    toolbox = openTools({ files });
     let changes = 0;
-    rig.tools.start();
-    await rig.until(() => {
+    toolbox.tools.start();
+    await toolbox.until(() => {
       changes += 1;
       return changes > 4;
     });
-    expect(rig.said).toHaveLength(1);
+    expect(toolbox.said).toHaveLength(1);
   });
 
   it.each([
@@ -95,8 +95,8 @@ describe('an MCP server whose process ends', () => {
     ['grows after short lives', 60_000, [1, 2, 4]],
   ])('the restart delay of a server %s (TOOLS-MCP-SERVER-2)', async (_, stableMs, waits) => {
     const files = fileServer();
-    rig = rigOf({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
-    const { tools, until, said } = rig;
+    toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
+    const { tools, until, said } = toolbox;
     tools.start();
     for (const life of [1, 2, 3]) {
       await until(() => tools.status()[0]?.state === 'ready' && files.lives.length === life);
@@ -109,8 +109,8 @@ describe('an MCP server whose process ends', () => {
 
   it('a call that waits for a restart ends with its signal', async () => {
     const files = fileServer();
-    rig = rigOf({ files }, { restartMs: 60_000, restartMaxMs: 60_000 });
-    const { tools, until } = rig;
+    toolbox = openTools({ files }, { restartMs: 60_000, restartMaxMs: 60_000 });
+    const { tools, until } = toolbox;
     await tools.settled();
     await files.newest.close();
     await until(() => tools.status()[0]?.state === 'connecting');
@@ -125,9 +125,9 @@ describe('an MCP server that does not start', () => {
   it('a server that does not start is reported with the reason, and does not delay the others', async () => {
     const broken = fileServer();
     broken.isDown = true;
-    rig = rigOf({ broken, files: fileServer() });
-    await rig.tools.settled();
-    expect(rig.tools.status()).toEqual([
+    toolbox = openTools({ broken, files: fileServer() });
+    await toolbox.tools.settled();
+    expect(toolbox.tools.status()).toEqual([
       { server: 'broken', state: 'failed', tools: 0, error: 'it is down' },
       { server: 'files', state: 'ready', tools: 1 },
     ]);
@@ -136,23 +136,23 @@ describe('an MCP server that does not start', () => {
   it('a server that starts and never answers is given up after a timeout', async () => {
     const files = fileServer();
     files.isMute = true;
-    rig = rigOf({ files }, { connectMs: 10, restartMs: 60_000, restartMaxMs: 60_000 });
-    await rig.tools.settled();
-    expect(rig.tools.status()[0]?.error).toMatch(/^it did not answer within 0\.0\d+ s$/);
+    toolbox = openTools({ files }, { connectMs: 10, restartMs: 60_000, restartMaxMs: 60_000 });
+    await toolbox.tools.settled();
+    expect(toolbox.tools.status()[0]?.error).toMatch(/^it did not answer within 0\.0\d+ s$/);
   });
 
   it('a call that arrives while the server starts is run', async () => {
-    rig = rigOf({ files: fileServer() });
-    expect(rig.tools.check('mcp__files__a', {})).toBeNull();
-    expect(await rig.tools.run(CALL, openSignal())).toEqual({ kind: 'completed', content: 'done' });
+    toolbox = openTools({ files: fileServer() });
+    expect(toolbox.tools.check('mcp__files__a', {})).toBeNull();
+    expect(await toolbox.tools.run(CALL, openSignal())).toEqual({ kind: 'completed', content: 'done' });
   });
 });
 
 describe('closing MCP servers', () => {
   it('closing ends the servers and their calls, and nothing restarts', async () => {
     const files = fileServer();
-    rig = rigOf({ files });
-    const { tools } = rig;
+    toolbox = openTools({ files });
+    const { tools } = toolbox;
     await tools.settled();
     const begun = new Promise<void>((resolve) => {
       files.answer = () => {
@@ -171,10 +171,10 @@ describe('closing MCP servers', () => {
 
   it('closing before the first use starts nothing', async () => {
     const files = fileServer();
-    rig = rigOf({ files });
-    await rig.tools.close();
-    rig.tools.start();
-    await rig.tools.settled();
+    toolbox = openTools({ files });
+    await toolbox.tools.close();
+    toolbox.tools.start();
+    await toolbox.tools.settled();
     expect(files.lives).toEqual([]);
   });
 });

@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { isOfServer, wireNames } from '../../../../src/tools/mcp/toolbox.ts';
-import { callOf, FakeServer, openSignal, type Rig, rigOf, toolOf } from './support.ts';
+import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
 
-let rig: Rig | null = null;
+let toolbox: TestTools | null = null;
 
 afterEach(async () => {
-  await rig?.tools.close();
-  rig = null;
+  await toolbox?.tools.close();
+  toolbox = null;
 });
 
-async function ready(servers: Readonly<Record<string, FakeServer>>): Promise<Rig> {
-  rig = rigOf(servers);
-  await rig.tools.settled();
-  return rig;
+async function ready(servers: Readonly<Record<string, FakeServer>>): Promise<TestTools> {
+  toolbox = openTools(servers);
+  await toolbox.tools.settled();
+  return toolbox;
 }
 
 function serverWith(...tools: object[]): FakeServer {
@@ -27,8 +27,8 @@ const schema = (properties: object) => ({ inputSchema: { type: 'object', propert
 
 describe('the tools of MCP servers', () => {
   it('listing tools starts the servers without waiting, and the tools appear when the servers are up (MCP-TOOLBOX-1)', async () => {
-    rig = rigOf({ files: serverWith(toolOf('read')) });
-    const { tools, until } = rig;
+    toolbox = openTools({ files: serverWith(toolOf('read')) });
+    const { tools, until } = toolbox;
     expect(tools.status()).toEqual([{ server: 'files', state: 'connecting', tools: 0 }]);
     expect(tools.definitions().size).toBe(0);
     await until(() => tools.definitions().size === 1);
@@ -37,12 +37,12 @@ describe('the tools of MCP servers', () => {
 
   it('tools are risky whatever the server declares, unless the configuration trusts it (MCP-TOOLBOX-2)', async () => {
     const files = serverWith(toolOf('read', READS), toolOf('write'));
-    const risks = () => [...(rig?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
+    const risks = () => [...(toolbox?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
     await ready({ files });
     expect(risks()).toEqual(['risky', 'risky']);
-    await rig?.tools.close();
-    rig = rigOf({ files }, undefined, true);
-    await rig.tools.settled();
+    await toolbox?.tools.close();
+    toolbox = openTools({ files }, undefined, true);
+    await toolbox.tools.settled();
     expect(risks()).toEqual(['safe', 'risky']);
   });
 
@@ -342,10 +342,10 @@ describe('a call of an MCP tool', () => {
 
   it('a call without an answer ends at its timeout with an unknown outcome', async () => {
     const files = serverWith(toolOf('a'));
-    rig = rigOf({ files }, { callMs: 5 });
-    await rig.tools.settled();
+    toolbox = openTools({ files }, { callMs: 5 });
+    await toolbox.tools.settled();
     files.answer = () => new Promise(() => undefined);
-    const outcome = await rig.tools.run(callOf('mcp__files__a'), openSignal());
+    const outcome = await toolbox.tools.run(callOf('mcp__files__a'), openSignal());
     expect(outcome).toMatchObject({ code: 'TOOL_TIMEOUT', message: expect.stringContaining('not known') });
   });
 

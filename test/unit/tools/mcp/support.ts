@@ -69,7 +69,7 @@ export class FakeServer {
   }
 }
 
-export interface Rig {
+export interface TestTools {
   readonly tools: ServerTools;
   readonly said: { readonly level: string; readonly fields: object; readonly message: string }[];
   /** Resolves when `is` returns true after a change. */
@@ -78,12 +78,12 @@ export interface Rig {
 
 const FAST: Partial<McpTimes> = { restartMs: 1, restartMaxMs: 2, endMs: 50 };
 
-export function rigOf(
+export function openTools(
   servers: Readonly<Record<string, FakeServer>>,
   times: Partial<McpTimes> = FAST,
   trustsReadOnlyHint = false,
-): Rig {
-  const said: Rig['said'] = [];
+): TestTools {
+  const said: TestTools['said'] = [];
   const watchers = new Set<() => void>();
   const say = (level: string) => (fields: object, message: string) => said.push({ level, fields, message });
   const tools = new ServerTools((onChange) =>

@@ -80,14 +80,14 @@ export function viewOf(at: number | null, more: Partial<SeenView> = {}): SeenVie
   };
 }
 
-export interface World extends Observed {
+export interface RecordedRun extends Observed {
   readonly entries: Fields[];
   readonly acknowledged: Acknowledged[];
   readonly effects: Map<string, number>;
 }
 
 /** `spoil` may change the entries before they are checked. */
-export function worldOf(spoil: (entries: Fields[]) => void = () => undefined): World {
+export function runOf(spoil: (entries: Fields[]) => void = () => undefined): RecordedRun {
   const entries = entriesOf();
   spoil(entries);
   return {
