@@ -148,7 +148,7 @@ export function startRetention(
     rows: () => workers.rows(),
     blobs: runtime.store.blobs,
     handle: (request) => api.handle(request),
-    firstAfterMs: membership ? 2 * sharing.silenceMs : 0,
+    firstAfterMs: membership ? 2 * sharing.failureTimeoutMs : 0,
     isOurs: membership ? membership.isOurs : async () => true,
   });
   retention.start();

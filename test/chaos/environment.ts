@@ -48,7 +48,7 @@ export interface EnvironmentOptions {
   /** Where the logs are: by default a separate disk; a stream if several daemons share them. */
   readonly store?: 'file' | 'jetstream';
   /** The failure timeout after which other daemons take over; default: the product default. */
-  readonly silenceMs?: number;
+  readonly failureTimeoutMs?: number;
 }
 
 export async function createEnvironment(options: EnvironmentOptions): Promise<Environment> {
@@ -85,7 +85,10 @@ async function build(options: EnvironmentOptions, releasers: Releasers): Promise
   const [publishers, ...toDaemons] = ways as [ProxyActor, ...ProxyActor[]];
 
   const config = join(root, 'config');
-  await writeConfiguration(config, model.url, tools.url, { silenceMs: options.silenceMs, replicas: size });
+  await writeConfiguration(config, model.url, tools.url, {
+    failureTimeoutMs: options.failureTimeoutMs,
+    replicas: size,
+  });
   const daemons = toDaemons.map((way, place) => createDaemon(options, { root, config, disk, way, place }));
   for (const daemon of daemons) releasers.add('daemon', () => daemon.stopForGood());
   const requests = { attempts: 1, timeoutMs: 5_000 };
@@ -146,7 +149,10 @@ async function writeConfiguration(
   folder: string,
   modelUrl: string,
   toolsUrl: string,
-  { silenceMs, replicas }: { readonly silenceMs: number | undefined; readonly replicas: number },
+  {
+    failureTimeoutMs,
+    replicas,
+  }: { readonly failureTimeoutMs: number | undefined; readonly replicas: number },
 ): Promise<void> {
   const settings = {
     defaultAgent: 'pm',
@@ -164,7 +170,7 @@ async function writeConfiguration(
     shutdown: { graceMs: 2_000 },
     ingress: { maxBytes: INGRESS_BYTES },
     publishers: { default: { postsPerMinute: null, openConversations: null } },
-    ...(silenceMs !== undefined && { sharing: { silenceMs } }),
+    ...(failureTimeoutMs !== undefined && { sharing: { failureTimeoutMs } }),
     ...(replicas > 1 && { jetstream: { replicas } }),
     approvals: { approvers: ['judge'] },
     tools: {

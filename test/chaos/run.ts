@@ -38,7 +38,7 @@ export interface ChaosOptions {
   /** Where logs are stored: in files by default; in a stream if several daemons share them. */
   readonly store?: 'file' | 'jetstream';
   /** The failure timeout after which other daemons take over; default: the product default. */
-  readonly silenceMs?: number;
+  readonly failureTimeoutMs?: number;
   /** The directory for the logs and the report of a run with violations; null: they are deleted. */
   readonly keep: string | null;
   /** Ends the faults early. */

@@ -154,7 +154,7 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster whose leader is killed repea
       say: () => undefined,
       launcher,
       store: 'jetstream',
-      silenceMs: 3_000,
+      failureTimeoutMs: 3_000,
       keep: null,
       signal: new AbortController().signal,
     });

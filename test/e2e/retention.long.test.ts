@@ -45,7 +45,11 @@ describe('old conversations and dead letters', () => {
       const retention = { conversations: '1s', deadLetters: '1s' };
       const other = await openProject({
         nats: nats.url,
-        settings: { models: { default: { provider: 'scripted' } }, retention, sharing: { silenceMs: 1_000 } },
+        settings: {
+          models: { default: { provider: 'scripted' } },
+          retention,
+          sharing: { failureTimeoutMs: 1_000 },
+        },
       });
       project.defer(() => other.close());
       const second = await other.up('--store', store, '--data', project.data);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Fleet, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { FAILURE_TIMEOUT_MS, type Fleet, startFleet } from '../support/fleet.ts';
 import { openProject, type Project, providerSettings, type RunningDaemon, TEAM } from '../support/project.ts';
 import { until } from '../support/steps.ts';
 
@@ -18,7 +18,7 @@ describe('a daemon with a different configuration', () => {
     fleet = await startFleet({ count: 2 });
     project = await openProject({
       nats: fleet.nats.url,
-      settings: providerSettings(fleet.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
+      settings: providerSettings(fleet.provider.url, { sharing: { failureTimeoutMs: FAILURE_TIMEOUT_MS } }),
       agents: { ...TEAM, qa: '---\nname: Quinn\ndescription: checks\nphases: [chat]\n---\nANOTHER PERSONA' },
     });
     const other = await project.up('--store', 'jetstream');

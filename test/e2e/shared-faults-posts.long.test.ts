@@ -97,7 +97,7 @@ describe('posts to daemons that share their logs', () => {
 
   it('case 15: nothing is lost if the record of settled posts is deleted repeatedly', async () => {
     // No takeover, however slow the machine is: the conversation must stay with its first owner.
-    await start({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
+    await start({ count: 2, settings: { sharing: { failureTimeoutMs: 10_000 } } });
     const manager = await fleet.program.jetstreamManager();
     const ids: string[] = [];
     for (let round = 0; round < 4; round++) {

@@ -54,10 +54,10 @@ describe('a server failure with daemons that share their logs', () => {
   }
 
   it('case 9: after the server is killed under load, no daemon takes over from one that reconnects later', async () => {
-    const silenceMs = 3_000;
+    const failureTimeoutMs = 3_000;
     await start({
       count: 0,
-      settings: { sharing: { silenceMs } },
+      settings: { sharing: { failureTimeoutMs } },
       handler: ({ json }) =>
         json.messages?.at(-1)?.content === 'long' ? { text: 'half', hang: 'after-text' } : { text: 'noted' },
     });
@@ -74,11 +74,11 @@ describe('a server failure with daemons that share their logs', () => {
     await delay(500);
     await fleet.nats.kill9();
     cable.cut();
-    await delay(silenceMs * 1.5);
+    await delay(failureTimeoutMs * 1.5);
     await fleet.nats.restart();
-    await delay(silenceMs / 3);
+    await delay(failureTimeoutMs / 3);
     cable.restore();
-    await delay(silenceMs * 1.5); // long enough for a takeover, if there were one
+    await delay(failureTimeoutMs * 1.5); // long enough for a takeover, if there were one
     await expectAll(await stop());
     const long = await entriesOf(fleet.client, 'long');
     expect(claimants(long)).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkLaws } from '../../src/conversation/index.ts';
-import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { FAILURE_TIMEOUT_MS, type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { entriesOf, followUntil, postedIds, turnsEnded } from '../support/log.ts';
 import { until } from '../support/steps.ts';
@@ -95,7 +95,10 @@ describe('lists after a daemon was killed', () => {
 
   it('posts that the killed daemon refused stay refused, with one dead letter each', async () => {
     const settings = { publishers: { default: { postsPerMinute: 3 } } };
-    await start({ count: 1, settings: { sharing: { silenceMs: 4 * SILENCE_MS }, ...settings } });
+    await start({
+      count: 1,
+      settings: { sharing: { failureTimeoutMs: 4 * FAILURE_TIMEOUT_MS }, ...settings },
+    });
     await fleet.add(); // Limits are counted by each daemon: this one has used none of it.
     const letters = async () => (await fleet.client.request('dead', {})).letters.length;
     await fleet.publish('a', 'p0');

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { WhatIfResult } from '../../src/client/index.ts';
-import { type Fleet, type FleetOptions, ownerOf, SILENCE_MS, startFleet } from '../support/fleet.ts';
+import { FAILURE_TIMEOUT_MS, type Fleet, type FleetOptions, ownerOf, startFleet } from '../support/fleet.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { claimants, entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
 import { type Project, providerSettings, TEAM } from '../support/project.ts';
@@ -75,7 +75,7 @@ describe('a configuration that changes while two daemons share the work', () => 
     const model = { provider: 'openai', apiKey: 'sk-test' };
     await startPair({ handler: ({ json }) => ({ text: `noted by ${json.model}` }) });
     const settings = {
-      ...providerSettings(fleet.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
+      ...providerSettings(fleet.provider.url, { sharing: { failureTimeoutMs: FAILURE_TIMEOUT_MS } }),
       models: Object.fromEntries(
         ['default', 'm2'].map((name) => [name, { ...model, baseURL: fleet.provider.url, model: name }]),
       ),

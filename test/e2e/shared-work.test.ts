@@ -15,7 +15,7 @@ describe('daemons on one server whose logs are shared', () => {
   };
 
   it('case 7: each conversation is served by one daemon, in the order of its posts', async () => {
-    await start({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
+    await start({ count: 2, settings: { sharing: { failureTimeoutMs: 10_000 } } });
     const program = await connectToNats({ servers: fleet.nats.url });
     const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
     for (let n = 0; n < 5; n++) {
@@ -109,7 +109,7 @@ describe('daemons on one server whose logs are shared', () => {
   it('a daemon that stops is replaced without waiting for the failure timeout', async () => {
     await start({
       count: 2,
-      settings: { sharing: { silenceMs: 60_000 }, shutdown: { graceMs: 200 } },
+      settings: { sharing: { failureTimeoutMs: 60_000 }, shutdown: { graceMs: 200 } },
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
     });
     await fleet.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });

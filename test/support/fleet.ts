@@ -26,7 +26,7 @@ export interface Fleet {
 }
 
 /** The failure timeout of these tests. */
-export const SILENCE_MS = 1_000;
+export const FAILURE_TIMEOUT_MS = 1_000;
 
 export interface FleetOptions {
   readonly count: number;
@@ -48,7 +48,10 @@ export async function startFleet({
   const add = async (env?: Readonly<Record<string, string>>, ...args: readonly string[]) => {
     const project = await openProject({
       nats: nats.url,
-      settings: providerSettings(provider.url, { sharing: { silenceMs: SILENCE_MS }, ...settings }),
+      settings: providerSettings(provider.url, {
+        sharing: { failureTimeoutMs: FAILURE_TIMEOUT_MS },
+        ...settings,
+      }),
       ...(agents && { agents }),
       ...(env && { env }),
     });

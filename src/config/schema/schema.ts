@@ -229,11 +229,11 @@ export const configFileSchema = z.strictObject({
     .describe('The NATS server and its credentials; flags and variables override these keys'),
   sharing: z
     .strictObject({
-      silenceMs: z
+      failureTimeoutMs: z
         .int()
         .min(500)
         .max(600_000)
-        .default(10_000)
+        .default(8_000)
         .describe(
           'The failure timeout: a daemon without a heartbeat for this time is declared dead, and others take over its work',
         ),

@@ -165,7 +165,7 @@ export function composeMembership(
 ): Membership | null {
   if (store.shared === null) return null;
   const daemon = createIdSource()();
-  const { silenceMs: failureTimeoutMs } = config.sharing;
+  const { failureTimeoutMs } = config.sharing;
   return new Membership({
     ...{ daemon, bus, logs: store.shared, log },
     failureTimeoutMs,

@@ -9,7 +9,7 @@ import { outstandingIn } from './answers.ts';
  */
 
 /** A longer freeze without a claim counts as a wait of its length. A shorter one need not be noticed. */
-const WANTED_MS = 15_000;
+const WANTED_MS = 10_000;
 
 export interface Takeovers {
   readonly count: number;
