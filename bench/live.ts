@@ -10,7 +10,7 @@ import { interleave, median, ratioOf, report, rounded } from './support/report.t
  * Live text: streams that each receive tokens from a model endpoint at a steady pace, through the daemon to one reader of
  * `parley.live`, against the floor (`support/floor.ts`), which publishes each token as it is. CPU of the daemon for a
  * token, the delay from the endpoint to the reader, bytes of the messages (protocol line, subject and payload). The
- * daemon merges tokens (`src/agents/calls/live-text.ts`), so its delays include that interval: at most 50 ms.
+ * daemon merges tokens (`src/agents/calls/call.ts`), so its delays include that interval: at most 50 ms.
  *
  *     npx tsx bench/live.ts [streams] [tokens per second] [rounds]
  */

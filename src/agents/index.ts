@@ -17,16 +17,16 @@
 
 export { DIALECTS } from '../models/dialects.ts';
 export * from './calls/call.ts';
-export * from './calls/live-text.ts';
+export * from './calls/call.ts';
 export * from './calls/summarise.ts';
 export * from './definition/definition.ts';
 export * from './dialect-port.ts';
 export * from './explain/explain.ts';
 export * from './model-port.ts';
 export * from './requests/assemble.ts';
+export * from './requests/assemble.ts';
 export * from './requests/cost.ts';
 export * from './requests/files.ts';
-export * from './requests/guard.ts';
 export * from './requests/prompt.ts';
 export * from './requests/reduce.ts';
 export * from './requests/requests.ts';

@@ -5,11 +5,11 @@
  * port.ts          what the daemon needs of a bus, alone or among daemons that share the work
  * contract.ts      request and answer of each verb of the request API; answers.ts: the longer ones
  * peer-contract.ts messages between daemons; remote-turns.ts: between the daemon and an agent in another process, live text
- * post.ts          a post, decoded or refused; dead-letter.ts: a refused post, kept and sent again
+ * post.ts          a post on its way: as the stream has it, its fate when it is read again, decoded or refused
+ * dead-letter.ts   a refused post, kept and sent again; settled.ts: which posts of the stream are settled
  * envelopes.ts     bytes of requests and answers, and of what the daemon publishes
  * subjects.ts      every subject; permissions.ts: who may use them, and the accounts that hold them
  * follower.ts      follows a conversation: the feed, with its gaps filled from the log
- * deliveries.ts, fate.ts, settled.ts  posts of the ingress stream, and which of them are settled
  *
  * Nothing here opens a connection or reads a clock. The gateway imports `contract.ts`, `port.ts`,
  * `follower.ts` alone.
@@ -38,7 +38,6 @@ export {
   SKIPPED,
 } from './dead-letter.ts';
 export { decodeRequest, statusOf } from './envelopes.ts';
-export type { Fate } from './fate.ts';
 export { type Arrival, Follower } from './follower.ts';
 export * from './peer-contract.ts';
 export * from './permissions.ts';

@@ -10,7 +10,7 @@ import type {
   SkipUntil,
   StreamPosition,
   UnreadPosts,
-} from './deliveries.ts';
+} from './post.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
 
@@ -23,7 +23,7 @@ import type { Owner } from './settled.ts';
  * BUS-PORT-3 A failed publish is dropped silently only where the contract says best effort (the feeds).
  */
 
-export type * from './deliveries.ts';
+export type { Delivery, DeliveryHead, Reading, RefusedRuns, StreamPosition, UnreadPosts } from './post.ts';
 export type { LiveChunk };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */

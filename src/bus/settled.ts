@@ -1,4 +1,4 @@
-import type { StreamPosition } from './deliveries.ts';
+import type { StreamPosition } from './post.ts';
 
 /**
  * Which posts of the ingress stream are settled, as the server keeps it for stores that did not settle them. Pure.

@@ -4,7 +4,7 @@
  * conversation.ts   one log in memory with its folds; the messages of a request, for libraries
  * log/         entries: types, traits of each type, a reader that follows a log
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
- * decide/      commands to entries and effects: posts, routing (routing.ts alone selects who answers a person), turns, calls,
+ * decide/      commands to entries and effects: posts (posting.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
  * tools/       the tools that act on the conversation; the port to the rules for other tools; shell commands in one form
  * view/        what an agent is shown, as messages (view-parts.ts: their types); reports, differences of requests and definitions
@@ -23,8 +23,8 @@ export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';
 export { type ImportInto, importedLog, withOwnApprovals } from './decide/fork.ts';
 export type { HireRequest } from './decide/hiring.ts';
+export { route } from './decide/posting.ts';
 export * from './decide/repair.ts';
-export { route } from './decide/routing.ts';
 export { conditionText, filledBrief, missingForRun, pathFault, REFERENCE } from './decide/runs.ts';
 export * from './exchange/export.ts';
 export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.ts';

@@ -45,7 +45,7 @@ import { openTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
 import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
-import { requireRoom } from './tools/file-room.ts';
+import { requireRoom } from './tools/large.ts';
 /**
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
  *

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { endpointOf } from '../../src/models/http/endpoint.ts';
 import { createHttpModel } from '../../src/models/http/index.ts';
+import { endpointOf } from '../../src/models/http/model.ts';
 import { chunk, event, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, BODY, callAt, failureOf, KEY, LIMITS, provider, requestWith } from './models-openai-support.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createSubjects, type RefusedRuns } from '../../src/bus/index.ts';
 import { ensureStreams, openNats } from '../../src/bus/nats/index.ts';
-import { refusedAfter } from '../../src/bus/nats/ingress/refused-posts.ts';
+import { refusedAfter } from '../../src/bus/nats/ingress/dead-letters.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { collector, startBroker, until } from '../unit/bus/support.ts';
 

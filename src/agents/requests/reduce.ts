@@ -19,9 +19,8 @@ import {
 } from '../../conversation/index.ts';
 import { viewTokens, type WireForm } from '../dialect-port.ts';
 import type { ModelRequest } from '../model-port.ts';
-import { type Assembled, type Draft, type ModelProfile, singleRequest } from './assemble.ts';
+import { type Assembled, type Draft, type ModelProfile, singleRequest, type Window } from './assemble.ts';
 import { fileLimits, withShownFiles } from './files.ts';
-import type { Window } from './guard.ts';
 
 /**
  * Decides how a request that is too large is reduced, and writes the summary. The plan comes from the core; this file

@@ -7,7 +7,7 @@ import {
 } from '../../conversation/state/answering.ts';
 import type { Thread } from './thread/thread.ts';
 
-/** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/routing.ts`), and the completion of `@slug`. */
+/** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/posting.ts`), and the completion of `@slug`. */
 
 export interface Recipients {
   readonly slugs: readonly string[];

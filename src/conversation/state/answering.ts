@@ -2,7 +2,7 @@ import type { Entry, EntryOf, Mode } from '../log/entry.ts';
 import { hiredName, looksLike } from '../text/look-alikes.ts';
 import type { AgentCard } from './roster.ts';
 
-/** Who answers a message that no question awaits, by the state of the conversation (rules: `decide/routing.ts`). Consoles use it too. */
+/** Who answers a message that no question awaits, by the state of the conversation (rules: `decide/posting.ts`). Consoles use it too. */
 
 /** What of the state determines it. */
 export interface Floor {

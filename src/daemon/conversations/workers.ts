@@ -193,7 +193,7 @@ export class Workers {
     return this.#open.worker(post.conversation)?.fateOf(post) ?? 'new';
   }
 
-  /** As far as its conversation decides it (`bus/fate.ts`). `new` also if the log cannot be read. */
+  /** As far as its conversation decides it (`Fate`). `new` also if the log cannot be read. */
   async fateOf(post: PostName): Promise<Fate['kind']> {
     const { conversation, position } = post;
     try {

@@ -27,8 +27,7 @@ import type { PostName } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Team } from '../team/team.ts';
-import { Flood } from './flood.ts';
-import { type PostSize, PublisherLimits } from './publisher-limits.ts';
+import { Flood, type PostSize, PublisherLimits } from './publisher-limits.ts';
 
 /**
  * From a delivery of the ingress stream to a durable entry, or a dead letter; and posts of requests.

@@ -19,8 +19,7 @@ import {
 } from '../../kernel/index.ts';
 import type { AuditRecord } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
-import { type RoomContext, requireRoom } from './file-room.ts';
-import { keptResult, type OutputContext } from './large.ts';
+import { keptResult, type OutputContext, type RoomContext, requireRoom } from './large.ts';
 
 /**
  * Runs one tool call, from its first audit record to the result that the model reads.

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { DeliveryHead, RefusedRuns } from '../../../src/bus/index.ts';
-import { Flood } from '../../../src/daemon/ingress/flood.ts';
-import { PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
+import { Flood, PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
 const PER_MINUTE = 60;

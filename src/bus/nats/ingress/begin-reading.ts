@@ -1,6 +1,6 @@
 import type { StreamInfo } from 'nats';
-import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../deliveries.ts';
 import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
+import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../post.ts';
 import { covers, type Settled, type SettledRecord, type Start, startOf } from '../../settled.ts';
 import { brokerError } from '../streams/broker-error.ts';
 import type { IngressSources } from './ingress-sources.ts';

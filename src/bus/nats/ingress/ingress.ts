@@ -2,13 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import { logFault } from '../../envelopes.ts';
-import type { Fate } from '../../fate.ts';
 import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
+import type { Fate } from '../../post.ts';
 import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
+import { type LetterOf, refusedAfter } from './dead-letters.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { type LetterOf, refusedAfter } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { handOverSkipped, skipAhead } from './skip-ahead.ts';
 import { deliveryOf, fetchPost, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
@@ -23,7 +23,7 @@ import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
  * INGRESS-3 After any break a new consumer is opened after the last post that was read; it retries until it succeeds.
  * INGRESS-4 When the stream is another one than before (created again, or rolled back), reading starts at its first message.
  * INGRESS-5 The position never passes an unsettled delivery. A rejected delivery stays unsettled and is repeated after a restart.
- * INGRESS-6 Posts that another store settled, or that were refused, are read and not delivered (`../../fate.ts`). The server keeps
+ * INGRESS-6 Posts that another store settled, or that were refused, are read and not delivered (`Fate`). The server keeps
  *    what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
  * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over

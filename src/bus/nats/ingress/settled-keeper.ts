@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { StreamPosition } from '../../deliveries.ts';
+import type { StreamPosition } from '../../post.ts';
 import {
   isAhead,
   type Owner,

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamManager, MsgHdrs, StoredMsg } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
-import type { Delivery } from '../../deliveries.ts';
+import type { Delivery } from '../../post.ts';
 import type { Subjects } from '../../subjects.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';

@@ -1,27 +1,42 @@
-import type { Requests } from '../../../agents/index.ts';
+import {
+  type Asked,
+  type Assembled,
+  candidatesFor,
+  helping,
+  type ModelRequest,
+  type NextRequest,
+  overBudget,
+  type PlannedReduction,
+  type Requests,
+  type Reservation,
+  reservationFor,
+  schemaFor,
+  setupFor,
+} from '../../../agents/index.ts';
 import type { StreamPosition } from '../../../bus/index.ts';
 import {
   type AuditedOutcome,
+  accountsOf,
   auditedOutcomes,
   type Command,
+  type Conversation,
+  type ConversationState,
   type Decision,
   type Effect,
   type Entry,
+  type FailedAttempt,
   type Reply,
+  type Turn,
+  usedFor,
 } from '../../../conversation/index.ts';
-import { type Clock, messageOf, ParleyError } from '../../../kernel/index.ts';
+import { type Clock, type JsonRecord, messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
 import type { ConversationStore } from '../../../persistence/index.ts';
 import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Definitions } from '../../team/definitions.ts';
+import type { ModelHealth } from '../../team/health.ts';
+import type { RunningAgent, Team } from '../../team/team.ts';
 import type { ConversationOwner, Ownership } from '../ownership.ts';
-import type { Ledger } from './ledger.ts';
-import {
-  type CallContext,
-  type PrepareContext,
-  type PreparedCall,
-  prepareCalls,
-  TurnTimes,
-} from './prepare.ts';
+
 export interface Item {
   readonly command: Command;
   readonly resolve: (reply: Reply) => void;
@@ -64,7 +79,13 @@ export interface DeciderContext extends CallContext {
 interface DeciderParts {
   readonly id: string;
   readonly daemon: DeciderContext;
-  readonly ledger: Ledger;
+  /** The log in memory (`worker.ts`). */
+  readonly ledger: {
+    readonly conversation: Conversation;
+    /** The durable state. */
+    readonly state: ConversationState;
+    truncate(length: number): void;
+  };
   readonly owner: ConversationOwner;
   readonly reserved: PrepareContext['reserved'];
 }
@@ -169,4 +190,285 @@ export async function audited(
       return { ...outcome, files: files.filter((_, at) => found[at]) };
     }),
   );
+}
+
+/** A model call as it is prepared: a request, a reduction that must come first, or the reason why there is none. */
+export type PreparedCall = Plan & { readonly assembled: Assembled };
+
+type Plan =
+  | ReadyCall
+  /** The view is too large: it is reduced first, then the call is requested again. */
+  | ReducingCall
+  /** The candidate is not called: the next one is asked. */
+  | { readonly kind: 'skipped'; readonly attempt: FailedAttempt; readonly upTo: number }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
+  | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
+
+export interface ReadyCall {
+  readonly kind: 'ready';
+  /** By the definition of the turn (TEAM-2). */
+  readonly setup: RunningAgent;
+  readonly asked: Asked;
+  /** The candidates after it. */
+  readonly others: readonly Asked[];
+  readonly request: ModelRequest;
+  /** Of the turn's answer; null: any text. */
+  readonly schema: JsonRecord | null;
+  readonly upTo: number;
+  /** The plain estimate, for the record. */
+  readonly estimatedTokens: number;
+  /** Which model call of its turn, from 1. */
+  readonly number: number;
+  /** When the turn's time is over, by the monotonic clock. */
+  readonly deadline: number;
+  /** The maximum that it may use; reserved while it runs. */
+  readonly reservation: Reservation;
+  /** By the estimate, which may be wrong by half. */
+  readonly isNearWindow: boolean;
+  /** The reduction after a provider refused the request as too long; null: that was tried already. */
+  tooLong(): ReducingCall | null;
+  /** The reduction after a provider refused the files of the request; null: it has none. */
+  withoutFiles(): ReducingCall | null;
+}
+
+export interface ReducingCall {
+  readonly kind: 'reduce';
+  readonly setup: RunningAgent;
+  readonly reduction: PlannedReduction;
+  readonly upTo: number;
+  /** When the turn's time is over, by the monotonic clock. */
+  readonly deadline: number;
+  /** Whether the limits of the conversation allow this reservation now. */
+  allows(reservation: Reservation): boolean;
+  /** Set after a provider refused the request as too long. */
+  readonly tokenRatio?: number;
+}
+
+export interface LimitReached {
+  readonly name: string;
+  readonly message: string;
+}
+
+/** The maximum that a running call of an agent may use. */
+export interface ReservedCall extends Reservation {
+  readonly agent: string;
+}
+
+export type CallEffect = Extract<Effect, { type: 'call-model' }>;
+
+/** What a model call needs of the daemon. */
+interface CallContext {
+  readonly team: Team;
+  readonly definitions: Pick<Definitions, 'agentOf'>;
+  readonly health: ModelHealth;
+  /** The monotonic clock: for durations and deadlines. */
+  readonly elapsed: Clock;
+}
+
+interface PrepareContext {
+  readonly conversation: Conversation;
+  readonly requests: Requests;
+  readonly daemon: CallContext;
+  readonly times: TurnTimes;
+  /** What the running calls may use. */
+  reserved(): readonly ReservedCall[];
+}
+
+/** Runs before the append, so that the entry of a turn's start can contain the hash of its request. */
+async function prepareCalls(
+  effects: readonly Effect[],
+  context: PrepareContext,
+): Promise<Map<Effect, PreparedCall>> {
+  const prepared = new Map<Effect, PreparedCall>();
+  for (const effect of effects) {
+    const found = effect.type === 'call-model' && (await prepareCall(effect, context));
+    if (!found) continue;
+    prepared.set(effect, found);
+    const asking = context.conversation.entries[effect.key];
+    const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
+    const { kind } = found;
+    if (isNamed && kind !== 'reduce' && kind !== 'skipped') asking.requestHash = found.assembled.request.hash;
+  }
+  return prepared;
+}
+
+/** Null: a later command of the same batch ended the turn. */
+async function prepareCall(effect: CallEffect, context: PrepareContext): Promise<PreparedCall | null> {
+  const { conversation, requests, daemon } = context;
+  const assembled = await requests.next(conversation, effect.agent, effect.turnId);
+  const turn = conversation.state.agents[effect.agent]?.turn;
+  const own = turn && daemon.definitions.agentOf(conversation, turn, (state) => daemon.team.for(state));
+  if (!assembled || !turn || !own) return null;
+  const candidates = candidatesFor(own, turn);
+  const setup = setupFor(own, turn);
+  const preparing = { effect, setup, upTo: turn.upTo, context, ...candidates };
+  return { assembled, ...planOf(preparing, assembled, turn) };
+}
+
+/** One call that is being prepared. */
+interface Preparing {
+  readonly effect: CallEffect;
+  readonly setup: RunningAgent;
+  readonly asked: Asked;
+  readonly others: readonly Asked[];
+  readonly upTo: number;
+  readonly context: PrepareContext;
+}
+
+/** Why the candidate is not called although another is left; null: it is called. */
+function skipped(
+  { asked, others, context }: Preparing,
+  { fault, reduction }: NextRequest,
+  { candidate }: Turn,
+): FailedAttempt | null {
+  const { health } = context.daemon;
+  const since = health.backingOff(asked.client);
+  const healthy = since ? helping(since.code, asked, others) : [];
+  if (since && healthy.some(({ client }) => health.backingOff(client) === null)) {
+    const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
+    return attemptOf(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
+  }
+  // A fallback may have less room than the agent's own model.
+  if (!fault || reduction || candidate === null) return null;
+  return attemptOf(asked, helping(fault.code, asked, others), fault.code, fault.message);
+}
+
+/** Null: nobody is left to ask. */
+export function attemptOf(
+  { model, key }: Asked,
+  [next]: readonly Asked[],
+  code: string,
+  message: string,
+): FailedAttempt | null {
+  if (!next) return null;
+  return { candidate: { model, key }, next: { model: next.model, key: next.key }, code, message };
+}
+
+function planOf(preparing: Preparing, prepared: NextRequest, turn: Turn): Plan {
+  const { effect, setup, upTo, context } = preparing;
+  const attempt = skipped(preparing, prepared, turn);
+  if (attempt) return { kind: 'skipped', attempt, upTo };
+  if (prepared.reduction) return reducing(preparing, prepared.reduction);
+  if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
+  const { maxOutputTokens, price } = setup.profile;
+  const reservation = reservationFor(prepared.tokens, maxOutputTokens, price);
+  const limit = limitReached(context, { agent: effect.agent, ...reservation });
+  if (limit) return { kind: 'limited', limit, upTo };
+  return ready(preparing, prepared, reservation);
+}
+
+/** The limit of the conversation, or the budget of a hired agent (HIRING-5), that this call could exceed; null: none. */
+function limitReached(context: PrepareContext, call: ReservedCall): LimitReached | null {
+  const { state, roster } = context.conversation;
+  const reserved = [...context.reserved(), call];
+  const { tokens: usedTokens, usd: usedUsd } = usedFor(state, call.agent);
+  const budget = { ...context.daemon.team.limits, usedTokens, usedUsd };
+  const reached = overBudget(budget, reserved);
+  if (reached) return reached;
+  for (const { agent, budget: given, members, ...used } of accountsOf(state, roster, call.agent)) {
+    const own = {
+      tokensPerConversation: given.tokens ?? null,
+      usdPerConversation: given.usd ?? null,
+      ...used,
+    };
+    const over = overBudget(
+      own,
+      reserved.filter((one) => members.includes(one.agent)),
+    );
+    if (over) return { name: 'hireBudget', message: `the budget of ${agent}: ${over.message}` };
+  }
+  return null;
+}
+
+function deadlineOf(effect: CallEffect, { conversation, daemon, times }: PrepareContext): number {
+  const turn = conversation.state.agents[effect.agent]?.turn;
+  const limitMs = daemon.team.limits.turnSeconds * 1_000;
+  return turn ? times.deadline(turn, limitMs) : daemon.elapsed() + limitMs;
+}
+
+function reducing(
+  { effect, setup, upTo, context }: Preparing,
+  reduction: PlannedReduction,
+  tokenRatio?: number,
+): ReducingCall {
+  return {
+    ...{ kind: 'reduce', setup, reduction, upTo, tokenRatio },
+    deadline: deadlineOf(effect, context),
+    allows: (reservation) => limitReached(context, { agent: effect.agent, ...reservation }) === null,
+  };
+}
+
+function ready(
+  preparing: Preparing,
+  { request, estimatedTokens }: NextRequest,
+  reservation: Reservation,
+): ReadyCall {
+  const { effect, setup, asked, others, upTo, context } = preparing;
+  const { state, entries } = context.conversation;
+  const turn = state.agents[effect.agent]?.turn;
+  const asking = turn && entries[turn.upTo];
+  const { contextTokens, maxOutputTokens } = setup.profile;
+  return {
+    kind: 'ready',
+    ...{ setup, asked, others },
+    request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
+    schema: schemaFor(setup, entries, turn ?? null),
+    upTo,
+    estimatedTokens,
+    number: (turn?.modelCalls ?? 0) + 1,
+    reservation,
+    deadline: deadlineOf(effect, context),
+    isNearWindow: 2 * estimatedTokens >= contextTokens - maxOutputTokens,
+    tooLong: () => (turn?.wasTooLong ? null : reduceFurther(preparing, estimatedTokens)),
+    withoutFiles: () => reducedBy(preparing, { maxFiles: 0 }),
+  };
+}
+
+/** The estimate was too low: the refused request was larger than the window. */
+function reduceFurther(preparing: Preparing, estimatedTokens: number): ReducingCall | null {
+  const { contextTokens, maxOutputTokens } = preparing.setup.profile;
+  return reducedBy(preparing, {
+    tokenRatio: (contextTokens - maxOutputTokens) / Math.max(1, estimatedTokens),
+  });
+}
+
+function reducedBy(
+  preparing: Preparing,
+  refused: { readonly tokenRatio?: number; readonly maxFiles?: number },
+): ReducingCall | null {
+  const { effect, context } = preparing;
+  const again = context.requests.draft(context.conversation, effect.agent, effect.turnId, refused);
+  return again?.reduction ? reducing(preparing, again.reduction, refused.tokenRatio) : null;
+}
+
+/**
+ * The working time of the turns of one conversation.
+ *
+ * TURN-TIME-1  The time of a turn is measured by the monotonic clock while this daemon works on it. Setting the wall clock
+ *              has no effect.
+ * TURN-TIME-2  The time that an earlier daemon spent is the sum of the durations in the log. Time without a daemon does
+ *              not count, nor does a call that ran when its daemon was killed: its duration is in no log.
+ * TURN-TIME-3  Waiting for an answer does not count: after it the full time is available again.
+ */
+class TurnTimes {
+  /** By agent, which has one turn at a time. */
+  readonly #begun = new Map<
+    string,
+    { readonly turnId: string; readonly since: number; readonly at: number }
+  >();
+  readonly #elapsed: Clock;
+
+  constructor(elapsed: Clock) {
+    this.#elapsed = elapsed;
+  }
+
+  /** When the turn has worked for `limitMs`, by the monotonic clock. */
+  deadline({ agent, turnId, workingSince: since, workedMs }: Turn, limitMs: number): number {
+    let begun = this.#begun.get(agent);
+    if (begun?.turnId !== turnId || begun.since !== since) {
+      begun = { turnId, since, at: this.#elapsed() - workedMs };
+      this.#begun.set(agent, begun);
+    }
+    return begun.at + limitMs;
+  }
 }

@@ -48,9 +48,8 @@ import { hasNoCaller, Lineage } from '../../../traces/index.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { ModelHealth } from '../../team/health.ts';
 import type { RunningAgent, Team } from '../../team/team.ts';
-import { fitsPayload } from '../../tools/large.ts';
+import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
-import { keptReport } from './kept-report.ts';
 import {
   attemptOf,
   type CallEffect,
@@ -59,7 +58,7 @@ import {
   type ReadyCall,
   type ReducingCall,
   type ReservedCall,
-} from './prepare.ts';
+} from './decider.ts';
 
 /**
  * Runs the effects of decisions outside the mailbox: a stop or a new message never waits for a model.

@@ -3,12 +3,13 @@ import type { Fate, StreamPosition } from '../../../bus/index.ts';
 import {
   awaitedCalls,
   type Command,
-  type Conversation,
+  Conversation,
   type ConversationState,
   type Decision,
   type Entry,
   type FilePart,
   filesOf,
+  hasOutstandingWork,
   missingForRun,
   type Part,
   pendingApprovals,
@@ -18,18 +19,33 @@ import {
   wireCallId,
 } from '../../../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError, refusal } from '../../../kernel/index.ts';
-import { type ConversationStore, type IngressPosition, isCovered } from '../../../persistence/index.ts';
+import {
+  type ConversationLog,
+  type ConversationStore,
+  type IngressPosition,
+  isCovered,
+  type OpenedLog,
+  type WorkStatus,
+} from '../../../persistence/index.ts';
+import type { ReachCrashPoint } from '../../observe/crash-points.ts';
 import type { Telemetry } from '../../observe/telemetry.ts';
 import type { TraceExporter } from '../../observe/trace-exporter.ts';
 import type { Definitions } from '../../team/definitions.ts';
 import type { Team } from '../../team/team.ts';
-import { type RoomContext, requireRoom, storedFile } from '../../tools/file-room.ts';
+import { type RoomContext, requireRoom, storedFile } from '../../tools/large.ts';
 import { type IngressProgress, isVoidLog, openLog } from '../deletion.ts';
 import { type ConversationOwner, moved, type Ownership } from '../ownership.ts';
-import { audited, type Decided, Decider, type DeciderContext, type Item, isPost } from './decider.ts';
+import { saveProjections } from '../projections.ts';
+import {
+  audited,
+  type Decided,
+  Decider,
+  type DeciderContext,
+  type Item,
+  isPost,
+  type PreparedCall,
+} from './decider.ts';
 import { Effects, type EffectsContext } from './effects.ts';
-import { Ledger, type LedgerContext } from './ledger.ts';
-import type { PreparedCall } from './prepare.ts';
 
 /** `draining`: starts no effects. `closed`: the log is released or about to be; nothing can be appended. */
 type Lifecycle = 'open' | 'draining' | 'closed';
@@ -64,9 +80,11 @@ const REPORT_RETRY_MS = 1_000;
  *
  * WORKER-1 Commands are decided one at a time; those that wait share one append.
  * WORKER-2 Append, then act, then answer. Entries that could not be appended are undone, and the senders get the error.
- * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`ledger.ts`).
+ * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`Ledger`).
  * WORKER-4 When several daemons share the logs, every append follows an own claim (`ownership.ts`). When another daemon
  *          has claimed the conversation, this worker aborts its effects and reports and appends nothing.
+ *
+ * Longer than 600 lines: the loop, its log in memory and what it waits for are read together.
  */
 export class ConversationWorker {
   readonly id: string;
@@ -143,7 +161,7 @@ export class ConversationWorker {
     return this.#ledger.entries(from, limit);
   }
 
-  /** As far as it is known here (`bus/fate.ts`). */
+  /** As far as it is known here (`Fate`). */
   fateOf({ publisher, id, position }: PostName): Fate['kind'] {
     if (position && isCovered(position, this.#deletedUpTo)) return 'deleted';
     return this.#ledger.conversation.hasPost(publisher, id) ? 'inLog' : 'new';
@@ -559,4 +577,101 @@ async function withStored(command: Command, daemon: RoomContext): Promise<Comman
     ...(files && { files: await Promise.all(files.map(stored)) }),
   }));
   return { ...command, results: await Promise.all(results) };
+}
+
+/**
+ * The log of one conversation in memory: the decided state and the durable state.
+ *
+ * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
+ * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
+ */
+
+interface LedgerContext {
+  readonly store: ConversationStore;
+  readonly team: Pick<Team, 'for'>;
+  readonly definitions: Pick<Definitions, 'store'>;
+  readonly reach: ReachCrashPoint;
+}
+
+export class Ledger {
+  /** The decided state: ahead of the durable one while an append is in progress. */
+  readonly conversation: Conversation;
+  readonly #id: string;
+  readonly #daemon: LedgerContext;
+  readonly #log: ConversationLog;
+  #durable: ConversationState;
+  #isMarked: boolean;
+
+  constructor(id: string, daemon: LedgerContext, isMarked: boolean, { log, entries }: OpenedLog) {
+    this.#id = id;
+    this.#daemon = daemon;
+    this.#isMarked = isMarked;
+    this.#log = log;
+    this.conversation = new Conversation((state) => daemon.team.for(state).rules, entries, id);
+    this.#durable = this.conversation.state;
+  }
+
+  /** The durable state. */
+  get state(): ConversationState {
+    return this.#durable;
+  }
+
+  /** In the durable state. */
+  get hasOutstandingWork(): boolean {
+    return hasOutstandingWork(this.#durable);
+  }
+
+  /** LEDGER-2 */
+  get isMarked(): boolean {
+    return this.#isMarked;
+  }
+
+  /** Sequence of the newest append; 0 if the store has none. */
+  get newestSequence(): number {
+    return this.#log.newestSequence ?? 0;
+  }
+
+  /** Durable entries from `from` on, `limit` at most. */
+  entries(from: number, limit: number): readonly Entry[] {
+    return this.conversation.entries.slice(from, Math.min(this.#durable.length, from + limit));
+  }
+
+  /** Appends the entries decided since the log had length `before`. False: another process appended first. */
+  async append(before: number, entries: readonly Entry[], status?: WorkStatus): Promise<boolean> {
+    const { store, reach, definitions } = this.#daemon;
+    await definitions.store(entries); // DEFINITIONS-1
+    if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
+      await store.markOpen(this.#id); // LEDGER-2
+      this.#isMarked = true;
+      reach('marked');
+    }
+    reach('before-append');
+    const outcome = await this.#log.append(before, entries, status);
+    reach('after-append');
+    // Another daemon may have appended after it before the answer arrived: then the entries count, and it runs their effects.
+    if (outcome.kind !== 'appended' || this.#log.length !== before + entries.length) return false;
+    this.#durable = this.conversation.state;
+    return true;
+  }
+
+  /** LEDGER-1 */
+  truncate(length: number): void {
+    this.conversation.truncate(length);
+  }
+
+  async saveProjections(): Promise<void> {
+    const entries = this.entries(0, this.#durable.length);
+    await saveProjections(this.#id, this.#durable, entries, this.#daemon.store);
+  }
+
+  /** LEDGER-2: only without outstanding work. */
+  async clearMark(): Promise<void> {
+    if (!this.#isMarked || this.hasOutstandingWork) return;
+    await this.#daemon.store.clearOpen(this.#id);
+    this.#isMarked = false;
+  }
+
+  close(): Promise<void> {
+    return this.#log.close();
+  }
 }
