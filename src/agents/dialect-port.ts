@@ -36,7 +36,7 @@ export interface FileRule {
 
 export interface FileRules {
   readonly kinds: Readonly<Partial<Record<FileKind, FileRule>>>;
-  /** Of all files of a request: how many, and their bytes. */
+  /** How many files a request may have, and their bytes in all. */
   readonly most: number;
   readonly maxBytes: number;
 }
@@ -57,7 +57,7 @@ export interface WireForm {
   readonly instructionsAs: 'system' | 'developer';
   /** Files that the model is shown; `references`: it gets them by its own requests. Absent: none. */
   readonly accepts?: readonly FileKind[] | 'references';
-  /** Of a request, if its provider takes fewer than the dialect allows. */
+  /** The most files of a request, if its provider takes fewer than the dialect allows. */
   readonly maxFiles?: number;
   /** Merge adjacent messages of the same role. */
   readonly mergeMessages: boolean;

@@ -368,7 +368,7 @@ export const turnsRequest = z.strictObject({
 });
 
 export const turnsAnswer = fields({
-  /** Of the conversation with the newest entry first, and in it the newest turn first. */
+  /** The conversation with the newest entry comes first, and in it the newest turn. */
   turns: list(
     fields({
       conversation: z.string(),

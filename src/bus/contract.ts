@@ -96,7 +96,7 @@ export const CONTRACT = {
       upload: conversation,
       offset: index,
       data: z.base64().max((MOST_PIECE_BYTES / 3) * 4 + 4),
-      /** Of the whole file: in the first piece, if it is known. */
+      /** The size of the whole file: in the first piece, if it is known. */
       size: index.optional(),
       last: z
         .strictObject({ sha256, size: index, name: z.string().max(MOST_OF_A_NAME).optional() })

@@ -391,7 +391,7 @@ export interface RefusedRuns {
   /** The life of the ingress stream. */
   readonly stream: string;
   readonly count: number;
-  /** Of their bodies; an estimate of unread ones. */
+  /** The size of their bodies; for unread ones an estimate. */
   readonly bytes: number;
   /** When the stream stored the first and the last of them: milliseconds since the epoch. */
   readonly from: number;

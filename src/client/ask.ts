@@ -39,7 +39,7 @@ import type { AnswerOf, Endpoint, PostAnswer, PostMessage, PostOptions, RequestO
  * CLIENT-ASK-3 It waits as long as an approval takes. A question to a person rejects: this program does not know the answer.
  */
 
-/** Of zod 4, which gives types; or a JSON Schema. */
+/** A schema of zod 4, which gives types; or a JSON Schema. */
 export type Shape = z.ZodType | JsonRecord;
 /** What a value of this shape is for the program. */
 export type ValueOf<S> = S extends z.ZodType ? z.output<S> : unknown;
@@ -70,7 +70,7 @@ export interface CallOfTool {
 export interface Question<Parameters, S extends Shape> extends Omit<PostMessage, 'tools' | 'schema'> {
   /** By name. The agent may call them in the turn that the message starts. */
   readonly tools?: { readonly [Name in keyof Parameters]: CallersTool<Parameters[Name]> };
-  /** Of the answer's `value`. */
+  /** What the answer's `value` has to match. */
   readonly schema?: S;
 }
 

@@ -35,7 +35,7 @@ type Send = <V extends 'upload' | 'blob'>(
   options: { signal?: AbortSignal },
 ) => Promise<AnswerOf<V>>;
 
-/** Of a message's payload; the rest is for the other fields. */
+/** The bytes may take this share of a message's payload; the rest is for the other fields. */
 const PAYLOAD_SHARE = 0.7;
 const MOST_BEGINNINGS = 5;
 const PAUSE_MS = 1_000;

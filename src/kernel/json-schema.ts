@@ -194,7 +194,7 @@ function useFault(schema: JsonRecord): string | null {
 const ENDLESS =
   'the schema refers to itself without an end: a reference needs a property or an item between it and itself';
 
-/** Of a compilation, if references lead only to each other; else of a check. */
+/** The stack overflows when it is compiled, if references lead only to each other; else when a value is checked. */
 function isEndless(error: unknown): boolean {
   return /stack/i.test(messageOf(error));
 }

@@ -190,7 +190,7 @@ export function unreadable(code: 'STREAM_BROKEN' | 'INVALID_RESPONSE', message: 
 /** How an answer ended. */
 export interface Ending {
   readonly state: 'growing' | 'done' | 'cut';
-  /** Of the provider; empty: it gave none. */
+  /** The provider's word; empty: it gave none. */
   readonly finishReason: string;
   readonly isEmpty: boolean;
 }

@@ -154,7 +154,7 @@ export interface ToolCallSeen {
   readonly arguments: unknown;
   /** Absent: it has none yet. */
   readonly result?: string;
-  /** Of the result. */
+  /** The files of the result. */
   readonly files?: readonly FilePart[];
 }
 

@@ -42,7 +42,7 @@ export function promptOf(
   return parts.length > 0 ? parts : [{ type: 'text', text: CONTINUE }];
 }
 
-/** Of an offer. */
+/** What a prompt takes from an offer. */
 interface Request extends Pick<OfferedTurn, 'messages' | 'missed'> {
   readonly tools?: readonly { readonly function: { readonly name: string } }[];
 }
@@ -88,7 +88,7 @@ async function blockOf(
   }
 }
 
-/** Of one prompt: it is one line of JSON. */
+/** A prompt has no more of them: it is one line of JSON. */
 const MOST_FILES = 20;
 const MOST_BYTES = 20_000_000;
 /** The tool that reads the texts of a conversation: its results over MCP are text. */

@@ -14,7 +14,7 @@ export interface Person {
 
 /** What the parts of a session share. */
 export interface SessionContext extends Person {
-  /** Of the session and of its conversation. */
+  /** The id of the session, and of its conversation. */
   readonly id: string;
   readonly cwd: string;
   readonly editor: AgentContext;

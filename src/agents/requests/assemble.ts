@@ -66,7 +66,7 @@ export interface RequestParts {
   readonly runContext: readonly ViewMessage[];
   readonly view: View;
   readonly tools: readonly WireTool[];
-  /** Of the turn's answer; null: any text. */
+  /** What the turn's answer has to match; null: any text. */
   readonly schema?: JsonRecord | null;
   /** What a caller asks of the model's calls; absent or null: nothing. */
   readonly choice?: CallChoice | null | undefined;
@@ -348,7 +348,7 @@ class RequestBody {
   readonly #ends: number[] = [];
   /** Where the content of each file belongs. */
   readonly #files: { readonly at: number; readonly sha256: string }[] = [];
-  /** Of the beginning of the history: so many bytes and files. */
+  /** The hash of the beginning of the history: so many bytes and files. */
   #hash: Hash = createHash('sha256');
   #hashed = 0;
   #hashedFiles = 0;

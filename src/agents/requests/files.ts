@@ -52,7 +52,7 @@ export function withShownFiles<M extends ViewMessage>(message: M, { form, tools 
   return { ...others, content, ...(shown.length > 0 && { files: shown }) } as M;
 }
 
-/** Of the files of a whole request. */
+/** The limits of the files of a whole request. */
 export function fileLimits(form: WireForm): { readonly most: number; readonly maxBytes: number } {
   if (form.accepts === 'references') return NO_LIMITS;
   const { most, maxBytes } = DIALECTS[form.dialect].files;

@@ -21,7 +21,7 @@ interface TokenPrices {
 }
 
 export interface PriceConfig extends TokenPrices {
-  /** Of known models: the prices of requests with more input tokens, ascending. */
+  /** Known models have it: the prices of requests with more input tokens, ascending. */
   readonly above?: readonly (TokenPrices & { readonly inputTokens: number })[];
 }
 

@@ -27,7 +27,7 @@ export interface PendingApproval {
   readonly mayHaveRun: boolean;
   /** ISO 8601. */
   readonly requestedAt: string;
-  /** Of the call; the proposed answer, if its server asks. */
+  /** The call's arguments; the proposed answer, if its server asks. */
   readonly arguments: string;
   readonly asks?: ServerAsks;
 }

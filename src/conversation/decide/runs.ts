@@ -233,7 +233,7 @@ interface NodeEntry {
   readonly from?: string;
   readonly outcome?: string;
   readonly summary?: string;
-  /** Of the node before. */
+  /** The value of the node before. */
   readonly value?: unknown;
   /** The agent or person that caused it. */
   readonly by: string;

@@ -24,7 +24,7 @@ export interface ViewLimits {
   readonly messages: Limit;
   /** UTF-16 code units of content. */
   readonly chars: Limit;
-  /** Of all files of a request: how many, and their bytes. Absent: none. */
+  /** How many files a request may have, and their bytes in all. Absent: none. */
   readonly files?: Limit;
   readonly fileBytes?: Limit;
 }

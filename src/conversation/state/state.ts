@@ -39,7 +39,7 @@ export interface OpenCall {
   readonly arguments: string;
   /** The name of the person who changed them. */
   readonly changedBy?: string;
-  /** Of the turn when its model call was requested: determines the setting of the call (`settingAt`). */
+  /** How far the turn had read when its model call was requested: determines the setting of the call (`settingAt`). */
   readonly upTo: number;
   /** A `tool-started` entry is durable (L9). */
   readonly started: boolean;

@@ -40,9 +40,9 @@ export interface ViewMessage {
   readonly content: string | null;
   /** The reasoning of an own message, if the policy includes it. */
   readonly reasoning?: string;
-  /** Of a message with the role `user`, which `content` does not mention (V19). */
+  /** The files of a message with the role `user`, which `content` does not mention (V19). */
   readonly files?: readonly ViewFile[];
-  /** Of an own message. */
+  /** The blocks of an own message. */
   readonly blocks?: Blocks;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;

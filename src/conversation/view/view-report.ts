@@ -82,7 +82,7 @@ export interface ViewReport {
   readonly told?: {
     readonly session: 'new' | 'continued' | 'unknown' | 'waiting';
     readonly messages: readonly number[];
-    /** Of a coding agent: the kinds of files that its program takes, and the hash that the log has of its prompt. */
+    /** If it is a coding agent: the kinds of files that its program takes, and the hash that the log has of its prompt. */
     readonly takes?: readonly string[];
     readonly hash?: string;
     /** SHA-256 of the JSON of its content blocks, and whether it is `hash`. */

@@ -100,7 +100,7 @@ interface Talk {
   readonly asked: Heard;
   /** Null: no tool was called. */
   readonly answered: Heard | null;
-  /** Of few tokens. */
+  /** The answer that may have few tokens. */
   readonly short: Heard;
   /** To a model that does not exist. */
   readonly misnamed: Heard;

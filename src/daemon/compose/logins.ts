@@ -5,7 +5,7 @@ import { loginStore } from './login-store.ts';
 /** Logins at MCP servers. They are in the data directory, which programs of tools cannot read. */
 
 export interface McpLogin {
-  /** Of the receiver of the redirect; 0: any. */
+  /** Where the redirect is received; 0: any. */
   readonly port: number;
   readonly onUrl: (url: string) => void;
   readonly signal: AbortSignal;

@@ -77,7 +77,7 @@ const TEXT_TYPES: Readonly<Record<string, string>> = {
 /** Formats that are text, too (MEDIA-TYPE-2). */
 const MARKUP = new Set(['application/xml']);
 const MEASURED = new Set(['image/gif', 'image/jpeg', 'image/png', 'image/webp']);
-/** Of EXIF: from here on the picture is shown turned by a quarter. */
+/** Orientations of EXIF: from this one on the picture is shown turned by a quarter. */
 const FIRST_TURNED = 5;
 
 export interface FoundType {

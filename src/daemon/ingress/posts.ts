@@ -50,7 +50,7 @@ import { Flood, type PostSize, PublisherLimits } from './publisher-limits.ts';
 const RETRY_MS = 1_000;
 /** POSTS-7 */
 const MOST_DECISIONS = 5;
-/** Of whom a budget for schemas is kept: the newest. */
+/** The newest publishers, whose budgets for schemas are kept. */
 const MOST_PUBLISHERS = 1_000;
 /** The share of an append, if that is a message, that one post may use. */
 const APPEND_SHARE = 0.9;

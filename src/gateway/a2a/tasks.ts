@@ -56,7 +56,7 @@ export interface TasksOptions {
   readonly newId: NewId;
   /** Stores the files of a message. */
   readonly keep: (parts: readonly SentPart[]) => Promise<readonly Part[]>;
-  /** Of a conversation. */
+  /** Where the files of a conversation are fetched. */
   readonly address: (conversation: string) => AddressOf;
 }
 

@@ -113,7 +113,7 @@ export interface ChatRequest {
   readonly parts: readonly SentPart[];
   /** The same as one text, as it will be in the history of the next request (REQUEST-4). */
   readonly asked: string;
-  /** Of the answer; absent: any text. */
+  /** The answer has this form; absent: any text. */
   readonly schema?: JsonRecord | undefined;
   /** REQUEST-2; empty: none. */
   readonly instructions: string;

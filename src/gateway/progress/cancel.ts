@@ -4,7 +4,7 @@ import { type Act, readLog } from './ask.ts';
 
 interface Turns {
   readonly conversation: string;
-  /** Of the post. */
+  /** The index of the post. */
   readonly index: number;
   /** Agents whose turns are open. */
   readonly busy: readonly string[];

@@ -37,7 +37,7 @@ import {
  *    requests in a loop that another model began have none, so `thinking` is the last field of a body.
  */
 interface MessagesState {
-  /** Of the open message; null: there is none yet. */
+  /** The role of the open message; null: there is none yet. */
   readonly role: 'user' | 'assistant' | null;
   /** What the answers since the last words of others begin with; null: there are none. */
   readonly loop: SaidBlock['type'] | null;

@@ -60,7 +60,7 @@ export class ChatDecoder extends Decoder {
     return this.#calls.calls().map(({ opaque: _, ...call }) => call);
   }
 
-  /** Of the message and its calls; empty: nothing is opaque. The order of text and calls is always the same. */
+  /** What is opaque in the message and its calls; empty: nothing. The order of text and calls is always the same. */
   protected override blocks(): readonly Block[] {
     const message = this.#opaque.fields();
     const calls = this.#calls.calls();

@@ -18,10 +18,10 @@ const SEPARATOR = '\n\n';
 
 interface Growing {
   readonly type: string;
-  /** Of each content, by type and index. Reasoning and text grow in the order of the items. */
+  /** The length of each content, by type and index. Reasoning and text grow in the order of the items. */
   readonly pieces: [type: string, length: number][];
   readonly at: Map<string, [type: string, length: number]>;
-  /** Of a call. */
+  /** The place of a call among the calls. */
   readonly position: number;
   id: string;
   name: string;
@@ -95,7 +95,7 @@ export class ResponsesDecoder extends Decoder {
       return this.fail(faultOfBody({ error: response.error ?? `The answer is ${status}` }));
     if (status !== 'completed' && status !== 'incomplete') return [];
     const output: readonly unknown[] = Array.isArray(response.output) ? response.output : [];
-    // Of a stream, it repeats what was read, and some servers repeat it with other ids.
+    // After a stream, it repeats what was read, and some servers repeat it with other ids.
     const items = this.#items.size === 0 ? output.filter(isRecord) : [];
     const deltas = items.flatMap((item, at) => this.#takeItem(at, item));
     this.state = 'done';

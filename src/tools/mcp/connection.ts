@@ -164,7 +164,7 @@ export class Connection {
     }
   }
 
-  /** Of revision 2026-07-28: a stream of changes that ends is requested again, and what changed meanwhile is listed. */
+  /** Revision 2026-07-28: a stream of changes that ends is requested again, and what changed meanwhile is listed. */
   async #keepListening({ onToolsChanged }: ConnectionEvents): Promise<void> {
     const { restartMs, restartMaxMs, connectMs: timeout } = this.#times;
     let stream = this.#client.autoOpenedSubscription;

@@ -9,7 +9,7 @@ import { SettledKeeper } from '../ingress/settled-keeper.ts';
 import { readDelivery, timeOf } from '../ingress/stored-posts.ts';
 
 /**
- * Of the daemons that share their logs, one reads the ingress stream, with the reader of a daemon that is alone.
+ * One of the daemons that share their logs reads the ingress stream, with the reader of a daemon that is alone.
  *
  * SHARED-READER-1 The reader is the daemon that the record of settled posts names (KEEPER-6). The others read the record at
  *    intervals, and claim it when the reader released it, or does not run any more as far as they know.

@@ -298,7 +298,7 @@ interface Cursor {
   readonly skip: Settled | null;
   /** `skip` covers it. */
   readonly isElsewhere: (sequence: number) => boolean;
-  /** Of the posts that were refused before this process read them; null: not read yet. */
+  /** The letters of posts that were refused before this process read them; null: not read yet. */
   letterOf: LetterOf | null;
   /** Skipped parts whose letters are not stored: the mark has only the ends of each. */
   unsettledSkips: number;

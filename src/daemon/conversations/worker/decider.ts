@@ -212,7 +212,7 @@ export interface ReadyCall {
   /** The candidates after it. */
   readonly others: readonly Asked[];
   readonly request: ModelRequest;
-  /** Of the turn's answer; null: any text. */
+  /** What the turn's answer has to match; null: any text. */
   readonly schema: JsonRecord | null;
   readonly upTo: number;
   /** The plain estimate, for the record. */

@@ -45,7 +45,7 @@ export interface LogInOptions {
   readonly name: string;
   readonly settings: HttpServerSettings;
   readonly store: LoginStore;
-  /** Of the receiver of the redirect; 0: any. */
+  /** Where the redirect is received; 0: any. */
   readonly port: number;
   /** Shows a person where to log in. */
   readonly onUrl: (url: string) => void;

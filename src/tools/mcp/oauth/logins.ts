@@ -24,7 +24,7 @@ import {
  */
 
 export interface Login {
-  /** Of the MCP server. */
+  /** The address of the MCP server. */
   readonly url: string;
   /** The URL by which the authorization server was found. */
   readonly issuer: string;
@@ -101,7 +101,7 @@ export class LoginStore {
   }
 }
 
-/** Of two processes that make a key, both use that of the first. */
+/** If two processes make a key, both use that of the first. */
 async function makeKey(folder: string, path: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const temporary = `${path}.${randomUUID()}`;
