@@ -6,7 +6,7 @@ import { chromiumPath } from '../support/browser.ts';
 import { layCable } from '../support/cable.ts';
 import type { Project } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, pressAlone, sharedStage, textOf, write } from './support.ts';
+import { message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { NASTY } from './team.ts';
 
 const LONG = 10_000;
@@ -37,6 +37,38 @@ async function writeNastyFile(project: Project): Promise<void> {
   await mkdir(join(project.root, 'project'));
   await writeFile(join(project.root, 'project/nasty.md'), NASTY);
 }
+
+/** Where the controls of the page are, outside of a notice. */
+const controlsOf = (page: Page) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('a, button, input, select, textarea, summary')]
+    .filter((one) => one.checkVisibility() && !one.closest('.notice'))
+    .map((one) => {
+      const { x, y } = one.getBoundingClientRect();
+      return [one.tagName, one.textContent, Math.round(x), Math.round(y)].join(' ');
+    })`);
+
+/** The controls that a notice lies on, as far as they can be seen. */
+const coveredByNotice = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const notice = document.querySelector('.notice');
+    const common = (a, b) => ({
+      left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
+      right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom),
+    });
+    const seen = (one) => {
+      let box = one.getBoundingClientRect();
+      for (let over = one.parentElement; over; over = over.parentElement)
+        if (getComputedStyle(over).overflowY !== 'visible') box = common(box, over.getBoundingClientRect());
+      return box;
+    };
+    return [...document.querySelectorAll('a, button, input, select, textarea, summary')]
+      .filter((one) => one.checkVisibility() && !notice.contains(one))
+      .filter((one) => {
+        const { left, top, right, bottom } = common(seen(one), notice.getBoundingClientRect());
+        return right - left > 1 && bottom - top > 1;
+      })
+      .map((one) => one.outerHTML);
+  })()`);
 
 describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
   const stage = sharedStage({
@@ -284,6 +316,8 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     expect(await page.getByLabel('Message').inputValue()).toBe('I am an agent');
     await page.setViewportSize({ width: 390, height: 800 });
     expect((await page.getByRole('alert').boundingBox())?.width).toBeGreaterThan(300);
+    await page.setViewportSize({ width: 320, height: 256 }); // the page scrolls, and the notice does not
+    await expect.poll(async () => (await page.getByRole('alert').boundingBox())?.y).toBe(0);
     await stage.endOfTest(/status of 400/);
   });
 
@@ -307,7 +341,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     }
   });
 
-  it('the console removes a refusal after a while and in another conversation, and never covers the message box', async () => {
+  it('the console removes a refusal after a while and in another conversation, and never covers what is used', async () => {
     await post('kept-a', 'hello');
     await post('kept-b', 'hello');
     const page = await stage.look('#/c/kept-a');
@@ -316,10 +350,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByLabel('Your name').press('Tab');
     await write(page, 'I am an agent');
     await alert.waitFor();
-    const [box, field] = [await alert.boundingBox(), await page.locator('.composer').boundingBox()];
-    expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(field?.y ?? 0);
-    const header = await page.locator('.head').boundingBox();
-    expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(header?.y ?? 0);
+    expect(await coveredByNotice(page)).toEqual([]);
     await page.evaluate("location.hash = '#/c/kept-b'");
     await alert.waitFor({ state: 'detached', timeout: 2_000 });
     await page.clock.install();
@@ -330,6 +361,40 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       .toBe(0);
     await stage.endOfTest(/status of 400/);
   });
+
+  it.each([
+    [1280, 820],
+    [390, 844],
+    [320, 640],
+    [640, 410],
+  ])(
+    'a notice neither moves nor covers a control, in the thread and in the inbox, at %i × %i',
+    async (width, height) => {
+      const conversation = `refused-${width}`;
+      await post(conversation, `write it ${conversation}`);
+      const page = await stage.look(`#/c/${conversation}`, { viewport: { width, height } });
+      const alert = page.getByRole('alert');
+      await page.route('**/api/approvals/*', (route) =>
+        route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } }),
+      );
+      for (const hash of [`#/c/${conversation}`, '#/inbox']) {
+        await page.evaluate(`location.hash = '${hash}'`);
+        if (hash === '#/inbox') await openItem(page, conversation);
+        const approve = page.locator('.ask-card').getByRole('button', { name: 'Approve' });
+        await approve.scrollIntoViewIfNeeded();
+        await approve.hover();
+        const before = await controlsOf(page);
+        await approve.click();
+        await alert.waitFor();
+        expect(await controlsOf(page)).toEqual(before);
+        expect(await coveredByNotice(page)).toEqual([]);
+        await page.getByRole('button', { name: 'Dismiss', exact: true }).click();
+        await alert.waitFor({ state: 'detached' });
+        expect(await controlsOf(page)).toEqual(before);
+      }
+      await stage.endOfTest(/status of 409/);
+    },
+  );
 
   it('the console keeps the draft of each conversation over a reload until it is sent', async () => {
     const page = await stage.begin('draft-a', 'hello');

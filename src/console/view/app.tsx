@@ -1,5 +1,5 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect, useLayoutEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { actionOf } from '../state/commands.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
@@ -85,10 +85,18 @@ function NoticeBar() {
     }, NOTICE_MS);
     return () => clearTimeout(late);
   }, [notice.value]);
+  const bar = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(innerWidth);
+  useEffect(() => {
+    const resized = () => setWidth(innerWidth);
+    addEventListener('resize', resized);
+    return () => removeEventListener('resize', resized);
+  }, []);
+  useLayoutEffect(() => makeRoom(bar.current), [notice.value, at, width]);
   if (!notice.value) return null;
   const { text, hint, undo } = notice.value;
   return (
-    <div class={`notice ${undo ? 'done' : ''}`} role="alert">
+    <div class={`notice ${undo ? 'done' : ''}`} role="alert" ref={bar}>
       <p>
         {text}
         {hint && <span class="muted">{hint}</span>}
@@ -99,6 +107,35 @@ function NoticeBar() {
       </QuietButton>
     </div>
   );
+}
+
+/** What gives room to a notice: the list, and on a phone what scrolls in the page. */
+const ROOMS = [
+  '.rows',
+  '.thread-frame',
+  '.timeline',
+  '.inbox-body',
+  '.system-body',
+  '.turn-table',
+  '.start-body',
+];
+
+/** Beside what scrolls, so that a notice covers nothing, and on the side where nothing moves under the pointer. */
+function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
+  const rooms = [...document.querySelectorAll<HTMLElement>(ROOMS.join())];
+  const room = rooms.find((one) => one.checkVisibility());
+  if (!notice || !room || getComputedStyle(notice).position !== 'fixed') return;
+  const scrolled = room.querySelector('.thread') ?? room;
+  const isAbove = !room.matches('.rows') && scrolled.scrollHeight > scrolled.clientHeight;
+  room.style.setProperty('anchor-name', '--room');
+  notice.classList.toggle('above', isAbove);
+  const height = notice.offsetHeight;
+  room.style[isAbove ? 'marginTop' : 'marginBottom'] = `${height}px`;
+  if (isAbove) scrolled.scrollTop += height;
+  return () => {
+    room.style.cssText = '';
+    if (isAbove) scrolled.scrollTop -= height;
+  };
 }
 
 /** One line for the whole page while the daemon does not answer. */
