@@ -225,7 +225,7 @@ const ANSWERS_TO_UNKNOWN: readonly string[] = ['rerun', 'result', 'failed'];
 /** L11, L12: one open request at a time, one answer to each, one start for each approval; a repeated start is marked. */
 export function checkApprovals(entries: readonly Entry[], faults: string[]): void {
   const calls = new Map<string, Call>();
-  /** What servers asked, by approval id (SERVER-QUESTION-1). */
+  /** The calls whose servers asked, by approval id (SERVER-QUESTION-1). */
   const questions = new Map<string, string>();
   const callAt = ({ index, position }: CallPlace): Call => {
     const key = `c${index}_${position}`;
