@@ -108,6 +108,23 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await contentsOf('away')).toEqual(['hello', 'first while away', 'second while away']);
   });
 
+  it('an approval to a killed daemon is refused on the line that says so, and can be given after its restart', async () => {
+    const page = await stage.begin('approves', 'write it');
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await stage.kill();
+    const line = page.locator('.away');
+    await line.waitFor();
+    await approve.click();
+    await line.filter({ hasText: 'Your last action was not done' }).waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await stage.restart();
+    await line.waitFor({ state: 'detached', timeout: 20_000 });
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await approve.click();
+    await message(page, 'That is what came of it').waitFor();
+  });
+
   it('a post whose answer was lost is sent again with its id after a reload, and appended once', async () => {
     const page = await stage.begin('unanswered', 'hello', 'Noted: hello');
     const ids: string[] = [];

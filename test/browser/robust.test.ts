@@ -321,7 +321,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await stage.endOfTest(/status of 400/);
   });
 
-  it('the console removes the notice of an unreachable daemon as soon as it is reconnected', async () => {
+  it('the console says once that an unreachable daemon did not do what was pressed, until it is reconnected', async () => {
     const cable = await layCable(stage.url);
     try {
       await post('away', 'hello', { includeInContext: false });
@@ -331,10 +331,11 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       const lost = page.locator('.away', { hasText: 'Not connected' });
       await lost.waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
-      expect(await textOf(page.getByRole('alert'))).toMatch(/The daemon does not answer/);
+      await lost.filter({ hasText: 'was not done: repeat it when the daemon answers' }).waitFor();
+      expect(await page.getByRole('alert').count()).toBe(0); // it is said once
       cable.restore();
       await lost.waitFor({ state: 'detached' });
-      await page.getByRole('alert').waitFor({ state: 'detached', timeout: 1_000 });
+      expect(await page.getByRole('alert').count()).toBe(0);
       await stage.endOfTest(/net::ERR_/);
     } finally {
       await cable.close();

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
 import {
   type Identity,
+  isRetryable,
   RequestError,
   requests,
   type Sender,
@@ -169,8 +170,8 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
 /** Shows why a request failed. */
 export function report(error: unknown): void {
   if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
-  const isUnreachable = error instanceof Unreachable;
-  const hint = isUnreachable ? 'Try again when it is connected.' : hintOf(error);
+  const isUnreachable = error instanceof Unreachable || (isAway.peek() && isRetryable(error));
+  const hint = error instanceof Unreachable ? 'Try again when it is connected.' : hintOf(error);
   notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
 }
 

@@ -92,8 +92,8 @@ function NoticeBar() {
     addEventListener('resize', resized);
     return () => removeEventListener('resize', resized);
   }, []);
-  useLayoutEffect(() => makeRoom(bar.current), [notice.value, at, width]);
-  if (!notice.value) return null;
+  useLayoutEffect(() => makeRoom(bar.current), [notice.value, isAway.value, at, width]);
+  if (!notice.value || (notice.value.isUnreachable && isAway.value)) return null;
   const { text, hint, undo } = notice.value;
   return (
     <div class={`notice ${undo ? 'done' : ''}`} role="alert" ref={bar}>
@@ -146,6 +146,8 @@ function AwayBanner() {
       {isAway.value && (
         <p class="away">
           Not connected. Trying again…
+          {notice.value?.isUnreachable &&
+            ' Your last action was not done: repeat it when the daemon answers.'}
           {waiting === 1 && ' Your message is sent when the daemon answers.'}
           {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
         </p>
