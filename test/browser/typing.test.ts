@@ -151,16 +151,58 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
   });
 
   it.runIf(hasLongTests)(
-    'a reason that a person types moves to the message field when the turn is stopped (KEPT-1)',
+    'a reason that a person types stays at its call when the turn is stopped, and no message has it (KEPT-1)',
     async () => {
       const page = await stage.begin('stopped', 'write it');
       await page.getByLabel('Reason').focus();
       await typeOn(page, 'not now');
       await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
       await page.getByLabel('Reason').waitFor({ state: 'detached' });
-      await expect.poll(() => draft(page)).toBe('not now');
+      const kept = page.getByLabel('Your reason, not sent');
+      await expect.poll(() => kept.inputValue()).toBe('not now');
+      expect(await draft(page)).toBe('');
     },
   );
+
+  it('a reason stays where it was written when another person answers, over a reload, until it is dismissed (KEPT-1)', async () => {
+    const page = await stage.begin('overtaken', 'write it');
+    await page.getByLabel('Reason').focus();
+    await typeOn(page, 'not on a Fr');
+    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+      'GET',
+      'conversations/overtaken/approvals',
+    );
+    const first = { answer: 'approve', author: { name: 'Zoë' }, publisher: 'alice' };
+    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, first);
+    await page.getByText('Approved by Zoë').waitFor();
+    await typeOn(page, 'iday');
+    const kept = page.getByLabel('Your reason, not sent');
+    await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
+    await page.reload();
+    await expect.poll(() => kept.inputValue()).toBe('not on a Friday');
+    expect(await draft(page)).toBe('');
+    await page.locator('.call').getByRole('button', { name: 'Dismiss' }).click();
+    await kept.waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByText('Approved by Zoë').waitFor();
+    expect(await kept.count()).toBe(0);
+  });
+
+  it('a reason that a person types in the inbox is at its call when another person answers (KEPT-1)', async () => {
+    await post('away', 'write it from away');
+    const page = await stage.look('#/inbox');
+    const item = await openItem(page, 'from away');
+    await item.getByLabel('Reason').fill('not so');
+    const { approvals } = await stage.api<{ approvals: { approvalId: string }[] }>(
+      'GET',
+      'conversations/away/approvals',
+    );
+    await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny', publisher: 'alice' });
+    expect(await textOf(page.getByRole('alert'))).toMatch(/Your text is at this call in its conversation/);
+    await page.evaluate("location.hash = '#/c/away'");
+    await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('not so');
+    expect(await draft(page)).toBe('');
+  });
 
   it.runIf(hasLongTests)(
     'an answer that a person types in the inbox is in the message field of its conversation (KEPT-1)',
@@ -193,7 +235,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     for (const route of held) await route.abort().catch(() => undefined);
   });
 
-  it('a reason that was sent after the answer of another person moves to the message field (KEPT-1)', async () => {
+  it('a reason that was sent after the answer of another person stays at its call (KEPT-1)', async () => {
     const page = await stage.begin('second', 'write it');
     await page.route('**/approvals/*', async (route) => {
       const first = { answer: 'deny', author: { name: 'Zoë' }, publisher: 'alice' };
@@ -203,8 +245,9 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     });
     await page.getByLabel('Reason').fill('it is too early');
     await page.getByRole('button', { name: 'Deny' }).click();
-    await expect.poll(() => draft(page)).toBe('it is too early');
-    expect(await textOf(page.getByRole('alert'))).toContain('Your text is in the message field.');
+    expect(await textOf(page.getByRole('alert'))).toContain('Zoë denied this call first.');
+    await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('it is too early');
+    expect(await draft(page)).toBe('');
     await stage.endOfTest(/status of 4\d\d/);
   });
 

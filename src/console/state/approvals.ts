@@ -8,13 +8,14 @@ import { pretty } from '../model/format.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
 import { opened } from './conversation.ts';
 import { addToMessage } from './keys.ts';
-import { attempt, mayPost, notice, report, sender } from './session.ts';
+import { attempt, notice, report, sender } from './session.ts';
 
 /**
  * Answers to calls that wait for a person.
  *
- * KEPT-1 A text for a call that another person answered, or whose turn ended, is moved to the message field of its conversation. A
- *    text that is being sent is kept until the daemon has confirmed it.
+ * KEPT-1 A text for a call that another person answered, or whose turn ended, is not lost: an answer moves to the message field of
+ *    its conversation; what was written at an approval stays at its call until the person dismisses it. A text that is being sent
+ *    is kept until the daemon has confirmed it.
  */
 
 /** `over`: it did not wait any more. `refused`: it still waits, as far as it is known. The person reads why. */
@@ -117,48 +118,43 @@ async function answering(
   const key = keyOf(conversation, call);
   underWay.value = new Set([...underWay.value, key]);
   const outcome = await send();
-  if (outcome === 'answered') takeTexts(conversation, call);
+  if (outcome === 'answered')
+    for (const field of fieldsOfCall(call)) keepDraft(`${conversation}/${field}`, '');
   underWay.value = new Set([...underWay.value].filter((other) => other !== key));
-  if (outcome === 'over') moveTexts(conversation, call);
   return outcome;
 }
 
-/** KEPT-1 */
-export function moveTexts(conversation: string, call: Call): void {
+const fieldsOfCall = (call: Call): readonly string[] =>
+  call.approval
+    ? [fieldsOf.reason(call.approval.approvalId), fieldsOf.arguments(call.approval.approvalId)]
+    : [fieldsOf.answer(call)];
+
+/** KEPT-1: an answer is a message, too. */
+export function moveAnswer(conversation: string, call: Call): void {
   if (underWay.peek().has(keyOf(conversation, call))) return;
-  const { answer, resultBy } = call;
-  const texts = takeTexts(conversation, call);
-  if (texts.length === 0) return;
+  const place = `${conversation}/${fieldsOf.answer(call)}`;
+  const text = readDraft(place);
+  if (text === '') return;
+  keepDraft(place, '');
+  const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
+  if (isOpen) addToMessage(text);
+  else keepDraft(conversation, [readDraft(conversation), text].filter((one) => one !== '').join('\n\n'));
+  const where = isOpen ? 'the message field' : 'the message field of its conversation';
+  notice.value = { text: `${overBy(call)} Your text is in ${where}.`, hint: '' };
+}
+
+/** KEPT-1: says where the texts of an approval are that left the inbox. */
+export function tellKept(conversation: string, call: Call): void {
+  if (isBeingAnswered(conversation, call)) return;
+  const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));
+  if (texts.every((text) => text === '' || text === offeredArguments(call))) return;
+  notice.value = { text: `${overBy(call)} Your text is at this call in its conversation.`, hint: '' };
+}
+
+function overBy({ answer, resultBy }: Call): string {
   const by = answer?.author.name ?? resultBy;
   const did = DONE[answer?.answer ?? ''] ?? 'answered';
-  const why = by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} ${did} first.`;
-  if (!mayPost.value) {
-    notice.value = { text: `${why} Your text was not sent:`, hint: texts.join('\n\n') };
-    return;
-  }
-  const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
-  if (isOpen) addToMessage(texts.join('\n\n'));
-  else
-    keepDraft(conversation, [readDraft(conversation), ...texts].filter((text) => text !== '').join('\n\n'));
-  const where = isOpen ? 'the message field' : 'the message field of its conversation';
-  notice.value = { text: `${why} Your text is in ${where}.`, hint: '' };
+  return by === null ? 'This no longer waits for an answer.' : `${escapeHidden(by)} ${did} first.`;
 }
 
 const DONE: Readonly<Record<string, string>> = { approve: 'approved this', deny: 'denied this' };
-
-/** Removes the texts from the fields of a call. */
-function takeTexts(conversation: string, call: Call): readonly string[] {
-  const { approval, tool } = call;
-  const take = (field: string) => {
-    const place = `${conversation}/${field}`;
-    const text = readDraft(place);
-    keepDraft(place, '');
-    return text;
-  };
-  const edited = approval ? take(fieldsOf.arguments(approval.approvalId)) : '';
-  return [
-    edited === '' || edited === offeredArguments(call) ? '' : `${escapeHidden(tool)} with ${edited} `,
-    approval ? take(fieldsOf.reason(approval.approvalId)) : '',
-    take(fieldsOf.answer(call)),
-  ].filter((text) => text !== '');
-}

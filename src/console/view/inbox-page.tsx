@@ -8,7 +8,7 @@ import {
   isDecision,
   summaryOf,
 } from '../model/list/inbox.ts';
-import { moveTexts } from '../state/approvals.ts';
+import { moveAnswer, tellKept } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
 import {
@@ -160,7 +160,8 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   useLayoutEffect(
     () => () => {
-      if (call && !inbox.value.some(({ key }) => key === item.key)) moveTexts(conversation, call);
+      if (!call || inbox.value.some(({ key }) => key === item.key)) return;
+      (call.approval ? tellKept : moveAnswer)(conversation, call);
     },
     [call],
   );

@@ -1,4 +1,4 @@
-import { useLayoutEffect } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
@@ -8,7 +8,13 @@ import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
 import { type Call, isPending, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
-import { answerQuestion, fieldsOf, isBeingAnswered, moveTexts } from '../../state/approvals.ts';
+import {
+  answerQuestion,
+  fieldsOf,
+  isBeingAnswered,
+  moveAnswer,
+  offeredArguments,
+} from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
@@ -16,7 +22,7 @@ import { writeNext } from '../../state/keys.ts';
 import { jumpTo } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
-import { Button, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
+import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 import { ApprovalCard } from './approval-card.tsx';
@@ -29,8 +35,9 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const conversation = useConversation();
   const isOver = call.result !== null || call.answer !== null;
   const isAnswering = isBeingAnswered(conversation, call);
+  const didWait = useRef(!isOver);
   useLayoutEffect(() => {
-    if (isOver) moveTexts(conversation, call);
+    if (isOver && question) moveAnswer(conversation, call);
   }, [isOver, isAnswering]);
   if (question) return <QuestionCard question={question} />;
   const status = statusOf(call);
@@ -90,12 +97,63 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
           )}
         </p>
       )}
+      {approval && isOver && !isAnswering && (
+        <>
+          <KeptText
+            field={fieldsOf.reason(approval.approvalId)}
+            label="Your reason, not sent"
+            sent={answer?.reason}
+            isFocused={didWait.current}
+          />
+          <KeptText
+            field={fieldsOf.arguments(approval.approvalId)}
+            label={`Your ${approval.asks ? 'answer' : 'arguments'}, not sent`}
+            sent={offeredArguments(call)}
+            isFocused={didWait.current}
+          />
+        </>
+      )}
       {approval?.asks && given && (
         <p class="muted answered">
           {escapeHidden(approval.asks.server)} asked “{escapeHidden(approval.asks.message)}” and got{' '}
           <code>{argumentsLine(given)}</code>
         </p>
       )}
+    </div>
+  );
+}
+
+interface KeptProps {
+  readonly field: string;
+  readonly label: string;
+  /** A text that is in the log. */
+  readonly sent: string | undefined;
+  /** It takes the place of the field in which the person types. */
+  readonly isFocused: boolean;
+}
+
+/** What a person wrote at an approval that is over, until it is dismissed (KEPT-1). */
+function KeptText({ field, label, sent, isFocused }: KeptProps) {
+  const [text, setText] = useKeptText(field);
+  const box = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    if (text === sent) setText('');
+    else if (isFocused && document.activeElement === document.body) box.current?.focus();
+  }, []);
+  if (text === '') return null;
+  return (
+    <div class="answered">
+      <label class="kept-text">
+        {label}
+        <textarea
+          ref={box}
+          rows={Math.min(text.split('\n').length, 12)}
+          value={text}
+          onInput={onText(setText)}
+        />
+      </label>
+      <CopyButton text={() => text} label="Copy" />{' '}
+      <LinkButton onClick={() => setText('')}>Dismiss</LinkButton>
     </div>
   );
 }
