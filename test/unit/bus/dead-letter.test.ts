@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { JetStreamManager } from 'nats';
 import { describe, expect, it } from 'vitest';
 import {
   decodeDeadLetter,
@@ -6,10 +7,11 @@ import {
   MAX_ORIGINAL_BYTES,
   repostOf,
 } from '../../../src/bus/dead-letter.ts';
+import { DeadLetterShare } from '../../../src/bus/nats/ingress/dead-letters.ts';
 import type { DeadLetter } from '../../../src/bus/port.ts';
 import { decodePost } from '../../../src/bus/post.ts';
 import { anyCharacter } from '../../support/characters.ts';
-import { bytes, text } from './support.ts';
+import { bytes, recordingLog, text } from './support.ts';
 
 const refusal = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'correct it' };
 const origin = { id: 'm-1', ingress: { stream: 's1', sequence: 4 } };
@@ -127,5 +129,43 @@ describe('reposting a dead letter', () => {
   ])('a dead letter that is %s is not reposted (H3)', (_, more, code, hint) => {
     const repost = repostOf(letter('words', more), 'PARLEY_IN');
     expect(repost).toMatchObject({ ok: false, refusal: { code, hint: expect.stringMatching(hint) } });
+  });
+});
+
+function share(maxBytes: number) {
+  const purges: unknown[] = [];
+  const manager = {
+    streams: {
+      info: async () => ({ config: { max_bytes: maxBytes } }),
+      purge: async (_: string, options: unknown) => ({ purged: purges.push(options) }),
+    },
+  } as unknown as JetStreamManager;
+  return { of: new DeadLetterShare({ manager, stream: 'DEAD', log: recordingLog().log }), purges };
+}
+
+describe('the share of a publisher in the dead-letter stream', () => {
+  it("the share is enforced after each 4 MiB of a publisher's letters, and keeps the newest that fit a quarter of the stream", async () => {
+    const { of, purges } = share(64 * 1_024 ** 2);
+    for (let letter = 0; letter < 31; letter++) await of.stored('parley.dead.mallory.*', 131_072);
+    expect(purges).toEqual([]);
+    await of.stored('parley.dead.mallory.*', 131_072);
+    expect(purges).toEqual([{ filter: 'parley.dead.mallory.*', keep: 96 }]);
+    await of.stored('parley.dead.mallory.*', 131_072);
+    expect(purges).toHaveLength(1);
+  });
+
+  it('the share counts the letters of each publisher separately', async () => {
+    const { of, purges } = share(64 * 1_024 ** 2);
+    for (let letter = 0; letter < 31; letter++) {
+      await of.stored('parley.dead.alice.*', 131_072);
+      await of.stored('parley.dead.bob.*', 131_072);
+    }
+    expect(purges).toEqual([]);
+  });
+
+  it('the share is not enforced in a stream without a limit in bytes', async () => {
+    const { of, purges } = share(-1);
+    await of.stored('parley.dead.mallory.*', 8 * 1_024 ** 2);
+    expect(purges).toEqual([]);
   });
 });

@@ -1,8 +1,16 @@
-import { type JetStreamManager, NatsError } from 'nats';
+import { type JetStreamManager, type Msg, type NatsConnection, NatsError } from 'nats';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection-life.ts';
-import { fetchPost, isGone } from '../../../src/bus/nats/ingress/stored-posts.ts';
+import { handOverSkipped } from '../../../src/bus/nats/ingress/skip-ahead.ts';
+import {
+  fetchPost,
+  isGone,
+  nanosecondsOf,
+  type StreamMessage,
+} from '../../../src/bus/nats/ingress/stored-posts.ts';
+import { parseAckSubject, StreamConsumer } from '../../../src/bus/nats/ingress/stream-consumer.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
+import { isAtLeast } from '../../../src/kernel/index.ts';
 import { recordingLog } from './support.ts';
 
 describe('a post of the backlog', () => {
@@ -91,4 +99,99 @@ describe('a message that is not found', () => {
     expect(await isGone(failing(missing), 'PARLEY_IN', 1)).toBe(true);
     await expect(isGone(failing(new Error('TIMEOUT')), 'PARLEY_IN', 1)).rejects.toThrow('TIMEOUT');
   });
+});
+
+describe('the sequence and time of a message', () => {
+  const place = { deliveries: 2, sequence: 12, consumerSequence: 3, time: 1795303627396687444n };
+
+  it('sequence and time are parsed from both forms of the reply subject, to the nanosecond', () => {
+    expect(parseAckSubject('$JS.ACK.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(parseAckSubject('$JS.ACK.hub.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(parseAckSubject('$JS.ACK._.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0.random')).toEqual(
+      place,
+    );
+  });
+
+  it.each([undefined, '', '_INBOX.x', '$JS.ACK.a.b.1.x.3.4.0', '$JS.ACK.a.b'])(
+    'the subject %j has no sequence',
+    (reply) => {
+      expect(parseAckSubject(reply)).toBeNull();
+    },
+  );
+
+  it('sequence and time of a stored message are the same, although its time has no trailing zeros', () => {
+    const seconds = BigInt(Date.parse('2026-11-21T23:27:07Z')) * 1_000_000n;
+    expect(nanosecondsOf('2026-11-21T23:27:07.395702905Z')).toBe(seconds + 395_702_905n);
+    expect(nanosecondsOf('2026-11-21T23:27:07.3957Z')).toBe(seconds + 395_700_000n);
+    expect(nanosecondsOf('2026-11-21T23:27:07Z')).toBe(seconds);
+    expect(nanosecondsOf('yesterday')).toBeNull();
+  });
+
+  it.each([
+    ['2.9.10', false],
+    ['2.10.9', false],
+    ['2.10.27', true],
+    ['2.10.28-RC.1', true],
+    ['2.11.0', true],
+    ['3.0.0', true],
+  ])('the version %s is compared with 2.10.27', (version, answer) => {
+    expect(isAtLeast(version, [2, 10, 27])).toBe(answer);
+  });
+});
+
+function handed(from: number, last: number, others: readonly number[]): string[] {
+  const order: string[] = [];
+  const messages = others.map((sequence) => ({ sequence }) as StreamMessage);
+  handOverSkipped(
+    from,
+    { last, others: messages },
+    (sequence) => order.push(`refused ${sequence}`),
+    ({ sequence }) => order.push(`taken ${sequence}`),
+  );
+  return order;
+}
+
+describe('a skipped part of the ingress stream (SKIP-2)', () => {
+  it('the posts of others between two refused posts that represent a skipped range are delivered', () => {
+    expect(handed(5, 100, [50, 7])).toEqual(['refused 5', 'taken 7', 'taken 50', 'refused 100']);
+  });
+
+  it('no post of another publisher at the ends of a skipped range is refused', () => {
+    expect(handed(5, 10, [5, 6, 10])).toEqual(['taken 5', 'taken 6', 'refused 7', 'refused 9', 'taken 10']);
+  });
+
+  it('a single post is refused once, and none if all posts are of others', () => {
+    expect(handed(5, 6, [5])).toEqual(['taken 5', 'refused 6']);
+    expect(handed(5, 6, [5, 6])).toEqual(['taken 5', 'taken 6']);
+  });
+});
+
+it('a "batch completed" status after the last message of a pull does not end the consumer', async () => {
+  let inbox = '';
+  let hear: (message: Partial<Msg>) => void = () => undefined;
+  const connection = {
+    options: {},
+    publish: () => undefined,
+    isClosed: () => true,
+    subscribe(subject: string, { callback }: { callback: (error: null, message: Msg) => void }) {
+      inbox = subject;
+      hear = (message) => callback(null, message as Msg);
+      return { unsubscribe: () => undefined };
+    },
+  } as unknown as NatsConnection;
+  const manager = { consumers: { add: async () => ({ num_pending: 0 }) } } as unknown as JetStreamManager;
+  const consumer = await StreamConsumer.open(connection, manager, 'S', 1);
+  const send = (sequence: number) =>
+    hear({ subject: 'parley.in.a.b', reply: `$JS.ACK.S.C.1.${sequence}.${sequence}.1.0`, data: Buffer.of() });
+  const read: number[] = [];
+  const pull = () => consumer.pull(1, ({ sequence }) => void read.push(sequence));
+  const first = pull();
+  send(1);
+  expect(await first).toEqual({ kind: 'filled' });
+  const second = pull();
+  hear({ subject: inbox, headers: { code: 409, description: 'Batch Completed' } as Msg['headers'] });
+  send(2);
+  expect(await second).toEqual({ kind: 'filled' });
+  expect(read).toEqual([1, 2]);
+  consumer.close();
 });

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Environment } from '../../chaos/environment.ts';
+import { ProgressTimeout } from '../../chaos/observe.ts';
 import { runSchedule as runWith } from '../../chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../chaos/schedule.ts';
 
@@ -202,5 +203,30 @@ describe('running a schedule', () => {
 
   it('the examples of this test contain every kind of fault', () => {
     expect(Object.keys(FAULT_KINDS)).toHaveLength(17);
+  });
+});
+
+describe('the time limit for outstanding work', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+  afterEach(() => void vi.useRealTimers());
+  const pass = (ms: number) => void vi.advanceTimersByTime(ms);
+
+  it('the wait ends after a time without new entries, and not while there are some', () => {
+    const patience = new ProgressTimeout(1_000);
+    for (let entries = 0; entries < 10; entries++) {
+      pass(900);
+      expect(patience.isOver(entries)).toBe(false);
+    }
+    pass(900);
+    expect(patience.isOver(9)).toBe(false);
+    pass(200);
+    expect(patience.isOver(9)).toBe(true);
+  });
+
+  it('the wait has a total limit, as a team may continue for ever', () => {
+    const patience = new ProgressTimeout(1_000);
+    let entries = 0;
+    while (!patience.isOver(entries++) && entries < 10_000) pass(900);
+    expect(entries).toBeLessThan(10_000);
   });
 });

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Batches } from '../../chaos/actors/publishers.ts';
 import { rng } from '../../chaos/rng.ts';
+import { INTENTS, intentText, persona, replyTo } from '../../chaos/scenario.ts';
 import { createCrashSchedule, createSchedule, FAULT_KINDS, LANES, laneOf } from '../../chaos/schedule.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -168,5 +170,60 @@ describe('the random numbers of a schedule', () => {
   it('random numbers of another name differ, and a choice from an empty list fails', () => {
     expect(rng(7, 'a').next()).not.toBe(rng(7, 'b').next());
     expect(() => rng(7, 'a').pick([])).toThrow(RangeError);
+  });
+});
+
+const system = { role: 'system', content: persona('pm') };
+const asked = (wish: (typeof INTENTS)[number]) =>
+  replyTo([system, { role: 'user', content: intentText('ann', 3, wish) }]);
+const names = (wish: (typeof INTENTS)[number]) => asked(wish).calls.map(({ name }) => name);
+
+describe('the model of a chaos run', () => {
+  it('the model of a chaos run calls the tools that it is asked to call', () => {
+    expect(names('look')).toEqual(['mcp__world__look']);
+    expect(names('write')).toEqual(['mcp__world__write']);
+    expect(names('both')).toEqual(['mcp__world__look', 'mcp__world__look', 'mcp__world__write']);
+    expect(asked('delegate').calls).toMatchObject([{ name: 'delegate', arguments: { to: 'dev' } }]);
+    expect(asked('handoff').calls).toMatchObject([{ name: 'handoff', arguments: { to: 'dev' } }]);
+    expect(asked('talk')).toEqual({ text: expect.stringContaining('ann says 3'), calls: [] });
+  });
+
+  it('the model of a chaos run comments on results and other agents, so that every chain ends', () => {
+    for (const wish of INTENTS) {
+      const content = intentText('ann', 3, wish);
+      for (const role of ['tool', 'system']) expect(replyTo([system, { role, content }]).calls).toEqual([]);
+    }
+  });
+});
+
+describe('posts in batches', () => {
+  /** Waits for the batches 0 to 3, for the second one twice. Returns those that have begun. */
+  function setUp() {
+    const hurry = new AbortController();
+    const batches = new Batches(hurry.signal);
+    const begun: number[] = [];
+    for (const batch of [3, 2, 2, 1, 0]) void batches.begun(batch).then(() => begun.push(batch));
+    const now = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      return [...begun].sort();
+    };
+    return { hurry, batches, now };
+  }
+
+  it('batches begin one after the other when they are requested, and the rest never', async () => {
+    const { batches, now } = setUp();
+    expect(await now()).toEqual([0]);
+    batches.next();
+    expect(await now()).toEqual([0, 1]);
+    batches.next();
+    expect(await now()).toEqual([0, 1, 2, 2]);
+    await batches.begun(2); // requested before it is awaited
+  });
+
+  it('all batches begin at once when the run hurries', async () => {
+    const { hurry, batches, now } = setUp();
+    hurry.abort();
+    expect(await now()).toEqual([0, 1, 2, 2, 3]);
+    await batches.begun(99);
   });
 });

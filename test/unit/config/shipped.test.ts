@@ -1,9 +1,12 @@
-import { readFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { BUILT_IN_TOOLS, editorSchemas, loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
 import { BUILT_IN_PHASES } from '../../../src/conversation/index.ts';
 import { attribution } from '../../../src/conversation/text/text.ts';
+import { newFolder } from '../../support/lifetime.ts';
 import { loadYaml } from './folder.ts';
 
 const packageJson = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8')) as {
@@ -118,3 +121,23 @@ describe('the shipped configuration', () => {
     });
   });
 });
+
+const TEMPLATES = fileURLToPath(new URL('../../../templates', import.meta.url));
+
+it.each(['team', 'single', 'workflow', 'support'])(
+  'the template %s answers from its script without a key, and from a real model with one in .env',
+  async (template) => {
+    const workingDirectory = await newFolder({ 'README.md': '' });
+    for (const part of ['common', template])
+      await cp(join(TEMPLATES, part), workingDirectory, { recursive: true });
+    const offline = await loadConfig({ env: {}, workingDirectory });
+    const script = join(workingDirectory, 'config/script.yaml');
+    expect(offline.models.default).toMatchObject({ provider: 'scripted', model: 'scripted', script });
+    expect(offline.notices).toEqual([expect.stringContaining('OPENAI_API_KEY is not set')]);
+    await writeFile(join(workingDirectory, '.env'), 'OPENAI_API_KEY=sk-from-file');
+    const { models, notices, environmentFiles } = await loadConfig({ env: {}, workingDirectory });
+    expect(models.default).toMatchObject({ provider: 'openai', model: 'gpt-5-mini' });
+    expect(environmentFiles).toMatchObject([{ names: ['OPENAI_API_KEY'] }]);
+    expect(notices).toEqual([]);
+  },
+);

@@ -1,0 +1,173 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  type AgentSetup,
+  RequestAssembler,
+  type RequestSources,
+  type ToolDefinition,
+} from '../../../src/agents/index.ts';
+import { assembleOnce, missedBy } from '../../../src/agents/requests/requests.ts';
+import {
+  AgentView,
+  DEFAULT_VIEW_POLICY,
+  EMPTY_STATE,
+  type Entry,
+  evolve,
+} from '../../../src/conversation/index.ts';
+import { cardOf, Log, partsOf, sourcesOf } from './support.ts';
+
+const counts = vi.hoisted(() => ({ estimated: 0 }));
+vi.mock('../../../src/agents/dialect-port.ts', async (load) => {
+  const estimate = await load<typeof import('../../../src/agents/dialect-port.ts')>();
+  const messageTokens: typeof estimate.messageTokens = (message) => {
+    counts.estimated += 1;
+    return estimate.messageTokens(message);
+  };
+  return { ...estimate, messageTokens };
+});
+
+/** A log of this many turns, after its last request. */
+function logOfTurns(turns: number): { log: Log; view: AgentView; assembler: RequestAssembler } {
+  const log = new Log();
+  const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
+  const assembler = new RequestAssembler();
+  for (let turn = 0; turn < turns; turn++)
+    log.answer('pm', log.start('pm', log.person(`question ${turn}`)), 'yes');
+  assembler.assemble(partsOf(log.entries, { view: view.build() }));
+  return { log, view, assembler };
+}
+
+/** What the next request serialises, in UTF-16 code units, and how many messages it renders and estimates. */
+function costOfNext({ log, view, assembler }: ReturnType<typeof logOfTurns>) {
+  const before = new Set(view.build(log.entries.length).history);
+  log.start('pm', log.person('and now?'));
+  const stringify = vi.spyOn(JSON, 'stringify');
+  counts.estimated = 0;
+  const built = view.build();
+  const { request, fault } = assembler.assemble({ ...partsOf([]), view: built });
+  const written = stringify.mock.results.reduce((sum, { value }) => sum + String(value).length, 0);
+  stringify.mockRestore();
+  const worded = built.history.filter((part) => !before.has(part)).length + built.tail.length;
+  return { written, worded, estimated: counts.estimated, messages: request.messages.length, fault };
+}
+
+describe('the next request of an agent', () => {
+  it('the next request costs work for new entries only, however long the history is (ASSEMBLE-3)', () => {
+    const [short, long] = [costOfNext(logOfTurns(3)), costOfNext(logOfTurns(300))];
+    expect([short.messages, long.messages]).toEqual([8, 602]);
+    expect([short.fault, long.fault]).toEqual([null, null]);
+    expect([long.written, long.worded, long.estimated]).toEqual([short.written, 1, short.estimated]);
+    expect(short.estimated).toBeLessThan(5);
+  });
+});
+
+type Tools = ReturnType<RequestSources['tools']>;
+
+const toolOf = (name: string) =>
+  ({ name, description: 'A tool.', parameters: { type: 'object' } }) as unknown as ToolDefinition;
+const toolsNamed = (...names: string[]): Tools => new Map(names.map((name) => [name, toolOf(name)]));
+
+function requestOf(sources: RequestSources, setup: AgentSetup, log: Log) {
+  const state = log.entries.reduce(evolve, EMPTY_STATE);
+  const { request } = assembleOnce(sources, setup, log.entries, state, 'demo').draft;
+  return {
+    system: request.messages[0]?.content,
+    tools: request.tools.map((tool) => tool.function.name),
+    request,
+  };
+}
+
+describe('the opening of a request', () => {
+  const plain = sourcesOf('pm', 'dev');
+  const setup = { ...(plain.agents.get('pm') as AgentSetup), card: cardOf('pm', { tools: ['one', 'two'] }) };
+  const log = new Log();
+  log.start('pm', log.person('Hello.'));
+
+  it('requests of several conversations share the opening of their agent', () => {
+    const tools = toolsNamed('one');
+    const sources = { ...plain, tools: () => tools };
+    const [first, second] = [requestOf(sources, setup, log), requestOf(sources, setup, log)];
+    expect(first.tools).toEqual(['one']);
+    expect(second.request.tools).toBe(first.request.tools);
+  });
+
+  it('tools that the toolbox offers later are in the next request', () => {
+    let tools = toolsNamed('one');
+    const sources = { ...plain, tools: () => tools };
+    expect(requestOf(sources, setup, log).tools).toEqual(['one']);
+    tools = toolsNamed('one', 'two');
+    expect(requestOf(sources, setup, log).tools).toEqual(['one', 'two']);
+  });
+
+  it('other prompts for the same agent, and another mode, give another prefix', () => {
+    const tools = toolsNamed('one');
+    const sources = { ...plain, tools: () => tools };
+    const changed = { ...sources, prompts: { ...sources.prompts, baseChat: 'Other rules.' } };
+    const inChat = new Log();
+    inChat.enterMode('chat');
+    inChat.start('pm', inChat.person('Hello.'));
+    expect(requestOf(sources, setup, log).system).toMatch(/^Base rules\..*Persona of Pm/s);
+    expect(requestOf(sources, setup, inChat).system).not.toContain('Persona');
+    expect(requestOf(changed, setup, log).system).toMatch(/^Other rules\./);
+  });
+});
+
+const SESSION = { id: 's1', by: 'agent', from: 3 } as const;
+
+function answer(index: number, upTo: number, sessionId?: string): Entry {
+  const author = { kind: 'agent', id: 'dev', name: 'Dev' } as const;
+  return {
+    ...{
+      index,
+      id: `e${index}`,
+      createdAt: '',
+      type: 'message',
+      role: 'assistant',
+      author,
+      content: 'done',
+      upTo,
+    },
+    ...(sessionId && { sessionId }),
+  } as Entry;
+}
+
+type Part = Parameters<typeof missedBy>[3][number];
+function part(kind: Part['kind'], entries: number[], role: Part['message']['role'] = 'user'): Part {
+  return { kind, entries, message: { role, content: 'x' } };
+}
+
+const REQUEST = [
+  part('prefix', [], 'system'),
+  part('history', [0]),
+  part('history', [3], 'assistant'),
+  part('history', [5]),
+  part('away-block', [5], 'system'),
+  part('marker', [], 'system'),
+  part('trigger', [7]),
+];
+
+describe('the messages that a session has not been told', () => {
+  it('are unknown without a session, or if it never answered: it is told everything', () => {
+    expect(missedBy(null, 'dev', [answer(3, 1, 's1')], REQUEST)).toBeUndefined();
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 'other'), answer(4, 1)], REQUEST)).toBeUndefined();
+  });
+
+  it('MISSED-1: are those after the request that it answered last, without the block that repeats them', () => {
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1')], REQUEST)).toEqual([3, 5, 6]);
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(6, 6, 's1')], REQUEST)).toEqual([5, 6]);
+  });
+
+  it('MISSED-1: are told again after a failure: the program may not have had them', () => {
+    const failure = { ...answer(6, 6, 's1'), partType: 'error' } as Entry;
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), failure], REQUEST)).toEqual([3, 5, 6]);
+  });
+
+  it('are none if only the marker is new: the turn continues', () => {
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(8, 8, 's1')], REQUEST)).toEqual([]);
+  });
+
+  it('MISSED-2: results of calls are new after the newest answer, and told before it', () => {
+    const parts = [...REQUEST, part('turn', [8], 'assistant'), part('turn', [9], 'tool')];
+    expect(missedBy(SESSION, 'dev', [answer(8, 8, 's1')], parts)).toEqual([5, 8]);
+    expect(missedBy(SESSION, 'dev', [answer(10, 8, 's1')], parts)).toEqual([]);
+  });
+});
