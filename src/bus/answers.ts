@@ -316,8 +316,6 @@ export const agents = fields({
   default: agent.optional(),
 });
 
-/** The verb `search`: words in the messages of all conversations. */
-
 /** Messages of one answer, by default and at most. */
 export const FOUND = 20;
 const MOST_FOUND = 100;
@@ -424,8 +422,6 @@ export const searchAnswer = fields({
   pending: count.describe('Conversations whose newest messages are not in the index yet; search again soon'),
   incomplete: list(z.string()).optional().describe('Daemons that did not answer'),
 });
-
-/** The answer of the verb `status`: what runs, waits or failed, and what the daemons are connected to. */
 
 /** Rows of each group, by default and at most. */
 export const STATUS_ROWS = 20;

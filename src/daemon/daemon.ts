@@ -15,7 +15,7 @@ import {
 import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
-import { fingerprintOf } from './cluster/config-fingerprint.ts';
+import { fingerprintOf } from './cluster/membership.ts';
 import { conversationIn } from './cluster/shared-api.ts';
 import { storeName } from './compose/archives.ts';
 import type { CodingAgentsParts } from './compose/coding-agents.ts';
@@ -27,11 +27,11 @@ import {
   composeModels,
   composeRemoteModel,
   composeStore,
+  warnOfHidden,
 } from './compose/compose.ts';
 import { makeDataDirectory, ownHttpToken } from './compose/data-directory.ts';
 import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
-import { warnOfHidden } from './compose/hidden-conversations.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';

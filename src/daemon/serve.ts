@@ -233,17 +233,17 @@ export async function finish(
   await workers.closeAll();
 }
 
-/**
- * A server of the logs that has no space or does not answer keeps what it is asked waiting.
- *
- * SERVER-FAULTS-1 What waits for it is answered with the cause within two seconds. The work itself continues, and may succeed.
- */
-
 /** Milliseconds, before a fault of the server counts for what waits; and between two checks after that. */
 const PATIENCE_MS = 1_500;
 const CHECK_MS = 100;
 
-/** The result of the work, or of `instead` if a fault of the server delays it (SERVER-FAULTS-1). */
+/**
+ * A server of the logs that has no space or does not answer keeps what it is asked waiting.
+ *
+ * SERVER-FAULTS-1 What waits for it is answered with the cause within two seconds. The work itself continues, and may succeed.
+ *
+ * The result of the work, or of `instead` if a fault of the server delays it.
+ */
 export function orFault<T>(
   work: Promise<T>,
   store: Pick<ConversationStore, 'fault'>,

@@ -6,17 +6,17 @@
  *   json-schema               schemas of strangers, values checked against them; imported directly
  *   public-address            ranges of IP addresses; imported directly
  *   linear-pattern            regular expressions of operators and strangers
- *   time, ids                 clocks, time limits, ids (injected, so that the core is pure)
+ *   time, ids                 clocks, time limits, cancellation, release order, ids (injected, so that the core is pure)
  *   log                       the log of the program, and the secret values that it hides
  *   package                   the folder and the version of this package
- *   abort, mailbox            cancellation, release order, batching
+ *   mailbox                   batching of commands
  *   paging                    lists in messages of a limited size
  *   files, open-to-others     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
  *   one-time-code             proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
  */
-export * from './abort.ts';
+
 export * from './errors.ts';
 export * from './files.ts';
 export * from './hidden.ts';
@@ -32,5 +32,6 @@ export * from './package.ts';
 export * from './paging.ts';
 export * from './schema-fault.ts';
 export * from './text.ts';
+export * from './time.ts';
 export * from './time.ts';
 export * from './traceparent.ts';

@@ -43,13 +43,15 @@ function wholeEscape(given: string, half: string | undefined): string {
   return half === undefined ? given : '\\ufffd';
 }
 
-/** What the encoders of all dialects make of files. `docs/guides/model-providers.md` gives the sources of the limits. */
-
 export const IMAGE_TYPES: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 const MIB = 1024 * 1024;
 
-/** As base64 within 32 MB, the least of the limits. */
+/**
+ * What the encoders of all dialects make of files. `docs/guides/model-providers.md` gives the sources of the limits.
+ *
+ * As base64 within 32 MB, the least of the limits.
+ */
 export const FILES_OF_REQUEST = { most: 20, maxBytes: 20 * MIB } as const;
 
 /** A page has about 50 kB, 1,000 tokens of text, and a picture of it; providers take 100 pages or more. */

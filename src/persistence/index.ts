@@ -4,9 +4,8 @@
  *   port             what the daemon and commands without a daemon need of a store
  *   rules            checks, errors and comparisons that every store shares
  *   storage          what an adapter provides: logs, audit logs, documents
- *   store            the records of every store, in its storage
+ *   store            the records of every store, in its storage; an open log claims the files of its entries first
  *   blobs            which blobs are stored, and which logs may name them
- *   claiming-log     an open log that claims the files of its entries first
  *   archive          a store as the source or target of a migration or a backup
  *   group-commit     the writer of an open log
  *   jsonl/           the store in a directory of this machine

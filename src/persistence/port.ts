@@ -321,8 +321,6 @@ export interface ConversationStore {
   close(): Promise<void>;
 }
 
-/** What commands without a daemon need of a store: to inspect it, and to migrate it. */
-
 /** What is stored of one conversation, read without the lock. */
 export interface Inspection {
   /** Null: no row yet. */

@@ -13,7 +13,7 @@ const TRAITS = join(ROOT, 'src/conversation/log/entry-traits.ts');
 const TABLE = 'src/conversation/log/entry-traits.ts';
 const FOLD = 'src/conversation/state/evolve.ts';
 const KNOWLEDGE = 'src/conversation/state/knowledge.ts';
-const WORDS = ['src/conversation/view/view.ts', 'src/conversation/reduction/summary-extract.ts'];
+const WORDS = ['src/conversation/view/view.ts', 'src/conversation/reduction/summary-text.ts'];
 const OTHERS = [
   'src/conversation/progress/turn-watch.ts',
   'src/conversation/log/words.ts',

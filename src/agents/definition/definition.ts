@@ -246,8 +246,6 @@ function damaged(hash: string, why: string, cause?: unknown): ParleyError {
   });
 }
 
-/** The form of each part of a stored definition. Unknown fields are kept: a newer version may have written them. */
-
 const texts = z.array(z.string());
 const anyRecord = z.record(z.string(), z.unknown());
 const count = z.number().nonnegative();

@@ -334,8 +334,6 @@ function noteOn({ entries }: BuiltRequest, prepared: number, answer: Entry | nul
   return `a reduction comes before this request; entry ${made.join(' and ')}, which is not in the log, shows it as an extract: the text of a summarising model, and so the hash, would differ`;
 }
 
-/** The report on one request: which entries it includes, which it leaves out, and the tokens of each part. */
-
 /** The entries of the log that a request includes, and the status of the others that this agent knows. */
 interface Holdings {
   readonly included: readonly number[];

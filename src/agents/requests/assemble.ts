@@ -444,15 +444,6 @@ function hashed(hash: Hash, pieces: readonly Uint8Array[]): string {
   return hash.digest('hex');
 }
 
-/**
- * Checks every assembled request before it is sent to a model (L13).
- *
- * GUARD-1 Every call is directly followed by its result, in call order; no orphan, no duplicate, no dangling call.
- * GUARD-2 The last message is not the assistant's.
- * GUARD-3 The request leaves room for the answer in the model's window. If the persona and the tools alone leave none, the refusal
- *         says so: no shorter conversation would help.
- */
-
 export interface Window {
   /** The model's context, in tokens. */
   readonly contextTokens: number;
@@ -460,7 +451,16 @@ export interface Window {
   readonly maxOutputTokens: number;
 }
 
-/** Null: the request may be sent. */
+/**
+ * Checks every assembled request before it is sent to a model (L13).
+ *
+ * GUARD-1 Every call is directly followed by its result, in call order; no orphan, no duplicate, no dangling call.
+ * GUARD-2 The last message is not the assistant's.
+ * GUARD-3 The request leaves room for the answer in the model's window. If the persona and the tools alone leave none, the refusal
+ *         says so: no shorter conversation would help.
+ *
+ * Null: the request may be sent.
+ */
 export function guard(
   messages: readonly WireMessage[],
   estimatedTokens: number,

@@ -220,8 +220,6 @@ export function changed(sources: RequestSources, agent: string, { model, persona
   return { ...sources, agents: new Map([[agent, next]]) };
 }
 
-/** The turns of one agent that called its model, as a log records them. */
-
 /** One model call of a turn. */
 export interface RecordedStep {
   /** The index of its answer; the request was built from the entries before it. */
@@ -236,6 +234,7 @@ export interface RecordedTurn {
   readonly steps: readonly [RecordedStep, ...RecordedStep[]];
 }
 
+/** The turns of one agent that called its model, as a log records them. */
 export function recordedTurns(entries: readonly Entry[], agent: string): RecordedTurn[] {
   const definitions = new Map<string, string | null>();
   const turns = new Map<string, RecordedStep[]>();

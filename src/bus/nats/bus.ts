@@ -30,8 +30,7 @@ import {
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';
 import { lastSequence } from './ingress/stored-posts.ts';
-import type { StoreKind } from './serving/claim.ts';
-import { type RunningService, startService } from './serving/service.ts';
+import { type RunningService, type StoreKind, startService } from './serving/service.ts';
 import { isAgentConnected, NatsTurnLine } from './serving/turn-line.ts';
 import { brokerError } from './streams/broker-error.ts';
 import { NatsEraser } from './streams/eraser.ts';

@@ -250,19 +250,6 @@ function isSeeded(entry: Entry): entry is MessageEntry {
   return entry.type === 'message' && entry.meta?.seeded === true;
 }
 
-/**
- * Who answers a person's message (docs/spec/wire.md, "Who answers"). The first rule that applies decides:
- *
- * ROUTING-1 the message's `to`; an unknown agent is an error to the sender
- * ROUTING-2 `@slug` mentions of known agents in prose: not in code, quotes, paths or addresses
- * ROUTING-3 the agent that waits for this answer (an `ask`)
- * ROUTING-4 the current node's agent, in mode run
- * ROUTING-5 the active agent, in mode agent
- * ROUTING-6 the agent whose `phases` contain the phase
- * ROUTING-7 the agent whose `modes` contain the mode
- * ROUTING-8 the default agent
- */
-
 interface Addressed {
   readonly content: string;
   readonly to?: readonly string[];
@@ -282,6 +269,18 @@ interface Known {
 
 const NOTHING: Known = { entries: [], indexOfId: () => undefined };
 
+/**
+ * Who answers a person's message (docs/spec/wire.md, "Who answers"). The first rule that applies decides:
+ *
+ * ROUTING-1 the message's `to`; an unknown agent is an error to the sender
+ * ROUTING-2 `@slug` mentions of known agents in prose: not in code, quotes, paths or addresses
+ * ROUTING-3 the agent that waits for this answer (an `ask`)
+ * ROUTING-4 the current node's agent, in mode run
+ * ROUTING-5 the active agent, in mode agent
+ * ROUTING-6 the agent whose `phases` contain the phase
+ * ROUTING-7 the agent whose `modes` contain the mode
+ * ROUTING-8 the default agent
+ */
 export function route(
   message: Addressed,
   state: ConversationState,

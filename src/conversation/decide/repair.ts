@@ -133,6 +133,9 @@ function resumeCalls(
   advanceTurn(builder, turn.agent);
 }
 
+/** Attempts to resume a turn without progress before it is given up. */
+const MOST_ATTEMPTS = 5;
+
 /**
  * Ownership of a conversation where several daemons share logs.
  *
@@ -142,10 +145,6 @@ function resumeCalls(
  * CLAIMS-3 A turn that was resumed `MOST_ATTEMPTS` times without progress is given up, so that work that kills a daemon
  *          does not kill every daemon (L15). An attempt counts only if the claimant failed, not if it handed over.
  */
-
-/** Attempts to resume a turn without progress before it is given up. */
-const MOST_ATTEMPTS = 5;
-
 export function claim(
   builder: DecisionBuilder,
   { daemon, ingress, handedOver = false, audited }: ClaimCommand,
@@ -192,9 +191,9 @@ function giveUp(builder: DecisionBuilder): GivenUp[] {
  *            the recovery asks a person and runs nothing (TOOLS-3).
  * RESTORED-2 The audit log of the copy proves no call to be without effect: records of open calls without a result are left
  *            out, and so are those of calls whose start is not in the log yet.
+ *
+ * The starts to append before the log is recovered (RESTORED-1). Empty: none, also if they are there already.
  */
-
-/** The starts to append before the log is recovered (RESTORED-1). Empty: none, also if they are there already. */
 export function mayHaveRunSince(
   entries: readonly Entry[],
   at: { readonly newId: () => string; readonly createdAt: string },

@@ -266,13 +266,6 @@ function enterNode(
   });
 }
 
-/**
- * Values that the nodes of a run give: passed on in briefs, and branched on.
- *
- * NODE-VALUES-1 `{{nodes.NAME.value.PATH}}` in a brief is replaced where the node is entered. What a model wrote forges no marker.
- * NODE-VALUES-2 The configuration is refused if a reference or a condition can never have a value.
- */
-
 /** Characters of one reference. */
 const LONGEST = 8_192;
 
@@ -313,7 +306,12 @@ function valueAt(value: unknown, keys: readonly string[]): unknown {
   );
 }
 
-/** NODE-VALUES-1 */
+/**
+ * Values that the nodes of a run give: passed on in briefs, and branched on.
+ *
+ * NODE-VALUES-1 `{{nodes.NAME.value.PATH}}` in a brief is replaced where the node is entered. What a model wrote forges no marker.
+ * NODE-VALUES-2 The configuration is refused if a reference or a condition can never have a value.
+ */
 export function filledBrief(brief: string, values: Readonly<Record<string, unknown>> = {}): string {
   return brief.replaceAll(REFERENCE, (_, node: string, path: string) => {
     const found = Object.hasOwn(values, node) ? valueAt(values[node], keysOf(path)) : undefined;

@@ -208,8 +208,6 @@ function baseFault({ type, author }: Entry): string | null {
   return authorSchema.safeParse(author).success ? null : 'author: invalid';
 }
 
-/** Laws of approvals, and of how often a call starts. */
-
 interface Call {
   /** The open approval request, and whether it says that the call may have run. */
   question: { readonly id: string; readonly mayHaveRun: boolean } | null;
@@ -286,8 +284,6 @@ function checkStart(
   call.starts += 1;
   call.mayStart = false;
 }
-
-/** Laws of calls, of delegations, and of what reaches an agent. */
 
 type Result = MessageEntry & { readonly call: CallPlace };
 
@@ -522,7 +518,6 @@ function startedCalls(entries: readonly Entry[]): ReadonlySet<string> {
 }
 
 /** Laws of what agents were shown: cursors and summaries. They trust the fold of `knowledge.ts` and compare the log with it. */
-
 /** L8, V14, V17. The log does not record whether collapsed entries are shown: the setting with fewer faults counts. */
 export function checkKnowledge(entries: readonly Entry[]): string[] {
   return agentsOf(entries).flatMap((agent) => {

@@ -15,17 +15,17 @@ export function placeOfCallId(id: string): Place | null {
   return index === undefined ? null : { index: Number(index), position: Number(position) };
 }
 
+const DIGITS = 16;
+
 /**
  * The id of an approval: `<conversation>.<index of its request>.<digest of the call and its arguments>`.
  *
  * APPROVAL-ID-1 An id names one request of one log, so an answer to it can release no call of another conversation and none
  *    with other arguments.
  * APPROVAL-ID-2 An id is never authority by itself: an answer counts only for a call that waits in that log under exactly this id.
+ *
+ * `digest`: hexadecimal, at least `DIGITS` long.
  */
-
-const DIGITS = 16;
-
-/** `digest`: hexadecimal, at least `DIGITS` long. */
 export function approvalIdOf(conversation: string, index: number, digest: string): string {
   return `${conversation}.${index}.${digest.slice(0, DIGITS)}`;
 }

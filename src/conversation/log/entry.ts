@@ -160,8 +160,6 @@ export const commonFields = {
   meta: z.record(z.string(), z.unknown()).optional(),
 };
 
-/** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
-
 /** What a hired agent and the agents that it hires may use together. */
 export const hireBudgetSchema = z.strictObject({
   tokens: z.int().positive().optional().describe('input and output tokens together'),
@@ -180,6 +178,7 @@ const teamChangeSchema = z.object({
 });
 export type TeamChange = z.infer<typeof teamChangeSchema>;
 
+/** The entries about agents: stopped, resumed, hired, dismissed, changed by a reload. */
 const teamFields = {
   'agent-stopped': {
     ...commonFields,

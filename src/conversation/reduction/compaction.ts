@@ -154,8 +154,6 @@ function stepsOf(tail: readonly ViewPart[]): ViewPart[] {
   return tail.filter((part) => part.kind === 'turn' || part.kind === 'summary');
 }
 
-/** The files that a reduction takes out of a view: their lines remain (COMPACTION-2, COMPACTION-4). */
-
 /** A size that counts the files that a request would contain. */
 interface FileSize {
   readonly tokens: number;

@@ -382,8 +382,6 @@ function queueLimitNotice(agent: Mutable<AgentState>, stopped: boolean): void {
   agent.waiting = agent.waiting.withOldest(item);
 }
 
-/** The owner of a conversation, and the newest post in its log: two folds of their own. */
-
 function claimWith(claim: Claim | null, entry: Entry): Claim | null {
   if (entry.type === 'claim') {
     const { daemon, epoch, attempt } = entry;
@@ -405,8 +403,6 @@ function ingressWith(ingress: ConversationState['ingress'], entry: Entry): Conve
 function isProgress(entry: Entry): boolean {
   return traitsOf(entry).isProgress && !(entry.type === 'message' && entry.role === 'user');
 }
-
-/** How entries change a tool call, from its request to its result. The call's address leads to the turn (L10). */
 
 /** The calls of an answer: all open, none started. */
 function requestedCalls(answer: MessageEntry, upTo: number): OpenCall[] {

@@ -106,8 +106,6 @@ export function policyAgentOf(roster: Roster, slug: string): string {
   return maker === null ? slug : policyAgentOf(roster, maker);
 }
 
-/** A workflow: nodes, the agent of each, and the node to which each outcome leads. */
-
 export interface WorkflowNode {
   readonly agent: string;
   /** Instructions for the agent. */
@@ -144,6 +142,7 @@ export interface Condition {
   readonly below?: number | undefined;
 }
 
+/** A workflow: nodes, the agent of each, and the node to which each outcome leads. */
 export interface Workflow {
   readonly id: string;
   readonly start: string;

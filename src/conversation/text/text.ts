@@ -199,11 +199,10 @@ export function titleFrom(content: string): string {
   return words.length <= TITLE_LENGTH ? words.join('') : `${words.slice(0, TITLE_LENGTH - 1).join('')}…`;
 }
 
-/** Previews. They never split a character. */
-
 /** Length of the preview of a large result, in code points. */
 export const PREVIEW_LENGTH = 500;
 
+/** Previews. They never split a character. */
 export function firstCodePoints(text: string, count: number): string {
   return [...text.slice(0, count * 2)].slice(0, count).join('');
 }

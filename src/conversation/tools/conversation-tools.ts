@@ -146,8 +146,6 @@ export function availableTools(card: AgentCard, setting: Setting, workflows: Wor
   return [...within, 'complete_node'];
 }
 
-/** Schemas of zod that programs give: as JSON Schema for a model, and the faults of a value. */
-
 /** `io`: whether keys with a default are required (`output`) or not (`input`). Throws for a type without a JSON Schema. */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonRecord {
   const { $schema, ...rest } = z.toJSONSchema(schema, { io });

@@ -78,10 +78,8 @@ export interface RepairCount {
 
 /**
  * A list names tools by name, or by a pattern `mcp__<server>__<beginning>*` for tools of one MCP server.
- * Two patterns overlap only where one contains the other.
+ * Two patterns overlap only where one contains the other. Before its `*` a pattern has at most 55 characters, since longer wire names are shortened to that.
  */
-
-/** A wire name, or a pattern. Before its `*` it has at most 55 characters, since longer wire names are shortened to that. */
 export const TOOL_NAME_OR_PATTERN =
   /^(?:[A-Za-z0-9_-]{1,64}|(?=.{1,56}$)mcp__[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*__[A-Za-z0-9_-]*\*)$/;
 

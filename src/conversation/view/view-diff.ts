@@ -113,14 +113,6 @@ function sourceOf({ part, message }: PlacedMessage): string {
   return part.entries.join(' ');
 }
 
-/**
- * The differences between two definitions, part by part and line by line.
- *
- * DEFINITION-DIFF-1 Parts are compared by their hashes. The lines are known for parts whose texts both reports contain.
- * DEFINITION-DIFF-2 Every changed line is in a hunk once, with at most three unchanged lines around it. Above 1,000
- *                   changed lines, all lines of the part are shown as removed and added.
- */
-
 /** A part of a definition that differs between two requests. */
 export interface PartDifference {
   /** `persona`, `model`, `tool.<name>`. */
@@ -130,6 +122,13 @@ export interface PartDifference {
   readonly hunks?: readonly Hunk[];
 }
 
+/**
+ * The differences between two definitions, part by part and line by line.
+ *
+ * DEFINITION-DIFF-1 Parts are compared by their hashes. The lines are known for parts whose texts both reports contain.
+ * DEFINITION-DIFF-2 Every changed line is in a hunk once, with at most three unchanged lines around it. Above 1,000
+ *                   changed lines, all lines of the part are shown as removed and added.
+ */
 export function diffDefinitions(before: ReportedDefinition, after: ReportedDefinition): PartDifference[] {
   const names = [...new Set([...Object.keys(before.parts), ...Object.keys(after.parts)])].sort();
   return names.flatMap((part): PartDifference[] => {

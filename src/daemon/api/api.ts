@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Explained, explainStored, type RequestSources } from '../../agents/index.ts';
 import {
   type AnswerOf,
@@ -30,6 +31,7 @@ import {
   asError,
   type Clock,
   cut,
+  isRecord,
   type Log,
   messageOf,
   ParleyError,
@@ -38,17 +40,15 @@ import {
   sizeOf,
 } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { noConversation, tooLarge } from '../conversations/post-refusals.ts';
 import { conversationDocument, phasesPage, workflowsPage } from '../conversations/projections.ts';
-import type { Workers } from '../conversations/workers.ts';
-import type { Files } from '../files/files.ts';
-import { pieceOf, Uploads } from '../files/uploads.ts';
-import type { Posts } from '../ingress/posts.ts';
+import { noConversation, type Workers } from '../conversations/workers.ts';
+import { type Files, pieceOf, Uploads } from '../files/files.ts';
+import { type Posts, tooLarge } from '../ingress/posts.ts';
 import { PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import type { Reloader } from '../reload/reloader.ts';
 import type { Definitions } from '../team/definitions.ts';
-import { shownWithPrompt } from '../team/prompts.ts';
+import { shownWithPrompt } from '../team/team.ts';
 import { listAgents, listTools } from './agents.ts';
 import { approvalsPage, changeOf, unknownApproval } from './approvals.ts';
 import { askedPost, isNameBound, OPERATOR, operatorOf, refuseOther } from './authorship.ts';
@@ -56,7 +56,6 @@ import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation, refusalOfHistory, seedsOf } from './fork.ts';
 import type { Caller, Handler, Handlers } from './handlers.ts';
-import { readingOf } from './reading.ts';
 import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { collectStatus, type StatusParts } from './status.ts';
@@ -490,4 +489,50 @@ function cutEntry(entry: Entry, most: number): Entry {
     return [key, JSON.stringify(value ?? null).length > most ? undefined : value];
   });
   return { ...Object.fromEntries(shown), truncated: true };
+}
+
+/** Conversations of one person; the ones that were read first are forgotten. */
+const MOST_READ = 2_000;
+
+type Reading = AnswerOf<'reading'>;
+
+interface Kept extends Pick<ConversationStore, 'people'> {
+  readonly exists: (conversation: string) => Promise<boolean>;
+}
+
+/** Merges what the request has, and answers the whole. */
+async function readingOf(
+  { publisher, author, read = {}, filters }: RequestOf<'reading'>,
+  { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
+  { people, exists }: Kept,
+  now: string,
+): Promise<Reading> {
+  if (sender === null || author === undefined || !isBound || (publisher ?? sender) !== sender)
+    throw new ParleyError('BAD_REQUEST', 'reading: this token is not of one person', {
+      hint: 'give each person a token in `http.people`',
+    });
+  const person = createHash('sha256').update(`${sender}/${author.name}`).digest('hex');
+  if (filters === undefined && Object.keys(read).length === 0) {
+    const known = await people.get(person);
+    if (known !== null) return readingIn(known, now);
+  }
+  const there: Record<string, number> = {};
+  for (const [id, length] of Object.entries(read)) if (await exists(id)) there[id] = length; // else it was deleted
+  let kept = readingIn(null, now);
+  await people.change(person, (stored) => {
+    kept = merged(readingIn(stored, now), there, filters);
+    return kept;
+  });
+  return kept;
+}
+
+function readingIn(stored: unknown, now: string): Reading {
+  const { since = now, lengths, filters } = (isRecord(stored) ? stored : {}) as Partial<Reading>;
+  return { since, lengths: { ...lengths }, filters: filters ?? [] };
+}
+
+function merged(known: Reading, read: Reading['lengths'], filters = known.filters): Reading {
+  const others = Object.entries(known.lengths).filter(([id]) => !Object.hasOwn(read, id));
+  const lengths = Object.fromEntries([...others, ...Object.entries(read)].slice(-MOST_READ));
+  return { since: known.since, lengths, filters };
 }

@@ -5,8 +5,7 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
 import type { Team } from '../team/team.ts';
-import { noDefinition, unknownModel } from '../what-if/job.ts';
-import type { LogKey, WhatIfs } from '../what-if/what-ifs.ts';
+import { type LogKey, noDefinition, unknownModel, type WhatIfs } from '../what-if/what-ifs.ts';
 import { operatorOf } from './authorship.ts';
 import type { Handlers } from './handlers.ts';
 /** The verbs about what-ifs: checks a request against the log, and starts a job. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type Bus,
   handlePeerMessage,
@@ -7,6 +8,7 @@ import {
   type PeerRequestOf,
   type SharedIngress,
 } from '../../bus/index.ts';
+import type { Config } from '../../config/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
 import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
@@ -16,7 +18,6 @@ import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
 import type { OtherDaemons } from '../ingress/posts.ts';
-import type { ConfigFingerprint } from './config-fingerprint.ts';
 import { type Claimant, LeasedOwner } from './lease.ts';
 import { PeerMonitor } from './peer-monitor.ts';
 import { Reconciler } from './reconciler.ts';
@@ -39,7 +40,7 @@ const CONFIG_DIFFERS =
 /** Time for the peers' first heartbeats. */
 const GREETING_MS = 200;
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly daemon: string;
   readonly bus: Bus;
   readonly logs: SharedLogs;
@@ -377,4 +378,41 @@ async function answerPeer(
 async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[]> {
   const held = await Promise.all(ids.map((id) => workers.willHold(id)));
   return ids.filter((_, place) => held[place]);
+}
+
+/**
+ * One hash for each part of the configuration that must be equal in all daemons that share the work. It covers nothing
+ * that belongs to one machine (paths, addresses, keys).
+ */
+export type ConfigFingerprint = Readonly<Record<string, string>>;
+
+export function fingerprintOf(config: Config): ConfigFingerprint {
+  const { agents, models, phases, workflows, prompts, tools } = config;
+  const { limits, approvals, publishers, ingress, sharing } = config;
+  return {
+    agents: digest([config.defaultAgent, ...agents.map(({ file: _, ...agent }) => agent)]),
+    models: digest(
+      Object.entries(models).map(([name, { provider, model, parameters }]) => [
+        name,
+        provider,
+        model,
+        parameters,
+      ]),
+    ),
+    phases: digest(phases),
+    workflows: digest(workflows),
+    prompts: digest(prompts),
+    tools: digest([Object.keys(tools.mcpServers).sort(), tools.filesDigest, tools.risk, tools.policy]),
+    limits: digest([limits, approvals, publishers, ingress, sharing]),
+  };
+}
+
+/** The parts that differ; none if `other` is no fingerprint (an older daemon sends none). */
+export function differencesOf(own: ConfigFingerprint, other: unknown): string[] {
+  if (typeof other !== 'object' || other === null) return [];
+  return Object.keys(own).filter((part) => Reflect.get(other, part) !== own[part]);
+}
+
+function digest(part: unknown): string {
+  return createHash('sha256').update(JSON.stringify(part)).digest('hex').slice(0, 12);
 }

@@ -1,5 +1,5 @@
 import type { PeerRequestOf, Peers } from '../../bus/index.ts';
-import { type ConfigFingerprint, differencesOf } from './config-fingerprint.ts';
+import { type ConfigFingerprint, differencesOf } from './membership.ts';
 
 /**
  * The failure detector for the other daemons on this server and prefix. A wrong conclusion does no harm: the log refuses

@@ -45,11 +45,11 @@ import {
   type RemoteModel,
 } from '../../models/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
-import { openJetStreamStore } from '../../persistence/jetstream/index.ts';
+import { openJetStreamStore, openStreamSource } from '../../persistence/jetstream/index.ts';
 import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
-import { fingerprintOf } from '../cluster/config-fingerprint.ts';
-import { Membership } from '../cluster/membership.ts';
+import { fingerprintOf, Membership } from '../cluster/membership.ts';
 import type { Watchers } from '../feed/watchers.ts';
+import { composeInspector } from './archives.ts';
 import { CodingAgents, type CodingAgentsParts } from './coding-agents.ts';
 import type { Faults } from './faults.ts';
 import { type Given, givenModels } from './given.ts';
@@ -68,7 +68,7 @@ const MEMORY_URL = 'memory:';
 const CONSOLE_FOLDER = join(PACKAGE, 'dist/console');
 
 /** Shared by the parts of one daemon. */
-export interface Composition {
+interface Composition {
   readonly config: Config;
   readonly log: Log;
   readonly releasers: Releasers;
@@ -301,4 +301,50 @@ export async function composeGateway(config: Config, log: Log, own?: HttpToken):
     version: VERSION,
     onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),
   });
+}
+
+/** Reads the other store and changes nothing. A failed read does not prevent the start. */
+export async function warnOfHidden(composition: Composition, store: ConversationStore): Promise<void> {
+  const { config, log } = composition;
+  const { data, nats, store: kind } = config.daemon;
+  try {
+    const others = kind === 'file' ? await inStreams(composition) : await inFiles(data);
+    if (others.length === 0) return;
+    const known = new Set(await store.conversations());
+    const hidden: string[] = [];
+    for (const id of others) if (!known.has(id) && (await store.deletedUpTo(id)) === null) hidden.push(id);
+    if (hidden.length === 0) return;
+    const [from, to] = kind === 'file' ? ['jetstream', `file:${data}`] : [`file:${data}`, 'jetstream'];
+    const url = nats.kind === 'managed' ? 'URL' : urlWithoutSecrets(nats.url);
+    log.warn(
+      { conversations: hidden.length, in: from },
+      `these conversations are in the other store and are not shown; \`parley migrate --from ${from} --to ${to} --nats ${url}\` moves all into an empty one`,
+    );
+  } catch (error) {
+    log.info({ reason: messageOf(error) }, 'the other store could not be checked for conversations');
+  }
+}
+
+async function inFiles(data: string): Promise<string[]> {
+  try {
+    return await composeInspector(data).conversations();
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'USAGE_NO_DATA') return [];
+    throw error;
+  }
+}
+
+async function inStreams({ config, log, server }: Composition): Promise<string[]> {
+  const { address } = await server();
+  const connection = await openNats({ ...address, name: 'parleyd-look' });
+  try {
+    const watch = watchConnection(connection, log, () => undefined);
+    const source = await openStreamSource({ connection, watch, names: createSubjects(config.subjectPrefix) });
+    return await source.archive.conversations();
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'MIGRATION_NO_SOURCE') return [];
+    throw error;
+  } finally {
+    await closeConnection(connection);
+  }
 }

@@ -32,19 +32,19 @@ export async function makeDataDirectory(
   }
 }
 
-/**
- * The operator token that a daemon creates when HTTP is on and no token is configured.
- *
- * DATA-DIRECTORY-1  It is the same at every start on a data directory: console tabs and programs survive a restart.
- * DATA-DIRECTORY-2  A token file that other users may have read or written is not trusted: a new token replaces it.
- */
-
 const NAME = 'http-token';
 const BYTES = 32;
 const TOKEN = /^[\w-]{43}$/;
 const OTHERS = 0o077;
 
-/** Undefined: tokens are configured, or none is needed. */
+/**
+ * The operator token that a daemon creates when HTTP is on and no token is configured.
+ *
+ * DATA-DIRECTORY-1  It is the same at every start on a data directory: console tabs and programs survive a restart.
+ * DATA-DIRECTORY-2  A token file that other users may have read or written is not trusted: a new token replaces it.
+ *
+ * Undefined: tokens are configured, or none is needed.
+ */
 export async function ownHttpToken({ daemon }: Config, log: Log): Promise<HttpToken | undefined> {
   const { data, http } = daemon;
   if (http === null || http.tokens.length > 0) return undefined;

@@ -23,7 +23,6 @@ import {
   nothingDeleted,
   readToDelete,
 } from './deletion.ts';
-import { noConversation } from './post-refusals.ts';
 import { type ListedRow, listedRow, rowOf } from './projections.ts';
 import { ConversationWorker, type PostName, type WorkerContext } from './worker/worker.ts';
 
@@ -351,6 +350,12 @@ export class Workers {
     this.#closing.set(id, running);
     return running;
   }
+}
+
+export function noConversation(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
+    hint: 'post a message to begin one; `parley ls` lists the conversations',
+  });
 }
 
 /** The rows of all conversations by id: the stored rows, updated from memory. `since`: the first day of `spent`; null: without it. */

@@ -133,11 +133,10 @@ function replaces(later: LiveArrival, earlier: LiveArrival): boolean {
   return later.chunk.turnId === earlier.chunk.turnId && later.chunk.call !== earlier.chunk.call;
 }
 
-/** The live text of running model calls, for those who follow a conversation while an agent writes (DRAFT-TEXT-1). */
-
 /** A turn that another daemon took over is never ended here. */
 const MOST_TURNS = 1_000;
 
+/** The live text of running model calls, for those who follow a conversation while an agent writes (DRAFT-TEXT-1). */
 class RunningTexts {
   readonly #turns = new Map<string, LiveText & { readonly conversation: string }>();
 

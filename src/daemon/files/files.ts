@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { MOST_OF_A_NAME } from '../../bus/index.ts';
+import { type AnswerOf, MOST_OF_A_NAME, MOST_PIECE_BYTES, type RequestOf } from '../../bus/index.ts';
 import type { FilePart } from '../../conversation/index.ts';
 import {
   type Clock,
@@ -41,7 +41,7 @@ const BYTES_OF_POST = SHARE * BYTES_OF_ONE;
 const FOLDER = 'incoming';
 
 /** What is known of a file besides its bytes. */
-export interface About {
+interface About {
   /** As the sender gave it. */
   readonly name?: string | undefined;
   /** The type that the sender says (`findType`). */
@@ -51,7 +51,7 @@ export interface About {
 }
 
 /** What the sender expects to have sent. */
-export interface Expected {
+interface Expected {
   readonly sha256?: string | undefined;
   readonly size?: number | undefined;
 }
@@ -171,7 +171,7 @@ interface Hooks {
 }
 
 /** One file on its way. */
-export class Incoming {
+class Incoming {
   readonly about: About;
   readonly #daemon: FilesContext;
   readonly #hooks: Hooks;
@@ -321,4 +321,109 @@ async function scan(
   throw new ParleyError('BLOB_REFUSED', `the file is refused: ${cut(inOneLine(fault), MOST_SHOWN)}`, {
     hint: 'blobs.scan in parley.yaml names the command that decides',
   });
+}
+
+const KNOWN_MS = 10 * 60_000;
+/** With more, the oldest complete one is forgotten. */
+const MOST_KNOWN = 1_000;
+
+interface Upload {
+  readonly incoming: Promise<Incoming>;
+  /** The pieces one after the other. */
+  last: Promise<unknown>;
+  /** Set when it is complete. */
+  file?: FilePart;
+  readonly expiry: NodeJS.Timeout;
+}
+
+type Piece = RequestOf<'upload'>;
+
+/**
+ * Files that arrive in pieces, one request each.
+ *
+ * UPLOADS-1  A piece at another offset than the number of bytes that have arrived changes nothing; the answer says how many have.
+ *            So a client repeats any piece, and continues where it was after a lost connection.
+ * UPLOADS-2  An upload belongs to its publisher. It is known for some minutes after its last piece, also when it is complete. An
+ *            upload that is refused, or of a daemon that ended, begins again at 0.
+ */
+export class Uploads {
+  readonly #files: Files;
+  /** By publisher and id. */
+  readonly #uploads = new Map<string, Upload>();
+
+  constructor(files: Files) {
+    this.#files = files;
+  }
+
+  /** Throws the refusal. */
+  async take(piece: Piece, publisher: string): Promise<AnswerOf<'upload'>> {
+    const key = `${publisher}\n${piece.upload}`;
+    const upload = this.#uploads.get(key) ?? this.#begin(key, piece, publisher);
+    if (upload === null) return { received: 0 };
+    upload.expiry.refresh();
+    const answer = upload.last.then(() => this.#add(upload, piece));
+    upload.last = answer.catch(() => undefined);
+    try {
+      const answered = await answer;
+      if (upload.file && this.#uploads.size > MOST_KNOWN) await this.#forgetComplete();
+      return answered;
+    } catch (error) {
+      await this.#end(key, upload);
+      throw error;
+    }
+  }
+
+  #begin(key: string, { offset, size }: Piece, publisher: string): Upload | null {
+    if (offset > 0) return null;
+    const incoming = this.#files.begin({ publisher }, { size });
+    incoming.catch(() => undefined); // its piece gets the error
+    const expiry = setTimeout(() => void this.#end(key, upload), KNOWN_MS).unref();
+    const upload: Upload = { incoming, last: incoming, expiry };
+    this.#uploads.set(key, upload);
+    return upload;
+  }
+
+  async #add(upload: Upload, { offset, data, last }: Piece): Promise<AnswerOf<'upload'>> {
+    const incoming = await upload.incoming;
+    if (upload.file) return { received: incoming.size, file: upload.file };
+    const bytes = Buffer.from(data, 'base64');
+    if (offset !== incoming.size) return { received: incoming.size };
+    await incoming.write(bytes);
+    if (!last) return { received: incoming.size };
+    upload.file = await incoming.finish(last, last.name);
+    await incoming.close();
+    return { received: incoming.size, file: upload.file };
+  }
+
+  async #forgetComplete(): Promise<void> {
+    const [oldest] = [...this.#uploads].filter(([, { file }]) => file);
+    if (oldest) await this.#end(...oldest);
+  }
+
+  async #end(key: string, upload: Upload): Promise<void> {
+    clearTimeout(upload.expiry);
+    if (this.#uploads.get(key) === upload) this.#uploads.delete(key);
+    await upload.incoming.then((incoming) => incoming.close()).catch(() => undefined);
+  }
+}
+
+/** Leaves room for the other fields of the answer. */
+const BASE64_SHARE = 0.7;
+
+/** A piece of a stored file; `room`: the largest answer, in bytes. */
+export async function pieceOf(
+  files: Files,
+  { conversation, sha256, offset = 0, limit = MOST_PIECE_BYTES }: RequestOf<'blob'>,
+  room: number,
+): Promise<AnswerOf<'blob'>> {
+  const { size, mediaType, read } = await files.find(conversation, sha256);
+  const most = Math.min(limit, MOST_PIECE_BYTES, Math.floor(room * BASE64_SHARE));
+  const pieces: Uint8Array[] = [];
+  let left = most;
+  for await (const bytes of (await read(offset)) ?? []) {
+    pieces.push(bytes.subarray(0, left));
+    left -= bytes.length;
+    if (left <= 0) break;
+  }
+  return { data: Buffer.concat(pieces).toString('base64'), size, mediaType };
 }

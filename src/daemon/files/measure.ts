@@ -56,14 +56,6 @@ export async function measured(
   return measure.facts(measure.sha256(), named);
 }
 
-/**
- * What bytes are, by their content. Neither the name nor the sender makes them a picture.
- *
- * MEDIA-TYPE-1  Only the beginning is read, and of an archive at most a mebibyte of one entry is expanded: what a file
- *               expands to costs nothing.
- * MEDIA-TYPE-2  Text is text, also if a browser would run it: HTML and SVG are `text/plain`.
- */
-
 /** Bytes of the beginning that are enough: all that is known of a file is found in them. */
 const BEGINNING_BYTES = 512 * 1_024;
 
@@ -96,6 +88,13 @@ export interface Content {
   readonly declared?: string | undefined;
 }
 
+/**
+ * What bytes are, by their content. Neither the name nor the sender makes them a picture.
+ *
+ * MEDIA-TYPE-1  Only the beginning is read, and of an archive at most a mebibyte of one entry is expanded: what a file
+ *               expands to costs nothing.
+ * MEDIA-TYPE-2  Text is text, also if a browser would run it: HTML and SVG are `text/plain`.
+ */
 export async function findType({ beginning, isText, name = '', declared }: Content): Promise<FoundType> {
   const found = await fileTypeFromBuffer(beginning).catch(() => undefined); // a damaged file has no type
   if (found && !(isText && MARKUP.has(found.mime)))

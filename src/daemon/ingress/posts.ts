@@ -17,12 +17,12 @@ import {
   ParleyError,
   type Refusal,
   refusal,
+  sizeOf,
   sleep,
 } from '../../kernel/index.ts';
 import { CheckBudget, schemaFault } from '../../kernel/json-schema.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
-import { damagedLog, isUndecided, tooLarge, undecidable } from '../conversations/post-refusals.ts';
 import type { PostName } from '../conversations/worker/worker.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
@@ -323,6 +323,37 @@ export class Posts {
   }
 }
 
+/** For the fields of an entry besides its content. */
+const ENVELOPE_BYTES = 4_096;
+
+/** Null: it fits. */
+export function tooLarge(post: object, room: number): Refusal | null {
+  const size = sizeOf(post) + ENVELOPE_BYTES;
+  if (size <= room) return null;
+  return refusal(
+    'TOO_LARGE',
+    `this post is ${size} bytes as an entry; the broker accepts ${room}`,
+    'post a shorter text, or put it in a file and name the file',
+  );
+}
+
+/** A damaged log is not retryable: its posts become dead letters, and later posts do not wait. */
+function damagedLog(error: unknown): Refusal | null {
+  if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
+  return refusal(error.code, error.message, error.hint);
+}
+
+/** The decision threw. */
+function isUndecided(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
+}
+
+/** For a decision that threw each time. Null: another fault. */
+function undecidable(error: unknown, times: number): Refusal | null {
+  if (!isUndecided(error)) return null;
+  return refusal(error.code, `${error.message} (tried ${times} times)`, error.hint);
+}
+
 /** Checks the schemas of posts before they are stored. Each publisher has a budget of processor time (JSON-SCHEMA-1). */
 class PostedSchemas {
   readonly #budgets = new Map<string, CheckBudget>();
@@ -350,15 +381,6 @@ class PostedSchemas {
   }
 }
 
-/**
- * Keeps the posts of each conversation in their order.
- *
- * A post is tried at once, concurrently with earlier ones, unless one of these waits for another attempt. Then it waits for
- * them, and they continue one at a time. A post that must be tried alone always waits for all earlier ones.
- *
- * At a stop, a waiting post and all later posts of its conversation are left to the next start: no post overtakes another.
- */
-
 interface Passage {
   readonly isAlone: boolean;
   readonly attempt: () => Promise<void>;
@@ -375,6 +397,14 @@ interface Lane {
   givenUp: { readonly error: unknown } | null;
 }
 
+/**
+ * Keeps the posts of each conversation in their order.
+ *
+ * A post is tried at once, concurrently with earlier ones, unless one of these waits for another attempt. Then it waits for
+ * them, and they continue one at a time. A post that must be tried alone always waits for all earlier ones.
+ *
+ * At a stop, a waiting post and all later posts of its conversation are left to the next start: no post overtakes another.
+ */
 class PostLanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #shutdown: AbortSignal;

@@ -168,19 +168,6 @@ export class Flood {
   }
 }
 
-/**
- * The limits of each publisher of a daemon.
- *
- * PUBLISHER-LIMITS-1  Checked before any part of a post is stored. The rate is checked in stream order, when a post is read; the
- *                     other limits when it is delivered.
- * PUBLISHER-LIMITS-2  The rate counts the times at which the stream took the posts, so posts that waited while no daemon ran are
- *                     not refused. A clock that was set back does not lower the rate. A post of a request is counted by the
- *                     clock of this machine, and charged to the rate of the stream without its time: two clocks in one rate
- *                     would raise it.
- * PUBLISHER-LIMITS-3  Memory does not grow with the number of posts. A publisher that was forgotten has its full burst.
- * PUBLISHER-LIMITS-4  A long post counts as several, so that the rate limits bytes too, but never as more than the burst.
- */
-
 /** PUBLISHER-LIMITS-4: bytes that count as one post. */
 export const BYTES_OF_ONE = 16 * 1_024;
 
@@ -209,6 +196,18 @@ export interface PostSize {
   readonly position?: StreamPosition;
 }
 
+/**
+ * The limits of each publisher of a daemon.
+ *
+ * PUBLISHER-LIMITS-1  Checked before any part of a post is stored. The rate is checked in stream order, when a post is read; the
+ *                     other limits when it is delivered.
+ * PUBLISHER-LIMITS-2  The rate counts the times at which the stream took the posts, so posts that waited while no daemon ran are
+ *                     not refused. A clock that was set back does not lower the rate. A post of a request is counted by the
+ *                     clock of this machine, and charged to the rate of the stream without its time: two clocks in one rate
+ *                     would raise it.
+ * PUBLISHER-LIMITS-3  Memory does not grow with the number of posts. A publisher that was forgotten has its full burst.
+ * PUBLISHER-LIMITS-4  A long post counts as several, so that the rate limits bytes too, but never as more than the burst.
+ */
 export class PublisherLimits {
   readonly #publishers = new Map<string, PublisherState>();
   readonly #config: () => PublishersConfig;

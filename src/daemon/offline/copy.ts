@@ -56,8 +56,6 @@ export async function copy(
   if (difference !== null) throw differs(difference);
 }
 
-/** By hash, with the index of the first entry that names it. */
-
 /** Before the entries that name them. What the target has is verified, and not read from the source again. */
 export async function copyFiles(
   source: StoreArchive,

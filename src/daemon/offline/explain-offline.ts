@@ -4,8 +4,7 @@ import { EMPTY_STATE, type ExplainedRequest, evolve } from '../../conversation/i
 import { ParleyError } from '../../kernel/index.ts';
 import { composeInspector, composeLogReader } from '../compose/archives.ts';
 import { composeBuiltInTools } from '../compose/tools.ts';
-import { shownWithPrompt } from '../team/prompts.ts';
-import { requestSources } from '../team/team.ts';
+import { requestSources, shownWithPrompt } from '../team/team.ts';
 
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;

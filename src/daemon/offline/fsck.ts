@@ -323,14 +323,6 @@ const NONE: RequestSources = {
   agents: new Map(),
 };
 
-/**
- * Finds faults in the files of one conversation.
- *
- * OFFLINE-FINDINGS-1  A projection may lag. It is faulty if it does not follow from the first entries of the log, as many
- *                     as it names (L1).
- * OFFLINE-FINDINGS-2  A log with an invalid entry is not checked further: the laws are defined on entries.
- */
-
 export type FindingKind =
   | 'damage'
   | 'torn-tail'
@@ -358,6 +350,13 @@ export interface Finding {
 
 type WholeLog = Extract<Inspection['log'], { entries: readonly Entry[] }>;
 
+/**
+ * Finds faults in the files of one conversation.
+ *
+ * OFFLINE-FINDINGS-1  A projection may lag. It is faulty if it does not follow from the first entries of the log, as many
+ *                     as it names (L1).
+ * OFFLINE-FINDINGS-2  A log with an invalid entry is not checked further: the laws are defined on entries.
+ */
 function findingsOf(conversation: string, inspection: Inspection): Finding[] {
   const { log } = inspection;
   if ('damage' in log) return [finding('damage', messageOf(log.damage))];

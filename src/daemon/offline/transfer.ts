@@ -355,6 +355,12 @@ function refuseInfinity(value: unknown, place: string): void {
   if (path !== null) throw new Error(`${place}: ${path}: the number is too large for JSON`);
 }
 
+const MOST_NAMED = 8;
+
+function folderOf(file: string): string {
+  return join(dirname(file), `${parse(file).name}.files`);
+}
+
 /**
  * The files of an export in JSON Lines: beside `work.jsonl`, the folder `work.files` has each under its SHA-256.
  *
@@ -363,15 +369,9 @@ function refuseInfinity(value: unknown, place: string): void {
  * EXPORTED-FILES-2  An import reads and checks all files before it stores one, and stores all before the log names one.
  * EXPORTED-FILES-3  The type of a file is that of its bytes: an entry that says another one is refused. Which text it is, the
  *                   entry says and not the name: it may have been stored under another one.
+ *
+ * Writes each file of these entries once, before what names them is written.
  */
-
-const MOST_NAMED = 8;
-
-function folderOf(file: string): string {
-  return join(dirname(file), `${parse(file).name}.files`);
-}
-
-/** Each file of these entries once, before what names them is written. */
 async function exportFiles(
   blobs: InspectedBlobs,
   entries: readonly Entry[],

@@ -178,8 +178,6 @@ function hasWorkOfRemoved(state: ConversationState, { sources }: Pick<Team, 'sou
   );
 }
 
-/** Compares two configurations. Each setting can be reloaded or needs a restart; a new one that is neither does not compile. */
-
 type Setting = Exclude<
   keyof Config,
   'roster' | 'notices' | 'daemon' | 'environmentFiles' | 'secretFiles' | 'variables'
@@ -223,7 +221,9 @@ const DAEMON: Readonly<Record<keyof Config['daemon'], string>> = {
   http: 'http',
 };
 
-/** The keys of what differs. Throws `RESTART_NEEDED` if the daemon cannot change one of them while it runs. */
+/**
+ * The keys of what differs. Each setting can be reloaded or needs a restart; a new one that is neither does not compile. Throws `RESTART_NEEDED` if the daemon cannot change one of them while it runs.
+ */
 export function changedSettings(before: Config, after: Config): string[] {
   const changed = differing(SETTINGS, before, after).map((setting) => SETTINGS[setting]);
   const fixed = [

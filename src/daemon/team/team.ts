@@ -1,6 +1,8 @@
 import {
   type AgentSetup,
   DIALECTS,
+  type Explained,
+  type FileCache,
   type Model,
   type ModelChoice,
   type ModelProfile,
@@ -9,6 +11,7 @@ import {
   type RetryPolicy,
   SESSION_HEADER,
   type Summariser,
+  shownExplanation,
   type Toolbox,
   type WireForm,
 } from '../../agents/index.ts';
@@ -27,7 +30,9 @@ import {
   type ConversationRules,
   type ConversationState,
   DEFAULT_VIEW_POLICY,
+  type ExplainedRequest,
   escapeMarkers,
+  type FilePart,
   type HiredAgents,
   type HiringRules,
   listsTool,
@@ -37,9 +42,9 @@ import {
   rosterOf,
   type ViewPolicy,
 } from '../../conversation/index.ts';
-import type { NewId } from '../../kernel/index.ts';
-import { availabilityOf } from '../tools/tool-policy.ts';
-import { toolRules, underPolicy } from '../tools/tool-rules.ts';
+import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { availabilityOf, toolRules, underPolicy } from '../tools/tool-policy.ts';
+
 /** An agent with its model. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
@@ -84,7 +89,7 @@ export interface ConfiguredModels {
 }
 
 /** The limits that are enforced while a turn runs (L15); the others are decided by the core. */
-export interface RunLimits {
+interface RunLimits {
   readonly turnSeconds: number;
   readonly tokensPerConversation: number | null;
   readonly usdPerConversation: number | null;
@@ -125,8 +130,6 @@ export function absentMsOf({ agents, limits }: Pick<Team, 'agents' | 'limits'>, 
   const absentMs = agents.get(slug)?.absentMs ?? null;
   return absentMs && Math.min(absentMs, limits.turnSeconds * 1_000);
 }
-
-/** Converts the configuration to request sources, decision rules and the team. `explain` needs only the sources. */
 
 /** `hired`: of a conversation; default: the sources of a conversation without hired agents. */
 export function requestSources(
@@ -398,4 +401,39 @@ function formOf(model: ModelConfig): WireForm {
     ...(cacheTtl && { cacheTtl }),
     boundTo: `${dialect} ${new URL(model.baseURL).host} ${model.model}`,
   };
+}
+
+/** What `explain` shows: the request, and the content blocks that the program of a coding agent is told of it (ACP-PROMPT-6). */
+export async function shownWithPrompt(
+  { explanation }: Extract<Explained, { readonly ok: true }>,
+  body: boolean | 'prompt' | undefined,
+  files: FileCache,
+): Promise<ExplainedRequest> {
+  const shown = shownExplanation(explanation, body === true);
+  const { told } = shown.report;
+  if (!told?.takes) return shown;
+  const { promptFor } = await import('../../acp/index.ts'); // with packages that few daemons need
+  const request = {
+    messages: explanation.messages,
+    missed: told.messages,
+    tools: shown.report.tools.map((name) => ({ function: { name } })),
+  };
+  const { json, sent } = await promptFor(request, told.session === 'new', told.takes, (file) =>
+    contentOf(file, files),
+  );
+  const prompt = {
+    hash: sent.hash,
+    sent: told.hash === undefined ? ('unknown' as const) : told.hash === sent.hash,
+  };
+  const report = { ...shown.report, told: { ...told, prompt } };
+  return body === 'prompt' ? { messages: [], report, body: json } : { ...shown, report };
+}
+
+async function contentOf(file: FilePart, files: FileCache): Promise<AsyncIterable<Uint8Array>> {
+  const loaded = await files.load([file]);
+  if ('code' in loaded) throw new ParleyError(loaded.code, loaded.message, { hint: loaded.hint });
+  const base64 = Buffer.from(loaded.get(file.sha256) ?? []).toString('latin1');
+  return (async function* () {
+    yield Buffer.from(base64, 'base64');
+  })();
 }

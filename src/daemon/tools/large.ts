@@ -89,13 +89,6 @@ function roomOf({ maxPayload }: Pick<OutputContext, 'maxPayload'>): number {
   return maxPayload * PAYLOAD_SHARE;
 }
 
-/**
- * The report of a model call as it is written to the log: texts that are too large for an entry become files (`tools/large.ts`).
- *
- * LARGE-2  Only as many texts of an answer become files as necessary, the largest first.
- * LARGE-4  Opaque fields cannot be cut: if they are too large, the entry has their size instead.
- */
-
 /** The limit of the opaque fields of an answer, as JSON. */
 const OPAQUE_BYTES = 262_144;
 /** A preview of a shorter text would save nothing. */
@@ -103,7 +96,14 @@ const MIN_KEPT_LENGTH = 1_000;
 /** Longer than the name of any tool. */
 const MAX_NAME = 256;
 
-/** `hasAttached`: the turn has files for its next message. */
+/**
+ * The report of a model call as it is written to the log: texts that are too large for an entry become files.
+ *
+ * LARGE-2  Only as many texts of an answer become files as necessary, the largest first.
+ * LARGE-4  Opaque fields cannot be cut: if they are too large, the entry has their size instead.
+ *
+ * `hasAttached`: the turn has files for its next message.
+ */
 export async function keptReport(
   conversation: string,
   command: CallOutcome,

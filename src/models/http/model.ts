@@ -384,16 +384,6 @@ function checkedUrl(baseURL: string): URL {
   });
 }
 
-/**
- * Sends a request of the `openai` package by `node:http`. The global `fetch` takes six times as much processor time and gives
- * up after 300 s without a byte. The package's errors lose what a body has outside its field `error`.
- *
- * HTTP-POST-1 Redirects are not followed: the key must not be sent to another address.
- * HTTP-POST-2 An idle connection is closed before the server closes it: the request that is being sent then would fail.
- * HTTP-POST-3 A request has a listener for errors until it is closed: they may follow its answer, even at once. One that is
- *    closed without an answer or an error (after `upgrade`) fails.
- */
-
 /** HTTP-POST-2: many servers wait 5 s. A shorter time in the header `keep-alive` has precedence. */
 const IDLE_MS = 4_000;
 const CONNECT_MS = 10_000;
@@ -411,7 +401,16 @@ interface HttpRequest {
   readonly body: ModelRequest['body'];
 }
 
-/** Starts to send the request. Throws if it cannot be sent, for example because of a header. */
+/**
+ * Starts to send a request of the package `openai` by `node:http`. Throws if it cannot be sent, for example because of a header.
+ * The global `fetch` takes six times as much processor time and gives up after 300 s without a byte. The package's errors lose
+ * what a body has outside its field `error`.
+ *
+ * HTTP-POST-1 Redirects are not followed: the key must not be sent to another address.
+ * HTTP-POST-2 An idle connection is closed before the server closes it: the request that is being sent then would fail.
+ * HTTP-POST-3 A request has a listener for errors until it is closed: they may follow its answer, even at once. One that is
+ *    closed without an answer or an error (after `upgrade`) fails.
+ */
 function post(request: HttpRequest): ClientRequest {
   const { body, url } = request;
   const { request: send, agent, ready } = url.startsWith('https:') ? SECURE : PLAIN;

@@ -167,8 +167,6 @@ function keyOf({ message, from }: ToolCallEvent): string | null {
   return message.id ?? from;
 }
 
-/** The transport over which turns are offered to agents in other processes. The daemon implements it on the bus. */
-
 export interface RemoteCall {
   readonly id?: string;
   readonly name: string;
@@ -245,7 +243,9 @@ export interface RemoteOffer {
   readonly missed?: readonly number[];
 }
 
-/** The channel of one offer. No method rejects. */
+/**
+ * The channel of one offer of a turn to an agent in another process. The daemon implements it on the bus. No method rejects.
+ */
 export interface RemoteChannel {
   /** Calls `onEvent` until `close`, never with events of other turns or older offers. */
   offer(

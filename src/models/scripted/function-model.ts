@@ -85,8 +85,6 @@ function failureOf(error: Error & { readonly code?: unknown; readonly status?: u
   return failed(code, error.message, !isPlain && isRetryable(code, status));
 }
 
-/** The outcomes of calls that no provider answers. */
-
 export function answered(
   request: ModelRequest,
   { text, toolCalls }: { readonly text: string; readonly toolCalls: readonly AnsweredCall[] },

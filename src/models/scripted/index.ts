@@ -5,7 +5,11 @@ export {
   type FunctionRequest,
   type ModelFunction,
 } from './function-model.ts';
-export { createOfflineModel, createScriptedModel, type ScriptedModelOptions } from './model.ts';
-export { recordedScript } from './record.ts';
+export {
+  createOfflineModel,
+  createScriptedModel,
+  recordedScript,
+  type ScriptedModelOptions,
+} from './model.ts';
 export type { Script } from './script.ts';
 export { loadScript } from './script.ts';

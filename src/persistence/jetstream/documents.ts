@@ -239,15 +239,14 @@ function damaged(key: string, cause?: unknown): ParleyError {
   });
 }
 
+const BODY_HEADER = 'Parley-Body';
+
 /**
  * Records of tool calls: a record is one message on `parley.audit.<conversation>`.
  *
  * STREAM-AUDIT-1 A record that is too large for a message is a document, which its message names.
  * STREAM-AUDIT-2 A record whose acknowledgement was lost may be stored twice. `append` resolves only if it is stored.
  */
-
-const BODY_HEADER = 'Parley-Body';
-
 export function createStreamAudit(broker: Broker, names: StoreNames, documents: Documents): AuditLog {
   const stream = names.auditStream;
 

@@ -161,16 +161,6 @@ export class Placement {
   }
 }
 
-/**
- * One append as one message: `{"entries":[…]}`, as followers of `parley.log` read it.
- *
- * APPEND-MESSAGE-1 `Parley-Append` is unique to one append. A writer whose acknowledgement was lost finds its append by it.
- * APPEND-MESSAGE-2 `Parley-Length` is the log's length after this append, so the last message alone gives the length.
- * APPEND-MESSAGE-3 A message without `Parley-Append` is not an append, and is ignored.
- * APPEND-MESSAGE-4 `Parley-Claim` (`<daemon>:<epoch>`) names the owner of the conversation, and `Parley-Owes` is `1` while it
- *                  has outstanding work.
- */
-
 const APPEND_HEADER = 'Parley-Append';
 const LENGTH_HEADER = 'Parley-Length';
 /** Compare-and-set: the server accepts a message only if this is the last sequence of its subject. */
@@ -193,6 +183,15 @@ export function encodeBody(json: readonly string[]): Uint8Array {
   return encoder.encode(`{"entries":[${json.join(',')}]}`);
 }
 
+/**
+ * One append as one message: `{"entries":[…]}`, as followers of `parley.log` read it.
+ *
+ * APPEND-MESSAGE-1 `Parley-Append` is unique to one append. A writer whose acknowledgement was lost finds its append by it.
+ * APPEND-MESSAGE-2 `Parley-Length` is the log's length after this append, so the last message alone gives the length.
+ * APPEND-MESSAGE-3 A message without `Parley-Append` is not an append, and is ignored.
+ * APPEND-MESSAGE-4 `Parley-Claim` (`<daemon>:<epoch>`) names the owner of the conversation, and `Parley-Owes` is `1` while it
+ *                  has outstanding work.
+ */
 export function appendHeaders(
   id: string,
   length: number,

@@ -1,9 +1,13 @@
 import { constants } from 'node:fs';
-import { open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { type Adapter, Low } from 'lowdb';
+import { z } from 'zod';
+import { NAME_PATTERN } from '../../conversation/index.ts';
 import {
   coalesce,
   errnoOf,
+  fieldFault,
   fullDiskError,
   makeDirectory,
   messageOf,
@@ -15,13 +19,11 @@ import {
   UNLINKED,
 } from '../../kernel/index.ts';
 import { refuseUnfinishedMigration } from '../archive.ts';
-import type { AuditRecord } from '../port.ts';
+import type { AuditRecord, ConversationRow } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
 import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
-import { COLLECTIONS, type CollectionKind, collectionKindOf, contentOf, membersOf } from './collections.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
-import { openLazyDocument } from './lazy-document.ts';
-import { refuseFile, type StoreLog } from './log/durable.ts';
+import { fileTimestamp, refuseFile, type StoreLog } from './log/durable.ts';
 
 /**
  * Documents in a data directory. The kinds of `COLLECTIONS` share a file each, in memory while the directory is owned; every
@@ -357,4 +359,205 @@ async function appendLines(path: string, records: readonly AuditRecord[]): Promi
       cause: error,
     });
   }
+}
+
+/** The kinds of documents that share a file. With a value of another form the file is set aside (LAZY-DOCUMENT-2). */
+interface CollectionFile {
+  readonly path: (paths: StorePaths) => string;
+  /** The field with the list of all members, each with its name as `id`; null: the file is the only member. */
+  readonly list: string | null;
+  readonly form: z.ZodType;
+}
+
+const text = z.string();
+const texts = z.array(text);
+const amount = z.number().nonnegative();
+const count = z.int().nonnegative();
+const name = text.regex(NAME_PATTERN);
+
+const row = z.object({
+  id: name,
+  title: text.nullable(),
+  newest: text.nullable(),
+  phase: text,
+  mode: text,
+  activeAgent: text.nullable(),
+  length: count,
+  updatedAt: text,
+  activeAt: text,
+  activeLength: count,
+  tokens: amount,
+  usd: amount,
+  unpricedCalls: count,
+  spent: z.array(
+    z.object({ day: text, agent: text, calls: count, tokens: amount, usd: amount, unpricedCalls: count }),
+  ),
+  waiting: texts,
+  limited: texts,
+  stopped: texts,
+  archived: z.boolean(),
+  agents: texts,
+  people: texts,
+  activity: z.array(
+    z.object({
+      agent: text,
+      status: text,
+      since: text.nullable(),
+      for: text.optional(),
+      of: text.optional(),
+      entry: count.optional(),
+      position: count.optional(),
+    }),
+  ),
+} satisfies Readonly<Record<keyof ConversationRow, z.ZodType>>);
+
+const POSITION = { stream: text, sequence: count };
+
+const COLLECTIONS = {
+  row: { path: ({ rows }) => rows, list: 'rows', form: row },
+  deleted: { path: ({ deleted }) => deleted, list: 'deleted', form: z.object({ id: name, ...POSITION }) },
+  ingress: { path: ({ ingress }) => ingress, list: null, form: z.object(POSITION) },
+} satisfies Readonly<Record<string, CollectionFile>>;
+
+type CollectionKind = keyof typeof COLLECTIONS;
+
+function collectionKindOf(key: string): CollectionKind | null {
+  const [kind = ''] = key.split('.');
+  return Object.hasOwn(COLLECTIONS, kind) ? (kind as CollectionKind) : null;
+}
+
+/** The members in a file, by name. */
+export function membersOf(kind: CollectionKind, value: unknown): Map<string, unknown> {
+  const { list, form }: CollectionFile = COLLECTIONS[kind];
+  if (list === null) {
+    check(form, value);
+    return new Map([['', value]]);
+  }
+  const found: unknown = Reflect.get(Object(value), list);
+  if (!Array.isArray(found)) throw new Error(`it contains no list of ${list}`);
+  return new Map(
+    found.map((member: { readonly id: string }) => {
+      check(form, member);
+      const { id, ...rest } = member;
+      return [id, kind === 'row' ? member : rest];
+    }),
+  );
+}
+
+function check(form: z.ZodType, value: unknown): void {
+  const [issue] = form.safeParse(value).error?.issues ?? [];
+  if (issue) throw new Error(fieldFault(issue, value));
+}
+
+/** The content of the file of these members. */
+function contentOf(kind: CollectionKind, members: ReadonlyMap<string, unknown>): unknown {
+  const { list }: CollectionFile = COLLECTIONS[kind];
+  if (list === null) return members.get('');
+  const sorted = [...members].sort(([one], [other]) => (one < other ? -1 : 1));
+  return { [list]: sorted.map(([id, member]) => ({ id, ...Object(member) })) };
+}
+
+const SAVE_DELAY_MS = 500;
+const REPORT_AGAIN_MS = 60_000;
+
+/**
+ * A document that is saved later, kept with lowdb.
+ *
+ * LAZY-DOCUMENT-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * LAZY-DOCUMENT-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
+ * LAZY-DOCUMENT-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
+ * LAZY-DOCUMENT-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
+ */
+interface LazyDocument<T> {
+  /** The last state that was loaded or saved. */
+  readonly data: T;
+  /** The next save writes what `data` returns then. */
+  change(data: () => T): void;
+  /** Resolves when every change so far is durable; calls share a save. */
+  flush(): Promise<void>;
+  /** Saves pending changes. A failure is reported, not thrown: the document can be rebuilt. */
+  close(): Promise<void>;
+}
+
+export async function openLazyDocument<T>(options: {
+  readonly path: string;
+  readonly empty: T;
+  /** Throws on a document of another form. */
+  readonly parse: (value: unknown) => T;
+  readonly log: StoreLog;
+}): Promise<LazyDocument<T>> {
+  const { path, parse, log } = options;
+  const file: Adapter<T> = {
+    async read() {
+      try {
+        const text = await orNullIfMissing(readFile(path, 'utf8'));
+        return text === null ? null : parse(JSON.parse(text));
+      } catch (error) {
+        const keptIn = `${path}.bad-${fileTimestamp()}`;
+        await rename(path, keptIn);
+        log({ type: 'projection-set-aside', file: path, keptIn, reason: messageOf(error) });
+        return null;
+      }
+    },
+    // Encoded before anything is awaited, so that it contains no later change.
+    write: (data) => replaceFile(path, `${JSON.stringify(data)}\n`),
+  };
+  const low = new Low<T>(file, options.empty);
+  await low.read();
+  let changed: (() => T) | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let closed = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+
+  const save = coalesce(async () => {
+    const latest = changed;
+    if (latest === null) return;
+    changed = null;
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    try {
+      low.data = latest();
+      await low.write();
+      reportedAt = Number.NEGATIVE_INFINITY;
+    } catch (error) {
+      changed ??= latest;
+      schedule();
+      throw error;
+    }
+  });
+
+  async function saveOrReport(): Promise<void> {
+    await save().catch((error: unknown) => {
+      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return;
+      reportedAt = performance.now();
+      log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
+    });
+  }
+
+  /** The delay begins with the first change, so that continuous changes cannot postpone the save forever. */
+  function schedule(): void {
+    if (timer !== null || closed) return;
+    timer = setTimeout(() => {
+      timer = null;
+      void saveOrReport();
+    }, SAVE_DELAY_MS);
+    timer.unref();
+  }
+
+  return {
+    get data() {
+      return low.data;
+    },
+    change(data) {
+      changed = data;
+      schedule();
+    },
+    flush: save,
+    async close() {
+      closed = true;
+      await saveOrReport();
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+    },
+  };
 }

@@ -1,29 +1,28 @@
 /**
  * The store in a directory of one machine: `--store file`.
  *
- *   file-store       the storage; deletes conversations
+ *   file-store       the storage, with the content of blobs; deletes conversations
  *   log/             one log file: line (format), recovery (reading), file-log (one open log and its group
  *                    commit), durable (file operations)
  *   directory/       the data directory: lock (ownership), paths (names), format (its version and id), inspect (reading
- *                    without the lock), migration
- *   file-blobs       the content of blobs
- *   file-documents   the documents, of which those that share a file are saved later, by lazy-document; records of tool calls
+ *                    without the lock, also for a migration)
+ *   file-documents   the documents, of which those that share a file are saved later; records of tool calls
  *
  * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
  */
 export { checkFormat } from './directory/format.ts';
-export { inspectFiles, keepAside } from './directory/inspect.ts';
-export { holdDirectory } from './directory/lock.ts';
 export {
+  inspectFiles,
+  keepAside,
   openFileArchive,
   openFileSource,
   openFileTarget,
   publishBackup,
-} from './directory/migration.ts';
+} from './directory/inspect.ts';
+export { holdDirectory } from './directory/lock.ts';
 export { storePaths } from './directory/paths.ts';
-export { refuseUnfinished } from './file-documents.ts';
+export { openLazyDocument, refuseUnfinished } from './file-documents.ts';
 export { openFileStore } from './file-store.ts';
-export { openLazyDocument } from './lazy-document.ts';
 export {
   type LogFile,
   type LogFiles,

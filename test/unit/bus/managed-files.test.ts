@@ -1,7 +1,6 @@
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { bytesBelow, renderConfiguration, sizeMaxFile } from '../../../src/bus/nats/managed/configuration.ts';
 import {
   prepareDirectory,
   readCredentials,
@@ -12,7 +11,13 @@ import {
   writeCredentials,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
-import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/launch.ts';
+import {
+  bytesBelow,
+  pruneRotatedLogs,
+  renderConfiguration,
+  sizeMaxFile,
+  tailOfLog,
+} from '../../../src/bus/nats/managed/launch.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 

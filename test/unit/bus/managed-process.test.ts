@@ -17,8 +17,7 @@ import {
   isServerProcess,
   takeLock,
 } from '../../../src/bus/nats/managed/process.ts';
-import { endServer, restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
-import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
+import { endServer, restartPause, startSyncLoop } from '../../../src/bus/nats/managed/supervisor.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 import { isAlive } from '../../support/mcp-tools.ts';

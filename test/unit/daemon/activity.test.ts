@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { EMPTY_STATE, type Entry, evolve } from '../../../src/conversation/index.ts';
 import { runningActivity, storedActivity } from '../../../src/daemon/conversations/activity.ts';
 import { conversationDocument, listedRow, rowOf } from '../../../src/daemon/conversations/projections.ts';
-import { membersOf } from '../../../src/persistence/jsonl/collections.ts';
+import { membersOf } from '../../../src/persistence/jsonl/file-documents.ts';
 
 const AUTHOR = { kind: 'agent', id: 'pm', name: 'PM' };
 const at = (index: number) => `2026-01-01T00:00:${String(index).padStart(2, '0')}.000Z`;

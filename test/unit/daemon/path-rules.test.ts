@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ResolvedPath, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
 import type { Config } from '../../../src/config/index.ts';
-import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
-import { toolRules, underPolicy } from '../../../src/daemon/tools/tool-rules.ts';
+import { rulingOn, toolRules, underPolicy } from '../../../src/daemon/tools/tool-policy.ts';
 import { toolboxOf, toolNamed } from '../../support/toolbox.ts';
 
 const READS: Subject = { kind: 'path', argument: 'path', writes: false };

@@ -12,8 +12,7 @@ import {
   settingAt,
 } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/team/team.ts';
-import { availabilityOf, riskOf, rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
-import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
+import { availabilityOf, riskOf, rulingOn, toolRules } from '../../../src/daemon/tools/tool-policy.ts';
 import { createBuiltInTools, createToolbox } from '../../../src/tools/index.ts';
 import { runs } from '../../support/runs.ts';
 import { toolboxOf, toolNamed } from '../../support/toolbox.ts';

@@ -1,17 +1,27 @@
-import type { Msg, Subscription } from 'nats';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ErrorCode, type Msg, type NatsConnection, NatsError, type Subscription } from 'nats';
 import type { Entry } from '../../../conversation/index.ts';
+import { messageOf } from '../../../kernel/index.ts';
 import type {
+  BusLog,
+  Delivery,
   Feed,
+  Heard,
   IngressLag,
   LiveChunk,
+  Peers,
   SharedIngress,
   SharedIngressOptions,
   Sharing,
+  StreamPosition,
 } from '../../port.ts';
-import { ANY } from '../../subjects.ts';
+import { markOf } from '../../settled.ts';
+import { ANY, EVERY_DAEMON, type Subjects } from '../../subjects.ts';
+import { beginReading } from '../ingress/begin-reading.ts';
+import { Ingress } from '../ingress/ingress.ts';
 import type { IngressSources } from '../ingress/ingress-sources.ts';
-import { NatsPeers } from './peers.ts';
-import { SharedReader } from './shared-reader.ts';
+import { SettledKeeper } from '../ingress/settled-keeper.ts';
+import { readDelivery, timeOf } from '../ingress/stored-posts.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */
 const APPEND_HEADER = 'Parley-Append';
@@ -76,5 +86,253 @@ export class NatsSharing implements Sharing {
 
   async stop(): Promise<void> {
     await this.#ingress?.stop();
+  }
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
+ *
+ * PEERS-1 Messages that are not JSON are ignored: other clients may publish on these subjects.
+ * PEERS-2 When a handler fails, no answer is sent and the process continues; the asking daemon sees a timeout.
+ * PEERS-3 When the connection is lost, pending requests end at once, because no answer can arrive.
+ */
+class NatsPeers implements Peers {
+  readonly #connection: NatsConnection;
+  readonly #subjects: Subjects;
+  readonly #log: BusLog;
+  readonly #self: string;
+  #lost: () => void = () => undefined;
+  /** Ends the pending requests (PEERS-3). */
+  readonly #asking = new Set<() => void>();
+
+  constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#log = log;
+    this.#self = self;
+  }
+
+  async ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard> {
+    let giveUp = () => {};
+    const lost = new Promise<null>((resolve) => {
+      giveUp = () => resolve(null);
+    });
+    this.#asking.add(giveUp);
+    try {
+      const subject = this.#subjects.control(daemon, verb);
+      const asked = this.#connection.request(subject, encode(body), { timeout: timeoutMs });
+      const answer = await Promise.race([asked, lost]);
+      return answer ? { kind: 'answered', body: answer.json() } : { kind: 'silent' };
+    } catch (error) {
+      const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
+      return { kind: isGone ? 'no-responder' : 'silent' };
+    } finally {
+      this.#asking.delete(giveUp);
+    }
+  }
+
+  tell(daemon: string, verb: string, body: unknown): void {
+    try {
+      this.#connection.publish(this.#subjects.control(daemon, verb), encode(body));
+    } catch {
+      // Closed or draining: messages may be lost.
+    }
+  }
+
+  tellAll(verb: string, body: unknown): void {
+    this.tell(EVERY_DAEMON, verb, body);
+  }
+
+  async listen(handler: (verb: string, body: unknown) => Promise<unknown>): Promise<void> {
+    for (const to of [this.#self, EVERY_DAEMON]) {
+      this.#connection.subscribe(this.#subjects.control(to, '*'), {
+        callback: (error, message) => {
+          if (!error) void this.#answer(handler, message);
+        },
+      });
+    }
+    await this.#connection.flush(); // the server has the subscriptions before this daemon announces itself
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost = listener;
+  }
+
+  lost(): void {
+    this.#lost();
+    for (const giveUp of this.#asking) giveUp();
+  }
+
+  async #answer(handler: (verb: string, body: unknown) => Promise<unknown>, message: Msg): Promise<void> {
+    const verb = message.subject.slice(message.subject.lastIndexOf('.') + 1);
+    try {
+      const answer = await handler(verb, message.json());
+      if (answer !== undefined && message.reply) message.respond(encode(answer));
+    } catch (error) {
+      this.#log.warn({ verb, reason: messageOf(error) }, 'a request of another daemon failed');
+    }
+  }
+}
+
+function encode(body: unknown): Uint8Array {
+  return encoder.encode(JSON.stringify(body ?? {}));
+}
+
+const CHECK_MS = 1_000;
+
+/**
+ * One of the daemons that share their logs reads the ingress stream, with the reader of a daemon that is alone.
+ *
+ * SHARED-READER-1 The reader is the daemon that the record of settled posts names (KEEPER-6). The others read the record at
+ *    intervals, and claim it when the reader released it, or does not run any more as far as they know.
+ * SHARED-READER-2 Two daemons may read for a moment: a frozen one resumes. Both hand over the same posts, whose ids suppress
+ *    repetitions. The one that lost the claim stops at its next write, its next check, or before its next dead letter.
+ * SHARED-READER-3 A daemon that does not read learns from the record which posts are settled. After an outage of its connection,
+ *    or a record that went back, the stream may have lost its newest posts (`onBegin`).
+ */
+class SharedReader {
+  readonly #sources: () => IngressSources;
+  readonly #options: SharedIngressOptions;
+  readonly #stopping = new AbortController();
+  #ingress: Ingress | null = null;
+  #keeper: SettledKeeper | null = null;
+  /** As the record says, while another daemon reads. */
+  #floor: StreamPosition | null;
+  #isReplay: boolean;
+  #running: Promise<void> = Promise.resolve();
+  /** `onBegin` is due before this daemon decides on a post (SHARED-READER-3). */
+  #isStale = false;
+
+  constructor(sources: () => IngressSources, options: SharedIngressOptions) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#floor = options.after;
+    this.#isReplay = options.isReplay ?? false;
+  }
+
+  /** Resolves when this daemon reads, or another one does. */
+  async start(): Promise<void> {
+    await this.#options.onBegin?.();
+    await this.#claimIfFree();
+    this.#running = this.#run();
+  }
+
+  interrupt(reason: string): void {
+    this.#isStale = true;
+    this.#ingress?.interrupt(reason);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#ingress?.stop();
+  }
+
+  /** Resolves when this daemon knows the deletions as they are after an outage. */
+  async ready(): Promise<void> {
+    if (!this.#isStale) return;
+    await this.#options.onBegin?.();
+    this.#isStale = false;
+  }
+
+  /** Whether this daemon still reads, according to an answer of the server that is not old. Rejects without an answer. */
+  async holdsClaim(): Promise<boolean> {
+    for (;;) {
+      const keeper = this.#keeper;
+      const askedAt = performance.now();
+      await keeper?.check();
+      if (keeper === null || keeper !== this.#keeper) return false;
+      if (performance.now() - askedAt < this.#options.failureTimeoutMs / 2) return true;
+    }
+  }
+
+  /** Null: it is not known. */
+  async lag(): Promise<IngressLag | null> {
+    if (this.#ingress) return this.#ingress.lag();
+    const { manager, subjects, stream } = this.#sources();
+    const { created, state } = await stream();
+    if (this.#floor && this.#floor.stream !== created) return null;
+    const oldest = Math.max(state.first_seq, (this.#floor?.sequence ?? 0) + 1);
+    const messages = Math.max(0, state.last_seq - oldest + 1);
+    const time = messages === 0 ? null : await timeOf(manager, subjects.ingressStream, oldest);
+    return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
+  }
+
+  /** Null: the stream does not have it. */
+  async at(sequence: number): Promise<Delivery | null> {
+    const sources = this.#sources();
+    const { created } = await sources.stream();
+    return readDelivery(sources, created, sequence);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    let isTold = false;
+    for (;;) {
+      const every = Math.min(CHECK_MS, this.#options.failureTimeoutMs / 4);
+      await pause(every, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const { watch, log } = this.#sources();
+      if (!(await watch.connected(every, signal))) continue;
+      try {
+        if (this.#keeper) await this.#keeper.check();
+        else await this.#claimIfFree();
+        isTold = false;
+      } catch (error) {
+        const reason = messageOf(error);
+        if (!isTold) log.warn({ reason }, 'the claim of the ingress stream could not be read; retrying');
+        isTold = true;
+      }
+    }
+  }
+
+  async #claimIfFree(): Promise<void> {
+    const { daemon, owner, mayTakeOver, onClaim } = this.#options;
+    const sources = this.#sources();
+    const keeper = new SettledKeeper(sources, owner, { daemon, onLost: () => this.#lost(keeper) });
+    await keeper.read();
+    const reader = keeper.reader;
+    const { created } = await sources.stream();
+    await this.#follow(created, keeper);
+    const isFree = reader === null || reader === daemon || (await mayTakeOver(reader));
+    if (!isFree || this.#stopping.signal.aborted) return;
+    const after = this.#floor;
+    const beginning = await beginReading(sources, { owner, after, isReplay: this.#isReplay }, keeper);
+    if (keeper.reader !== reader || !(await keeper.claim(created, after))) return; // another one was faster
+    onClaim(reader === daemon ? null : reader);
+    this.#isReplay = false;
+    this.#keeper = keeper;
+    const onPosition: SharedIngressOptions['onPosition'] = (settled) => {
+      this.#floor = settled;
+      if (this.#keeper === keeper) this.#options.onPosition(settled);
+    };
+    this.#ingress = new Ingress(sources, { ...this.#options, onPosition }, beginning);
+    await beginning.report(onPosition);
+  }
+
+  async #follow(stream: string, { record }: SettledKeeper): Promise<void> {
+    this.#options.onLife(stream);
+    await this.ready();
+    if (record?.by.id !== this.#options.owner.id || record.stream !== stream) return;
+    const floor = { stream, sequence: markOf(record.settled) };
+    const known = this.#floor?.stream === stream ? this.#floor.sequence : 0;
+    if (floor.sequence === known) return;
+    if (floor.sequence < known) await this.#options.onBegin?.();
+    this.#floor = floor;
+    if (floor.sequence < known) this.#options.onFloor({ stream, sequence: 0 });
+    this.#options.onFloor(floor);
+  }
+
+  /** SHARED-READER-2 */
+  #lost(keeper: SettledKeeper): void {
+    if (this.#keeper !== keeper) return;
+    const { log } = this.#sources();
+    if (!this.#stopping.signal.aborted) log.warn({}, 'another daemon reads the ingress stream by now');
+    const ingress = this.#ingress;
+    this.#keeper = null;
+    this.#ingress = null;
+    void ingress?.stop();
   }
 }

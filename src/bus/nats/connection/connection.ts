@@ -249,15 +249,6 @@ function linesOf(table: string): string[] {
   }
 }
 
-/**
- * The configured servers, in their order.
- *
- * SERVERS-1  A server that is down at first stays in the list, so that the connection may fail over to it later. (The
- *            client removes it, so each is dialled alone and the others are added once one is connected.)
- * SERVERS-2  Each server gets its own login, and its certificate is compared with its own address.
- * SERVERS-3  A server that the cluster announces is tried after the configured ones, with the first login.
- */
-
 interface Login {
   readonly user?: string;
   readonly password?: string;
@@ -302,7 +293,14 @@ interface Protocol {
   readonly transport: Transport;
 }
 
-/** The servers of one connection. */
+/**
+ * The servers of one connection: the configured ones, in their order.
+ *
+ * SERVERS-1  A server that is down at first stays in the list, so that the connection may fail over to it later. (The
+ *            client removes it, so each is dialled alone and the others are added once one is connected.)
+ * SERVERS-2  Each server gets its own login, and its certificate is compared with its own address.
+ * SERVERS-3  A server that the cluster announces is tried after the configured ones, with the first login.
+ */
 class ServerPool {
   readonly servers: readonly NamedServer[];
   #dialled: NamedServer;

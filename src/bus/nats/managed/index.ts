@@ -3,10 +3,10 @@
  *
  * install.ts        finds a nats-server, or installs one
  * host.ts           the operations on the machine (tests replace it)
- * directory.ts      the files of one server; configuration.ts: the one that it reads
+ * directory.ts      the files of one server
  * process.ts        the lock that prevents two servers on one directory, and the process of a server
- * launch.ts         starts or adopts a server
- * supervisor.ts     restarts and ends it; sync-loop.ts: syncs the files of an old one
+ * launch.ts         starts or adopts a server, with the configuration that it reads
+ * supervisor.ts     restarts and ends it; syncs the files of an old one
  *
  * A process gets a signal only if it is verified to be this server.
  */

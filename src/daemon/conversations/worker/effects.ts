@@ -452,14 +452,13 @@ function shorterAfter(
   return (ABOUT_FILES.test(message) && call.withoutFiles()) || (call.isNearWindow ? call.tooLong() : null);
 }
 
-/** Checks the answers of one conversation against the schemas of its turns (TYPED-3). */
-
 /** Characters of JSON. The entry has the value besides the text, and must fit into one append. */
 const MAX_VALUE = 131_072;
 
 /** A model may put its JSON into a block of Markdown. */
 const FENCED = /^```(?:json)?[ \t]*\n([\s\S]*?)\n?```$/i;
 
+/** Checks the answers of one conversation against the schemas of its turns (TYPED-3). */
 class TypedAnswers {
   readonly #budget: CheckBudget;
   /** The objects of the log and of definitions stay the same, so a schema is compiled once. */

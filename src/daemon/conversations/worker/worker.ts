@@ -579,13 +579,6 @@ async function withStored(command: Command, daemon: RoomContext): Promise<Comman
   return { ...command, results: await Promise.all(results) };
 }
 
-/**
- * The log of one conversation in memory: the decided state and the durable state.
- *
- * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
- * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
- */
-
 interface LedgerContext {
   readonly store: ConversationStore;
   readonly team: Pick<Team, 'for'>;
@@ -593,6 +586,12 @@ interface LedgerContext {
   readonly reach: ReachCrashPoint;
 }
 
+/**
+ * The log of one conversation in memory: the decided state and the durable state.
+ *
+ * LEDGER-1  Only durable entries are shown. Decided entries that could not be appended are undone.
+ * LEDGER-2  A conversation is marked before its first entry that leaves outstanding work, so that the next start finds it.
+ */
 export class Ledger {
   /** The decided state: ahead of the durable one while an append is in progress. */
   readonly conversation: Conversation;

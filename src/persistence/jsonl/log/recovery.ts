@@ -122,16 +122,6 @@ async function leaveNote(path: string, bytes: Buffer, damage: Damage): Promise<s
   }
 }
 
-/**
- * Classifies the bytes of a log as whole, torn or damaged. Pure.
- *
- * SCAN-1 Indexes are dense from 0, and a batch's lines count down to its end. A sealed line that breaks this is damage.
- * SCAN-2 Bad bytes at the end, with no sealed line after them, are an incomplete write that was never acknowledged: they may
- *        be cut, back to the last whole batch.
- * SCAN-3 A bad line with a sealed line after it is damage, and nothing may be cut. A page of an unsynced group that a power
- *        cut lost looks the same and also counts as damage: keeping data is worth more than opening.
- */
-
 interface LogContents {
   readonly entries: Entry[];
   /** Start of each entry's line. */
@@ -151,6 +141,15 @@ const NEWLINE = 10;
 /** Lines are parsed in groups of this size, which measured fastest. */
 const GROUP_BYTES = 32_768;
 
+/**
+ * Classifies the bytes of a log as whole, torn or damaged. Pure.
+ *
+ * SCAN-1 Indexes are dense from 0, and a batch's lines count down to its end. A sealed line that breaks this is damage.
+ * SCAN-2 Bad bytes at the end, with no sealed line after them, are an incomplete write that was never acknowledged: they may
+ *        be cut, back to the last whole batch.
+ * SCAN-3 A bad line with a sealed line after it is damage, and nothing may be cut. A page of an unsynced group that a power
+ *        cut lost looks the same and also counts as damage: keeping data is worth more than opening.
+ */
 export function scanLog(bytes: Buffer): ScanVerdict {
   const entries: Entry[] = [];
   const offsets: number[] = [];
