@@ -17,7 +17,7 @@
  */
 export * from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
-export { type AwaitedCall, awaitedCalls } from './decide/caller-calls.ts';
+export { type AwaitedCall, awaitedCalls } from './decide/caller-results.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 export type { HiringRules } from './decide/decision-builder.ts';

@@ -1,14 +1,13 @@
 import { FileCache, LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
-import type { Bus, LiveChunk } from '../bus/index.ts';
+import type { Bus } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Entry } from '../conversation/index.ts';
 import { createIdSource, type Log } from '../kernel/index.ts';
-import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
 import { composeModels } from './compose/compose.ts';
 import { type Given, timeOf } from './compose/given.ts';
 import { IngressProgress } from './conversations/deletion.ts';
 import type { Ownership } from './conversations/ownership.ts';
-import type { Watchers } from './feed/watchers.ts';
+import { feedOf, type Watchers } from './feed/watchers.ts';
 import { Files } from './files/files.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
@@ -83,22 +82,5 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     health: new ModelHealth(elapsed),
     retries: new Map<string, Retry & { readonly since: number }>(),
     toolProgress: new Map<string, ToolProgress>(),
-  };
-}
-
-/** A store that is also the log feed publishes with the append; a second publish would be in no log. */
-function feedOf(store: ConversationStore, bus: Bus, watchers: Watchers) {
-  return {
-    publishEntries(conversation: string, entries: readonly Entry[]) {
-      if (!store.isFeed) bus.publishEntries(conversation, entries);
-      watchers.tell(conversation, { kind: 'entries', entries });
-    },
-    publishLive(conversation: string, agent: string, chunk: LiveChunk) {
-      bus.publishLive(conversation, agent, chunk);
-      watchers.tell(conversation, { kind: 'live', agent, chunk });
-    },
-    publishAudit(conversation: string, record: AuditRecord) {
-      if (!store.isFeed) bus.publishAudit(conversation, { ...record });
-    },
   };
 }

@@ -15,7 +15,7 @@ import {
 import type { ConversationStore } from '../persistence/index.ts';
 import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
-import { fingerprintOf } from './cluster/membership.ts';
+import { fingerprintOf } from './cluster/peer-monitor.ts';
 import { conversationIn } from './cluster/shared-api.ts';
 import { storeName } from './compose/archives.ts';
 import type { CodingAgentsParts } from './compose/coding-agents.ts';

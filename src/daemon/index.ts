@@ -5,7 +5,7 @@
  *
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, backup, explain, nats-config
  *   compose/        selects the adapters: server, stores, bus, models, HTTP, tools; faults: switches for tests. No other room names one.
- *   cluster/        daemons that share the logs: membership, failure detector, leases, routing, takeover, row repair
+ *   cluster/        daemons that share the logs: membership, failure detector, claims, routing, takeover, row repair
  *   api/            the request API: one handler for each verb, search, erasure, retention
  *   reload/         replaces the configuration: what differs, the swap, the entries that name it
  *   files/          files on their way to the store: size, hash, type, scan

@@ -1,6 +1,6 @@
 import type { ConversationState } from '../state/state.ts';
 import { answerApproval, expireApproval } from './approvals.ts';
-import { answerCalls, expireCall } from './caller-calls.ts';
+import { answerCalls, expireCall } from './caller-results.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import {
   changeTeam,

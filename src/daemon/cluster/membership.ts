@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type Bus,
   handlePeerMessage,
@@ -8,7 +7,6 @@ import {
   type PeerRequestOf,
   type SharedIngress,
 } from '../../bus/index.ts';
-import type { Config } from '../../config/index.ts';
 import type { LiveArrival } from '../../conversation/index.ts';
 import { type Log, messageOf, ParleyError, refusal, sizeOf, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
@@ -18,8 +16,8 @@ import { moved, type Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Elsewhere, Follow, Watchers } from '../feed/watchers.ts';
 import type { OtherDaemons } from '../ingress/posts.ts';
-import { type Claimant, LeasedOwner } from './lease.ts';
-import { PeerMonitor } from './peer-monitor.ts';
+import { type Claimant, ClaimingOwner } from './claims.ts';
+import { type ConfigFingerprint, PeerMonitor } from './peer-monitor.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
 import { SharedApi } from './shared-api.ts';
@@ -78,7 +76,7 @@ export class Membership {
     this.#parts = parts;
     this.daemon = parts.daemon;
     this.#freezes = new FreezeWatch(parts.failureTimeoutMs / 2, (frozenMs) => this.#resumed(frozenMs));
-    this.ownership = new LeasedOwner({
+    this.ownership = new ClaimingOwner({
       daemon: parts.daemon,
       logs: parts.logs,
       ingressLife: () => this.#life,
@@ -378,41 +376,4 @@ async function answerPeer(
 async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[]> {
   const held = await Promise.all(ids.map((id) => workers.willHold(id)));
   return ids.filter((_, place) => held[place]);
-}
-
-/**
- * One hash for each part of the configuration that must be equal in all daemons that share the work. It covers nothing
- * that belongs to one machine (paths, addresses, keys).
- */
-export type ConfigFingerprint = Readonly<Record<string, string>>;
-
-export function fingerprintOf(config: Config): ConfigFingerprint {
-  const { agents, models, phases, workflows, prompts, tools } = config;
-  const { limits, approvals, publishers, ingress, sharing } = config;
-  return {
-    agents: digest([config.defaultAgent, ...agents.map(({ file: _, ...agent }) => agent)]),
-    models: digest(
-      Object.entries(models).map(([name, { provider, model, parameters }]) => [
-        name,
-        provider,
-        model,
-        parameters,
-      ]),
-    ),
-    phases: digest(phases),
-    workflows: digest(workflows),
-    prompts: digest(prompts),
-    tools: digest([Object.keys(tools.mcpServers).sort(), tools.filesDigest, tools.risk, tools.policy]),
-    limits: digest([limits, approvals, publishers, ingress, sharing]),
-  };
-}
-
-/** The parts that differ; none if `other` is no fingerprint (an older daemon sends none). */
-export function differencesOf(own: ConfigFingerprint, other: unknown): string[] {
-  if (typeof other !== 'object' || other === null) return [];
-  return Object.keys(own).filter((part) => Reflect.get(other, part) !== own[part]);
-}
-
-function digest(part: unknown): string {
-  return createHash('sha256').update(JSON.stringify(part)).digest('hex').slice(0, 12);
 }

@@ -2,7 +2,7 @@ import { type Log, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Claimant } from './lease.ts';
+import type { Claimant } from './claims.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 /**

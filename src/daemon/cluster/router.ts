@@ -9,7 +9,7 @@ import {
 import { type Log, messageOf } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Claimant } from './lease.ts';
+import type { Claimant } from './claims.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 /** Which daemon works on a conversation: this one, or the claimant. */
 export type OwnerLocation =

@@ -47,7 +47,8 @@ import {
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore, openStreamSource } from '../../persistence/jetstream/index.ts';
 import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
-import { fingerprintOf, Membership } from '../cluster/membership.ts';
+import { Membership } from '../cluster/membership.ts';
+import { fingerprintOf } from '../cluster/peer-monitor.ts';
 import type { Watchers } from '../feed/watchers.ts';
 import { composeInspector } from './archives.ts';
 import { CodingAgents, type CodingAgentsParts } from './coding-agents.ts';

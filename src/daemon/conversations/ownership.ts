@@ -4,7 +4,7 @@ import type { WorkStatus } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../observe/crash-points.ts';
 /**
  * Which conversations this daemon works on: all of them when its logs are its own (`SoleOwner`), those that it has claimed when
- * several daemons share the logs (`LeasedOwner` in `cluster/lease.ts`). Code that decides on a conversation does not ask which of the two it is.
+ * several daemons share the logs (`ClaimingOwner` in `cluster/claims.ts`). Code that decides on a conversation does not ask which of the two it is.
  */
 export interface Ownership {
   /** A conversation that is opened continues its outstanding work, and marks say which ones to open. False: a claim does both. */

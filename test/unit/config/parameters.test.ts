@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type Config, secretValuesOf } from '../../../src/config/index.ts';
-import { fingerprintOf } from '../../../src/daemon/cluster/membership.ts';
+import { fingerprintOf } from '../../../src/daemon/cluster/peer-monitor.ts';
 import { requestSources, summariserOf } from '../../../src/daemon/team/team.ts';
 import { load, refusalOf } from './folder.ts';
 

@@ -30,7 +30,7 @@ import {
 import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
 import { Search } from '../../../src/daemon/api/search.ts';
-import { LeasedOwner, type LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
+import { type ClaimHolder, ClaimingOwner } from '../../../src/daemon/cluster/claims.ts';
 import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
@@ -98,7 +98,7 @@ export interface TestDaemonOptions {
   readonly alice?: Partial<PublisherConfig>;
 }
 
-export type Holder = Omit<LeaseHolder, 'logs'>;
+export type Holder = Omit<ClaimHolder, 'logs'>;
 
 /** A daemon beside others, of which none owns anything. */
 export const AMONG_OTHERS: Holder = {
@@ -110,11 +110,11 @@ export const AMONG_OTHERS: Holder = {
 };
 
 /** The logs are those of the store; one that is not shared has nothing from other daemons. */
-export function leasedOwner(holder: Holder, store: ConversationStore): LeasedOwner {
+export function claimingOwner(holder: Holder, store: ConversationStore): ClaimingOwner {
   const newest = async (conversation: string) =>
     store.shared ? store.shared.newest(conversation) : { sequence: 0, length: null, status: null };
   const origin = async (conversation: string) => store.shared?.origin(conversation) ?? null;
-  return new LeasedOwner({ ...holder, logs: { newest, origin } });
+  return new ClaimingOwner({ ...holder, logs: { newest, origin } });
 }
 
 const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
@@ -203,7 +203,7 @@ export function createDaemon(options: TestDaemonOptions = {}) {
     store,
     files: new Files({ store, team, now, newId }, null),
     progress: new IngressProgress(null),
-    ownership: options.self ? leasedOwner(options.self, store) : new SoleOwner(),
+    ownership: options.self ? claimingOwner(options.self, store) : new SoleOwner(),
     get team() {
       return current;
     },

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
-import type { LeaseHolder } from '../../../src/daemon/cluster/lease.ts';
+import type { ClaimHolder } from '../../../src/daemon/cluster/claims.ts';
 import { audited } from '../../../src/daemon/conversations/worker/decider.ts';
 import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
@@ -9,9 +9,9 @@ import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
 import {
   AMONG_OTHERS,
+  claimingOwner,
   createDaemon,
   type Holder,
-  leasedOwner,
   postCommand,
   type TestDaemon,
   type TestDaemonOptions,
@@ -154,11 +154,11 @@ describe('running one call of a tool', () => {
 });
 
 describe('a call where several daemons share the work', () => {
-  const beside = (mayAct: LeaseHolder['mayAct']) => {
+  const beside = (mayAct: ClaimHolder['mayAct']) => {
     const called = giving('ran');
     const { runtime } = called.daemon;
     const self = { ...AMONG_OTHERS, daemon: 'a', mayTakeOver: () => false, mayAct };
-    Object.assign(runtime, { ownership: leasedOwner(self, runtime.store) });
+    Object.assign(runtime, { ownership: claimingOwner(self, runtime.store) });
     return called;
   };
 

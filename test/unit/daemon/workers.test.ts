@@ -5,7 +5,7 @@ import type { ConversationWorker } from '../../../src/daemon/conversations/worke
 import { OpenWorkers } from '../../../src/daemon/conversations/workers.ts';
 import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { namesOn } from '../../support/memory-disk.ts';
-import { AMONG_OTHERS, createDaemon, leasedOwner, postCommand, type TestDaemon } from './daemon.ts';
+import { AMONG_OTHERS, claimingOwner, createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 describe('the conversations in memory', () => {
   let disk: MemoryDisk;
@@ -82,7 +82,7 @@ describe('the conversations in memory', () => {
     const newest = vi.fn(async () => null);
     const { runtime } = daemon;
     Object.defineProperty(runtime.store, 'shared', { value: { newest } });
-    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
+    Object.assign(runtime, { ownership: claimingOwner(AMONG_OTHERS, runtime.store) });
     await daemon.workers.current('demo', true);
     expect(newest).not.toHaveBeenCalled();
     await daemon.workers.current('demo', true);

@@ -23,33 +23,33 @@ export interface Claimant {
   readonly epoch: number;
 }
 
-/** What a lease needs of this daemon. Each start has a new daemon id. */
-export interface LeaseHolder {
+/** What a claim needs of this daemon. Each start has a new daemon id. */
+export interface ClaimHolder {
   readonly daemon: string;
   readonly logs: Pick<SharedLogs, 'newest' | 'origin'>;
   /** The identity of the ingress stream (its creation time); undefined until it is known. */
   ingressLife(): string | undefined;
   /** As far as is known, that claimant does not work on the conversation any more. */
   mayTakeOver(conversation: string, from: Claimant): boolean;
-  /** False: another daemon owns the conversation by now (LEASE-4). True when `signal` is aborted. Does not reject. */
+  /** False: another daemon owns the conversation by now (CLAIMING-4). True when `signal` is aborted. Does not reject. */
   mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
   /** Publishes dead letters for turns that are not retried. */
   publishGivenUp(conversation: string, triggers: readonly number[]): void;
 }
 
 /** The ownership of a daemon that shares its logs with others. */
-export class LeasedOwner implements Ownership {
+export class ClaimingOwner implements Ownership {
   readonly recoversOnOpen = false;
   readonly recordsProve = false; // the append may be refused
   readonly removesRest = false;
-  readonly #holder: LeaseHolder;
+  readonly #holder: ClaimHolder;
 
-  constructor(holder: LeaseHolder) {
+  constructor(holder: ClaimHolder) {
     this.#holder = holder;
   }
 
   of(conversation: string): ConversationOwner {
-    return new Lease(conversation, this.#holder);
+    return new ConversationClaim(conversation, this.#holder);
   }
 
   mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {
@@ -65,20 +65,20 @@ export class LeasedOwner implements Ownership {
 /**
  * Whether this daemon owns a conversation.
  *
- * LEASE-1  Every append follows an own claim: the first append of a daemon that is not the last claimant begins with it.
- * LEASE-2  A daemon that opens a log with outstanding work claims it again, even if the last claim is its own: it only
- *          continues work that it has started since.
- * LEASE-3  A lease that ended stays ended: its worker appends and starts nothing any more.
- * LEASE-4  A process may freeze between any two steps, and peers take over meanwhile. So it reads the log right before it
- *          does anything that the log cannot refuse. A read older than half the failure timeout does not count.
+ * CLAIMING-1  Every append follows an own claim: the first append of a daemon that is not the last claimant begins with it.
+ * CLAIMING-2  A daemon that opens a log with outstanding work claims it again, even if the last claim is its own: it only
+ *             continues work that it has started since.
+ * CLAIMING-3  A claim that was lost stays lost: its worker appends and starts nothing any more.
+ * CLAIMING-4  A process may freeze between any two steps, and peers take over meanwhile. So it reads the log right before it
+ *             does anything that the log cannot refuse. A read older than half the failure timeout does not count.
  */
-class Lease implements ConversationOwner {
+class ConversationClaim implements ConversationOwner {
   readonly #conversation: string;
-  readonly #holder: LeaseHolder;
+  readonly #holder: ClaimHolder;
   #hasClaimed = false;
   #isClaiming = false;
 
-  constructor(conversation: string, holder: LeaseHolder) {
+  constructor(conversation: string, holder: ClaimHolder) {
     this.#conversation = conversation;
     this.#holder = holder;
   }
@@ -149,7 +149,7 @@ class Lease implements ConversationOwner {
     return { error: moved(this.#conversation), isLost: true };
   }
 
-  /** LEASE-1, LEASE-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */
+  /** CLAIMING-1, CLAIMING-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */
   #needsClaim(state: ConversationState): boolean {
     const life = this.#holder.ingressLife();
     if (state.claim?.daemon !== this.#holder.daemon) return true;

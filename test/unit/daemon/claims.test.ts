@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { AMONG_OTHERS, createDaemon, leasedOwner, postCommand, type TestDaemon } from './daemon.ts';
+import { AMONG_OTHERS, claimingOwner, createDaemon, postCommand, type TestDaemon } from './daemon.ts';
 
 describe('a claim', () => {
   let daemon: TestDaemon;
@@ -9,7 +9,7 @@ describe('a claim', () => {
   it('is lost, and starts nothing, when another daemon appended after it before the answer arrived', async () => {
     daemon = createDaemon();
     const { runtime, workers } = daemon;
-    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
+    Object.assign(runtime, { ownership: claimingOwner(AMONG_OTHERS, runtime.store) });
     daemon.faults.push({ kind: 'appended', length: 9 }); // the log's own length says otherwise
     await expect(workers.submit('demo', postCommand('m1', 'hello'))).rejects.toMatchObject({
       code: 'CONVERSATION_MOVED',
@@ -21,7 +21,7 @@ describe('a claim', () => {
   it('is kept when a reader asked the server before it was appended, and is answered afterwards', async () => {
     daemon = createDaemon();
     const { runtime, workers } = daemon;
-    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
+    Object.assign(runtime, { ownership: claimingOwner(AMONG_OTHERS, runtime.store) });
     let answerLate = () => {};
     const newest = vi.fn(async () => null);
     newest.mockReturnValueOnce(
@@ -47,7 +47,7 @@ describe('a claim', () => {
     await daemon.end();
     daemon = createDaemon({ disk });
     const { runtime, workers } = daemon;
-    Object.assign(runtime, { ownership: leasedOwner(AMONG_OTHERS, runtime.store) });
+    Object.assign(runtime, { ownership: claimingOwner(AMONG_OTHERS, runtime.store) });
     const { toolRecords } = runtime.store;
     const read = toolRecords.read.bind(toolRecords);
     toolRecords.read = () => Promise.reject(new Error('the server fell silent'));
