@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { cruise, type ICruiseResult } from 'dependency-cruiser';
+import { cruise, type ICruiseResult, type IDependency } from 'dependency-cruiser';
 import { RULES } from './import-rules.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -29,4 +29,32 @@ export async function cruiseSource(folder: string): Promise<ICruiseResult> {
 /** One line per violation: `rule: from → to`. */
 export function violations(result: ICruiseResult): string[] {
   return result.summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} → ${to}`).sort();
+}
+
+/** Imports at run time, by importing module: those of types are erased. */
+function importsAtRunTime({ modules }: ICruiseResult): ReadonlyMap<string, readonly IDependency[]> {
+  return new Map(
+    modules.map(({ source, dependencies }) => [
+      source,
+      dependencies.filter(({ dependencyTypes }) => !dependencyTypes.includes('type-only')),
+    ]),
+  );
+}
+
+/**
+ * The imports that no browser can follow, `from → to`, of all modules that the console reaches (I9): those of Node, and
+ * `kernel/index.ts`, which imports these.
+ */
+export function unfitForBrowsers(result: ICruiseResult): string[] {
+  const imports = importsAtRunTime(result);
+  const reached = new Set([...imports.keys()].filter((source) => source.startsWith('src/console/')));
+  const faults: string[] = [];
+  for (const source of reached) {
+    for (const { resolved, dependencyTypes } of imports.get(source) ?? []) {
+      if (dependencyTypes.includes('core') || resolved === 'src/kernel/index.ts')
+        faults.push(`${source} → ${resolved}`);
+      else if (resolved.startsWith('src/')) reached.add(resolved);
+    }
+  }
+  return faults.sort();
 }

@@ -12,6 +12,8 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  * I6 The conversation core imports no Node module: no clock, no randomness, no files. Nor does the console.
  * I7 The console imports types alone of the contract of the verbs.
  * I8 A room of the daemon imports the rooms that are listed for it, and no file directly in `src/daemon/`, which joins the rooms.
+ * I9 What the console reaches, also through `conversation`, imports at run time nothing of Node and not `kernel/index.ts`: else the
+ *    console stays empty (`unfitForBrowsers`; no rule here, since a rule of reach would follow imports of types).
  */
 
 interface Module {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { HAVE_EFFECTS, PROGRAM } from '../../scripts/bundle.mjs';
 import { sharedFolder } from '../support/lifetime.ts';
-import { cruiseSource, ROOT, violations } from './cruise.ts';
+import { cruiseSource, ROOT, unfitForBrowsers, violations } from './cruise.ts';
 import { RULES } from './import-rules.ts';
 
 describe('the modules of src/', () => {
@@ -14,6 +14,10 @@ describe('the modules of src/', () => {
 
   it('import only what the rules allow', () => {
     expect(violations(found)).toEqual([]);
+  });
+
+  it('import nothing of Node where the console reaches them, also through others', () => {
+    expect(unfitForBrowsers(found)).toEqual([]);
   });
 
   it('are read with type imports and packages, and every import is resolved', () => {
@@ -146,7 +150,9 @@ const ALLOWED: readonly (readonly [string, string])[] = [
   ['src/kernel/index-of.ts', 'export {};'],
   ['src/kernel/d.ts', "import type { C } from './c.ts';\nexport type D = 1;"],
   ['src/agents/model-port.ts', 'export {};'],
-  ['src/conversation/view/view-diff.ts', 'export {};'],
+  ['src/conversation/view/view-diff.ts', "import '../log/typed.ts';\nimport '../log/words.ts';"],
+  ['src/conversation/log/typed.ts', "import type { Marker } from '../../kernel/index.ts';"],
+  ['src/conversation/log/words.ts', "import '../../kernel/index.ts';"],
   [
     'src/console/c.ts',
     "import '../conversation/view/view-diff.ts';\nimport '../conversation/index.ts';\nimport 'preact';",
@@ -167,6 +173,7 @@ const ALLOWED: readonly (readonly [string, string])[] = [
 describe('the import rules', () => {
   const folder = sharedFolder();
   let found: string[] = [];
+  let unfit: string[] = [];
 
   beforeAll(async () => {
     for (const [path, text] of [...ALLOWED, ...Object.values(VIOLATIONS)]) {
@@ -174,7 +181,9 @@ describe('the import rules', () => {
       await writeFile(join(folder, path), `${text}\n`);
     }
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    found = violations(await cruiseSource(folder));
+    const cruised = await cruiseSource(folder);
+    found = violations(cruised);
+    unfit = unfitForBrowsers(cruised);
   });
 
   it('each have an example', () => {
@@ -183,6 +192,12 @@ describe('the import rules', () => {
 
   it.each(Object.entries(VIOLATIONS))('report a violation of %s', (rule, [path]) => {
     expect(found.filter((line) => line.startsWith(`${rule}: ${path} → `))).toHaveLength(1);
+  });
+
+  it('report what no browser can import behind the modules that the console imports', () => {
+    expect(unfit).toContain('src/conversation/log/words.ts → src/kernel/index.ts');
+    expect(unfit).toContain('src/console/b.ts → fs');
+    expect(unfit.filter((fault) => fault.includes('typed'))).toEqual([]);
   });
 
   it('report no allowed import', () => {
