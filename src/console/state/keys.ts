@@ -10,7 +10,8 @@ import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
  * KEYS-1 An Esc within a moment of another one leaves no page: people who close something with two quick ones keep their place.
  * KEYS-2 A key that an input method uses, such as Esc while it composes a word, does nothing else.
  * KEYS-3 Typed words decide nothing: a key that answers, approves or dismisses acts only as the first one after an arrow key or Tab
- *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either.
+ *    selected the entry. A character within a moment of another one, wherever that was typed, leaves no page either. A call whose end
+ *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
  */
@@ -30,6 +31,8 @@ let lastEscape = NEVER;
 let lastCharacter = NEVER;
 /** KEYS-3: whether the last key selected an entry, and the one before it. */
 let [isSelected, wasSelected] = [false, false];
+/** KEYS-3: when a key led to the end of a call. */
+let readOnAt = Number.NEGATIVE_INFINITY;
 
 /** KEYS-4 */
 const SINGLE_KEYS = 'parley.keys';
@@ -131,13 +134,17 @@ function act(event: KeyboardEvent, { help, actionOf }: Omit<Handlers, 'search'>)
 }
 
 /** The control of the selected entry or conversation that has this key, if it is the only one. */
-function pressShortcut({ key, repeat }: KeyboardEvent): boolean {
+function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const entry = document.activeElement?.closest('article, .rows li');
   if (!document.activeElement?.matches(wasSelected ? 'article, .row' : '.row')) return false;
   if (repeat || !entry || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control || others.length > 0) return false;
-  if (control instanceof HTMLInputElement) control.focus();
+  const readOn = control.closest('.ask-card')?.querySelector<HTMLElement>('.read-on button');
+  if (readOn || timeStamp - readOnAt < MOMENT_MS) {
+    [isSelected, readOnAt] = [true, timeStamp];
+    readOn?.click();
+  } else if (control instanceof HTMLInputElement) control.focus();
   else control.click();
   return true;
 }
