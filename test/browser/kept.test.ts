@@ -144,6 +144,18 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     ]);
   });
 
+  it('an unsent text is of its writer: another person who signs in to the tab does not get it', async () => {
+    const page = await openAs(ALICE, 'draft');
+    await page.getByLabel('Message').fill('of Alice');
+    await page.reload();
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('of Alice');
+    await enterAs(page, ALICE);
+    expect(await page.getByLabel('Message').inputValue()).toBe('of Alice');
+    await enterAs(page, BOB);
+    expect(await page.getByLabel('Message').inputValue()).toBe('');
+    expect(await page.locator('.row .draft').count()).toBe(0);
+  });
+
   const broken = [
     ['sessionStorage', 'parley.outbox', ['no JSON', 'null', '{}', '[1,null]', '[{"conversation":"demo"}]']],
     ['sessionStorage', 'parley.files', ['no JSON', 'null', '5', '[1,null,{"state":{"kind":"lost"}}]']],

@@ -5,6 +5,7 @@ import { parseJson } from '../../kernel/json.ts';
 
 const SESSION = 'parley.session';
 const DRAFT = 'parley.draft.';
+const DRAFTS_OF = 'parley.drafts-of';
 
 /** Tells one sign-in of this browser from the next; no secret. */
 export function sessionMark(): string {
@@ -95,4 +96,11 @@ export function keepDraft(place: string, text: string): void {
     drafted.value = new Set(isDrafted ? [...others, place] : others);
   if (text === '') sessionStorage.removeItem(DRAFT + place);
   else store(sessionStorage, DRAFT + place, text);
+}
+
+/** Forgets the unsent texts of another person, who was signed in to this tab before. */
+export function keepDraftsOf(person: string): void {
+  const before = sessionStorage.getItem(DRAFTS_OF) ?? person;
+  if (before !== person) for (const place of drafted.value) keepDraft(place, '');
+  store(sessionStorage, DRAFTS_OF, person);
 }

@@ -10,7 +10,7 @@ import {
   signOut,
   Unreachable,
 } from '../api/requests.ts';
-import { keptSet, markSession, onOtherSession, sessionMark, store } from '../api/session.ts';
+import { keepDraftsOf, keptSet, markSession, onOtherSession, sessionMark, store } from '../api/session.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, and the agents, workflows and phases of the daemon. */
@@ -50,6 +50,7 @@ isAway.subscribe((isNow) => {
 export async function enter(): Promise<void> {
   try {
     identity.value = await requests.identity();
+    keepDraftsOf(owner.value);
     const [roster, table, runs] = await Promise.all([
       requests.agents(),
       requests.phases(),
