@@ -97,6 +97,8 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     expect(await page.locator('.row.unread').count()).toBe(0); // from before the first visit
     await post('calm', 'One more');
     await until(() => page.locator('.row.unread .title').allInnerTexts()).toEqual(['Hello there']);
+    const weight = "getComputedStyle(document.querySelector('.row.unread .title')).fontWeight";
+    expect(await page.evaluate(weight)).toBe('700');
     const other = await page.context().newPage();
     await other.goto(`${stage.url}/#/c/calm`);
     await message(other, 'Noted: One more').waitFor();

@@ -26,12 +26,12 @@ interface ListRowProps {
 export function ListRow({ row, isStop, onReach }: ListRowProps) {
   const at = route.value;
   const isOpen = at.page === 'conversation' && at.id === row.id;
-  const isUnread = isNew(row);
+  const unread = isNew(row) ? 'unread' : '';
   const title = row.title ?? row.id;
   return (
     <>
       <a
-        class={`row ${isUnread ? 'unread' : ''}`}
+        class={`row ${unread}`}
         href={linkTo.conversation(row.id)}
         title={`${withoutAnsi(title)}\n${row.id}`}
         aria-current={isOpen ? 'page' : undefined}
@@ -43,11 +43,11 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
       >
         <span class="heading">
           {pins.value.has(row.id) && <Icon name="pin" />}
-          <span class="title" dir="auto" id={`title-${row.id}`}>
+          <span class={`title ${unread}`} dir="auto" id={`title-${row.id}`}>
             {withoutAnsi(title)}
           </span>
           {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
-          {isUnread && (
+          {unread && (
             <span class="dot">
               <span class="unseen">unread</span>
             </span>
