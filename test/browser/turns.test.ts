@@ -47,4 +47,18 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.locator('.answer-panel h2').waitFor();
     expect(page.url()).toContain('#/c/one/why/2');
   });
+  it('the turn that began last is first, whatever its conversation', async () => {
+    await stage.begin('older', 'first', 'Noted: first');
+    await stage.begin('other', 'second', 'Noted: second');
+    await stage.begin('older', 'third', 'Noted: third');
+    const page = await stage.look('#/turns');
+    const links = page.locator('.turn-table tbody a');
+    await links.nth(2).waitFor();
+    const began = await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+    expect(began.slice(0, 3).map((link) => /c\/(\w+)/.exec(link ?? '')?.[1])).toEqual([
+      'older',
+      'other',
+      'older',
+    ]);
+  });
 });

@@ -52,7 +52,7 @@ export function TurnsPage() {
       () =>
         attempt(async () => {
           const first = await find(filters, null, 100);
-          if (!isOver) setPage(first);
+          if (!isOver) setPage(joined(null, first));
         }),
       200,
     );
@@ -164,7 +164,8 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
 type Page = Awaited<ReturnType<typeof requests.turns>>;
 
 function joined(before: Page | null, page: Page): Page {
-  return { ...page, turns: [...(before?.turns ?? []), ...page.turns] };
+  const turns = [...(before?.turns ?? []), ...page.turns];
+  return { ...page, turns: turns.sort((a, b) => (a.startedAt > b.startedAt ? -1 : 1)) };
 }
 
 /** So that a link and the way back lead to the same rows. */
