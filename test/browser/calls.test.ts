@@ -1,10 +1,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { clickAgain, message, openItem, sharedStage, textOf, write } from './support.ts';
+import { clickAgain, message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { AGENTS } from './team.ts';
 
 const calls = (...tools: (readonly [string, object])[]) => ({
@@ -14,6 +15,11 @@ const calls = (...tools: (readonly [string, object])[]) => ({
 /** Longer than a line, with its risk at the end. */
 const COMMAND = `echo ${'harmless '.repeat(20)}\nrm -rf /the/end`;
 const EDIT = { path: '@project/plan.md', find: 'one\ntwo\nthree', replace: 'one\n2\nthree' };
+
+const isInWindow = async (one: Locator) => {
+  const { y = -1, height = 0 } = (await one.boundingBox()) ?? {};
+  return y >= 0 && y + height <= (one.page().viewportSize()?.height ?? 0);
+};
 
 const LONG = Array.from({ length: 60 }, (_, n) => `line ${n + 1} ${'x'.repeat(200)}`).join('\n');
 
@@ -130,6 +136,52 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await card.locator('.diff .line').count()).toBe(9); // with the head of the hunk
     await card.getByText('whole content').click();
     expect(await card.locator('.fold pre').first().innerText()).toBe(LONG.replace('line 30', 'thirty'));
+    await writeFile(
+      join(stage.project.root, 'project/long.md'),
+      LONG.replace('line 30', 'changed meanwhile'),
+    );
+    await expect
+      .poll(async () => (await numbered('gone')).join(), { timeout: 20_000 })
+      .toContain('meanwhile');
+    await writeFile(join(stage.project.root, 'project/long.md'), LONG);
+  });
+
+  it('the key of an answer leads to the end of a call that was not in sight, and answers when it is pressed again', async () => {
+    await stage.begin('unread', 'long');
+    const page = await stage.look('#/inbox');
+    const detail = await openItem(page, 'long');
+    const readOn = detail.getByRole('button', { name: 'Read on to answer' });
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowDown');
+    await readOn.waitFor();
+    await page.keyboard.press('a');
+    await page.keyboard.press('a'); // within a moment: a typed word answers nothing
+    await readOn.waitFor({ state: 'detached' });
+    await expect.poll(() => isInWindow(detail.locator('.call-end'))).toBe(true);
+    expect(await detail.getByRole('button', { name: 'Approve' }).count()).toBe(1);
+    await pressAlone(page, 'd');
+    await detail.waitFor({ state: 'detached' });
+  });
+
+  it('a call that was answered shows its arguments as before its answer', async () => {
+    const page = await stage.begin('shown-after', 'shell');
+    const card = page.locator('.ask-card');
+    await card.waitFor();
+    const before = await card.locator('.argument').allInnerTexts();
+    expect(before[0]).toContain('\nrm -rf /the/end');
+    await card.getByRole('button', { name: 'Deny' }).click();
+    const call = page.locator('.call:not(.waiting)');
+    await call.locator('summary').click();
+    expect(await call.locator('.argument').allInnerTexts()).toEqual(before);
+  });
+
+  it('arguments that are edited are in sight at once', async () => {
+    await stage.begin('in-sight', 'stale');
+    await writeFile(join(stage.project.root, 'project/plan.md'), 'four');
+    const page = await stage.look('#/inbox', { viewport: { width: 1280, height: 420 } });
+    const detail = await openItem(page, 'stale');
+    await detail.getByRole('button', { name: 'Edit arguments' }).click();
+    await expect.poll(() => isInWindow(detail.getByLabel('New replace'))).toBe(true);
   });
 
   it.runIf(hasLongTests)(

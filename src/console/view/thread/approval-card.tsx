@@ -20,7 +20,7 @@ import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { isOperator, mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
-import { useRequest } from '../parts/hooks.ts';
+import { useNow, useRequest } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
 
@@ -61,10 +61,10 @@ export function ApprovalCard(props: ApprovalProps) {
       <p>
         {approval.mayHaveRun
           ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
-          : 'This call may change something outside. May it run?'}
+          : 'May this call run?'}
       </p>
       <WholeCall call={call} change={change} onEnd={setEnd} />
-      {end && !isSeen && (
+      {isSeen === false && (
         <p class="read-on">
           <Button onClick={() => end?.scrollIntoView({ block: 'center' })}>Read on to answer ↓</Button>
         </p>
@@ -80,12 +80,14 @@ export function ApprovalCard(props: ApprovalProps) {
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
-/** Whether the end of what would run was in sight. */
-function useIsSeen(end: Element | null): boolean {
-  const [isSeen, see] = useState(false);
+/** Whether the end of what would run was in sight; null: not known yet. */
+function useIsSeen(end: Element | null): boolean | null {
+  const [isSeen, see] = useState<boolean | null>(null);
   useEffect(() => {
     if (!end) return;
-    const watcher = new IntersectionObserver(([last]) => last?.isIntersecting && see(true), { threshold: 1 });
+    const watcher = new IntersectionObserver(([last]) => see((was) => was || last?.isIntersecting === true), {
+      threshold: 1,
+    });
     watcher.observe(end);
     return () => watcher.disconnect();
   }, [end]);
@@ -237,6 +239,8 @@ function useFocusOnChange(isEditing: boolean) {
   const before = useRef(isEditing);
   useLayoutEffect(() => {
     if (before.current !== isEditing) (isEditing ? field : edit).current?.focus();
+    if (isEditing && !before.current)
+      field.current?.closest('.edit-arguments')?.scrollIntoView({ block: 'nearest' });
     before.current = isEditing;
   }, [isEditing]);
   return [field, edit] as const;
@@ -327,8 +331,7 @@ interface WholeCallProps {
 
 /** What it would change comes first, and then texts that say the same are folded. */
 function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallProps) {
-  const given = argumentsOf(call);
-  const views = argumentViews(call.tool, given);
+  const views = argumentViews(call.tool, argumentsOf(call));
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
   return (
@@ -344,7 +347,7 @@ function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallPro
       )}
       {why !== null && <p>{escapeHidden(why)}</p>}
       {!isRead && <p class="muted">Reading the file…</p>}
-      {views.length === 0 && <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>}
+      {views.length === 0 && <Arguments call={call} />}
       {isRead && <div class="call-end" ref={onEnd} />}
       {said.map((view) => (
         <Fold
@@ -366,18 +369,28 @@ function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallPro
 
 /** Tools that say what a call would change. */
 const SHOW_CHANGES = ['fs_write', 'fs_edit'];
+/** Another call or a person may change the file meanwhile. */
+const READ_AGAIN_MS = 3_000;
 
 /** The lines that this call would change, or why there are none to show. It is answered only when they are read. */
 function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
   const isAsked = SHOW_CHANGES.includes(tool) && !mayHaveRun && mayApprove.value;
   const ask = async () => (isAsked ? requests.change(approvalId) : { change: null, why: undefined });
-  const { answer, fault } = useRequest(ask, [approvalId, isAsked]);
+  const now = useNow(isAsked ? READ_AGAIN_MS : null);
+  const { answer, fault } = useRequest(ask, [approvalId, isAsked, now]);
   const text = answer?.change ?? null;
   const lines = text === null ? null : differenceLines(text);
-  const why = fault ?? answer?.why;
+  const why = answer ? answer.why : (fault ?? undefined);
   const said = why === undefined ? null : `No difference can be shown: ${why}.`;
   const isRead = !isAsked || answer !== null || fault !== null;
   return { lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said), isRead };
+}
+
+/** Every argument, as before the call ran. */
+export function Arguments({ call }: { readonly call: Call }) {
+  const views = argumentViews(call.tool, argumentsOf(call));
+  if (views.length === 0) return <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>;
+  return views.map((view) => <Argument key={`${view.kind} ${view.name}`} view={view} />);
 }
 
 function Argument({ view }: { readonly view: ArgumentView }) {

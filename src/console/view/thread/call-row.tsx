@@ -25,7 +25,7 @@ import { Markdown } from '../markdown/markdown.tsx';
 import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
 import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
-import { ApprovalCard } from './approval-card.tsx';
+import { ApprovalCard, Arguments } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
 
@@ -66,7 +66,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       ) : (
         <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
           <h4>Arguments</h4>
-          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
+          <Arguments call={call} />
           {result && (
             <>
               <h4>Result</h4>
