@@ -41,8 +41,9 @@ describe('a question of an MCP server', () => {
     const { conversations } = await client.request('conversations', {});
     expect(conversations[0]?.activity).toMatchObject([
       { status: 'running' },
-      { status: 'waiting', for: 'approval', of: TOOL },
+      { status: 'waiting', for: 'approval', of: TOOL, asks: 'travel' },
     ]);
+    expect((await project.parley('status')).stdout).toContain('an answer to travel');
     const wrong = await project.parley('approve', approvalId, '--arguments', '{"day":"monday","seats":0}');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('seats')]);
     const right = await project.parley('approve', approvalId, '--arguments', '{"day":"monday","seats":3}');

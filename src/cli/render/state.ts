@@ -41,13 +41,13 @@ export function renderDetail(detail: ConversationDetail): string {
 type Activity = NonNullable<ConversationSummary['activity']>[number];
 
 /** What an agent waits for, in a few words, or what its tool reports; null: nothing. */
-export function waitText({ status, for: what, of, progress }: Activity): string | null {
+export function waitText({ status, for: what, of, asks, progress }: Activity): string | null {
   if (status === 'running' && progress) return printable(`${progress.tool}: ${progress.text}`);
   if (status !== 'waiting') return null;
   const name = printable(of ?? '');
   switch (what) {
     case 'approval':
-      return `approval of ${name || 'a call'}`;
+      return asks === undefined ? `approval of ${name || 'a call'}` : `an answer to ${printable(asks)}`;
     case 'outcome':
       return `a decision: ${name || 'a call'} may have run`;
     case 'question':

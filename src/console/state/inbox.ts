@@ -22,6 +22,7 @@ export const inbox = computed<readonly InboxItem[]>(() =>
 
 const RIGHTS: Readonly<Record<InboxItem['kind'], ReadonlySignal<boolean>>> = {
   approval: mayApprove,
+  form: mayApprove,
   outcome: mayApprove,
   question: mayPost,
   failed: mayPost,
@@ -145,6 +146,7 @@ const MOST_NOTIFICATIONS = 3;
 
 export const KIND_LABELS: Readonly<Record<InboxItem['kind'], string>> = {
   approval: 'Approval needed',
+  form: 'Answer needed',
   outcome: 'Outcome unknown',
   question: 'Answer needed',
   failed: 'A turn failed',

@@ -155,7 +155,6 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
     [item.key, isAway.value],
   );
   const article = useRef<HTMLElement>(null);
-  const isAsked = content?.kind === 'approval' && content.approval.asks !== undefined;
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
   useLayoutEffect(
@@ -198,7 +197,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
         <Avatar id={agent} size="small" />
         <span>
           <span class="by">
-            <span class="kind">{isAsked ? KIND_LABELS.question : KIND_LABELS[kind]}</span>
+            <span class="kind">{KIND_LABELS[kind]}</span>
             <When at={since} />
           </span>
           <span class="summary">{content && summaryOf(content)}</span>

@@ -110,7 +110,7 @@ function waits(state: ConversationState, agent: string, entries: readonly Entry[
     ({ approval, name: of, place, arguments: given, atCaller, question }) => {
       if (question) {
         const entry = requestOf(entries, question.id);
-        return [waiting(question.requestedAt, { for: 'approval', of, entry })];
+        return [waiting(question.requestedAt, { for: 'approval', of, asks: question.asks.server, entry })];
       }
       if (atCaller) return [waiting(atCaller, { for: 'caller', of, entry: place.index })];
       if (approval?.status === 'pending') {

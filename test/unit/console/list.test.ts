@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Activity, ConversationRow } from '../../../src/console/model/answers.ts';
+import { inboxOf } from '../../../src/console/model/list/inbox.ts';
 import { isUnread, listed, waitOf, withSeen } from '../../../src/console/model/list/list.ts';
 import {
   fitOf,
@@ -19,6 +20,14 @@ const NOTHING = { mine: new Set(['ann']), pins: new Set<string>(), isUnread: () 
 const ids = (rows: readonly ConversationRow[]) => rows.map(({ id }) => id);
 
 describe('what a conversation of the list waits for', () => {
+  it('the question of an MCP server needs an answer, as the inbox says', () => {
+    const activity: Activity[] = [
+      { agent: 'pm', status: 'waiting', since: null, for: 'approval', of: 'book', asks: 'forms' },
+    ];
+    expect(waitOf({ activity })).toBe('answer needed');
+    expect(inboxOf([{ id: 'c', title: null, activity }])).toMatchObject([{ kind: 'form' }]);
+  });
+
   it.each<[Activity['for'][], string]>([
     [['agent', 'approval'], 'approval needed'],
     [['question', 'approval'], 'approval needed, answer needed'],

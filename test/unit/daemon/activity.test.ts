@@ -183,14 +183,14 @@ describe('the activity of a conversation', () => {
         rowOf('c', stateOf(entries), entries),
         runningActivity(stateOf(entries), entries, present),
       );
-      return { running, waiting, activity: activity.map(({ status }) => status) };
+      return { running, waiting, activity: activity.map(({ status, asks: server }) => server ?? status) };
     };
     expect(listed(log(...steps.slice(0, -1)))).toEqual({
       running: ['pm'],
       waiting: [],
       activity: ['running'],
     });
-    expect(listed(log(...steps))).toEqual({ running: [], waiting: ['pm'], activity: ['running', 'waiting'] });
+    expect(listed(log(...steps))).toEqual({ running: [], waiting: ['pm'], activity: ['running', 'forms'] });
     const answer = { type: 'approval-answered', approvalId: 'a', call: asked.call, answer: 'approve' };
     expect(listed(log(...steps, answer))).toEqual({ running: ['pm'], waiting: [], activity: ['running'] });
   });

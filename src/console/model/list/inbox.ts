@@ -9,7 +9,7 @@ import { type Approval, type Call, callsOf, type Question, questionOf } from '..
 /** What needs a person, of all conversations, from the activity of the list. */
 
 type Row = Pick<ConversationRow, 'id' | 'title' | 'activity'>;
-type Kind = 'approval' | 'outcome' | 'question' | 'failed' | 'limited';
+type Kind = 'approval' | 'form' | 'outcome' | 'question' | 'failed' | 'limited';
 
 export interface InboxItem {
   /** The same thing has the same key at each listing. */
@@ -55,8 +55,9 @@ function itemOf(row: Row, one: Activity): InboxItem | null {
   return { key, kind, ...named, agent, since: since ?? '', entry, position };
 }
 
-function kindOf({ status, for: waitsFor }: Activity): Kind | null {
+function kindOf({ status, for: waitsFor, asks }: Activity): Kind | null {
   if (status === 'failed' || status === 'limited') return status;
+  if (asks !== undefined) return 'form';
   return waitsFor === 'approval' || waitsFor === 'outcome' || waitsFor === 'question' ? waitsFor : null;
 }
 

@@ -1,4 +1,4 @@
-import type { ConversationRow } from '../answers.ts';
+import type { Activity, ConversationRow } from '../answers.ts';
 
 /** Which conversations the list shows, and in which order. */
 
@@ -44,13 +44,15 @@ const WAITS = {
 
 const FOR_PERSONS: ReadonlySet<string> = new Set(['approval', 'outcome', 'question']);
 
+const kindOf = (one: Activity) => (one.asks === undefined ? one.for : 'question');
+
 /** A person is waited for, also where another agent works. */
 export const needsPerson = ({ activity = [] }: Pick<ConversationRow, 'activity'>): boolean =>
   activity.some(({ for: what = '' }) => FOR_PERSONS.has(what));
 
 /** What a waiting conversation waits for: each thing that a person can do, else one of the others. */
 export function waitOf({ activity = [] }: Pick<ConversationRow, 'activity'>): string {
-  const waits = Object.entries(WAITS).filter(([kind]) => activity.some((one) => one.for === kind));
+  const waits = Object.entries(WAITS).filter(([kind]) => activity.some((one) => kindOf(one) === kind));
   const shown = needsPerson({ activity })
     ? waits.filter(([kind]) => FOR_PERSONS.has(kind))
     : waits.slice(0, 1);

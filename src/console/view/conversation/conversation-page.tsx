@@ -52,9 +52,10 @@ function WaitingBar() {
   const [first] = [...questions.map(({ call }) => call), ...waitingCalls];
   if (!first) return null;
   const unknown = waitingCalls.filter(({ approval }) => approval?.mayHaveRun).length;
+  const forms = waitingCalls.filter(({ approval }) => approval?.asks).length;
   const needed = [
-    amount(waitingCalls.length - unknown, 'approval', 'needed'),
-    amount(questions.length, 'answer', 'needed'),
+    amount(waitingCalls.length - unknown - forms, 'approval', 'needed'),
+    amount(questions.length + forms, 'answer', 'needed'),
     amount(unknown, 'outcome', 'unknown'),
   ];
   return (
