@@ -11,7 +11,7 @@ import {
   type ParleyClient,
   readConnectionFile,
 } from '../../src/client/index.ts';
-import { shared } from '../support/lifetime.ts';
+import { endChild, shared } from '../support/lifetime.ts';
 import { checkLog, followUntil, turnsEnded } from '../support/log.ts';
 import { openProject, providerSettings, startProject } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -55,12 +55,7 @@ function saidBy(slug: string, entries: readonly Entry[]): (string | null)[] {
 /** A process that is the critic. Resolves once it reports that it is connected. */
 async function startProgram(command: string, args: readonly string[]): Promise<() => Promise<void>> {
   const child: ChildProcess = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const end = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    await exited;
-  };
+  const end = () => endChild(child, 'SIGTERM');
   project.defer(end);
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`${command} ended with ${code} before it was there`);

@@ -27,6 +27,13 @@ afterEach(() => project.close());
 
 const reading = { name: 'fs_read', arguments: { path: '@project/a' }, id: 'mine' };
 
+/** An offer of a turn as the bus sends it, answered at `place`. */
+const offerAt = (place: string) => ({
+  ...{ conversation: 'c', turnId: 't', epoch: 1, messages: [], tools: [], live: 'a.b' },
+  reply: `parley.agent.critic.reply.${place}`,
+  control: `parley.agent.critic.control.${place}`,
+});
+
 describe('the tools of a remote agent', () => {
   it('the daemon runs the tools of a remote agent and sends the results to the same offer', async () => {
     let offers = 0;
@@ -176,23 +183,13 @@ describe('the tools of a remote agent', () => {
       given = await turn.callTools([reading]);
       return undefined;
     });
-    const [reply, control] = ['parley.agent.critic.reply.here', 'parley.agent.critic.control.here'];
-    const offer = {
-      conversation: 'c',
-      turnId: 't',
-      epoch: 1,
-      messages: [],
-      tools: [],
-      live: 'a.b',
-      reply,
-      control,
-    };
+    const offer = offerAt('here');
     await project.program.request(
       'parley.agent.critic.turn',
       JSON.stringify({ ...offer, heartbeatMs: 60_000 }),
     );
     const results = [{ id: 'mine', content: 'late' }];
-    project.program.subscribe(reply, {
+    project.program.subscribe(offer.reply, {
       callback: (_, message) => message.respond(JSON.stringify({ results })),
     });
     await expect.poll(() => given).toEqual(results);
@@ -263,17 +260,7 @@ describe('a turn that is withdrawn', () => {
       await new Promise((resolve) => offered.signal.addEventListener('abort', resolve));
       return undefined;
     });
-    const [reply, control] = ['parley.agent.critic.reply.gone', 'parley.agent.critic.control.gone'];
-    const offer = {
-      conversation: 'c',
-      turnId: 't',
-      epoch: 1,
-      messages: [],
-      tools: [],
-      live: 'a.b',
-      reply,
-      control,
-    };
+    const offer = offerAt('gone');
     const body = JSON.stringify({ ...offer, heartbeatMs: 20 });
     const accepted = await project.program.request('parley.agent.critic.turn', body);
     expect(accepted.json()).toEqual({ accepted: true, instance: expect.any(String) });

@@ -1,12 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type NatsConnection, nkeyAuthenticator } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificates } from '../support/certificates.ts';
 import { type DeployedCluster, prepareDeployed } from '../support/cluster.ts';
-import { sharedFolder } from '../support/lifetime.ts';
+import { endChild, sharedFolder } from '../support/lifetime.ts';
 import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 import { hasLongTests } from '../support/runs.ts';
 
@@ -35,13 +34,6 @@ async function open(at: number, seed?: Uint8Array): Promise<NatsConnection> {
   return connect({ servers, waitOnFirstConnect: true, reconnectTimeWait: 50, ...own });
 }
 
-async function stop(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return;
-  const exited = once(server, 'exit');
-  server.kill('SIGKILL');
-  await exited;
-}
-
 /** Whether a request that a client of server 2 publishes reaches the daemon, which is connected to server 0. */
 async function reachesDaemon(change: (conf: string) => string, patienceMs: number): Promise<boolean> {
   const server = await start(2, (conf) => change(conf).replace(/accounts \{[\s\S]*\n\}\n/, OWN_ACCOUNTS));
@@ -52,7 +44,7 @@ async function reachesDaemon(change: (conf: string) => string, patienceMs: numbe
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   await client.close();
-  await stop(server);
+  await endChild(server);
   return received.length > 0;
 }
 
@@ -67,7 +59,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await daemon?.close();
-  await Promise.all(servers.map(stop));
+  await Promise.all(servers.map((server) => endChild(server)));
 });
 
 describe('the routes of the deployed cluster', () => {

@@ -1,4 +1,6 @@
+import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -73,6 +75,14 @@ export async function newFolder(files: Readonly<Record<string, string | Uint8Arr
     await writeFile(join(folder, path), content);
   }
   return folder;
+}
+
+/** Ends a process that runs, and waits until it has ended. */
+export async function endChild(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  await exited;
 }
 
 const newPath = () => join(realpathSync(tmpdir()), `parley-test-${randomUUID().slice(0, 8)}`);

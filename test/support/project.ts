@@ -10,7 +10,7 @@ import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
 import { connect, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';
-import { perTest, shared } from './lifetime.ts';
+import { endChild, perTest, shared } from './lifetime.ts';
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from './nats-server.ts';
 
 /** A project folder on disk, in which daemons run as separate processes from the command line. */
@@ -321,13 +321,6 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
       return exited;
     },
   };
-}
-
-async function endChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
 }
 
 /** Ends the server that a killed daemon left running, by its process id. */

@@ -19,7 +19,7 @@ import {
 } from '../../../src/bus/nats/managed/process.ts';
 import { endServer, restartPause, startSyncLoop } from '../../../src/bus/nats/managed/supervisor.ts';
 import { errorWith } from '../../support/error-with.ts';
-import { folderPerTest } from '../../support/lifetime.ts';
+import { endChild, folderPerTest } from '../../support/lifetime.ts';
 import { isAlive } from '../../support/mcp-tools.ts';
 
 const root = folderPerTest();
@@ -39,13 +39,6 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const child of children.splice(0)) await endChild(child);
 });
-
-async function endChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
-}
 
 /** A process that does nothing, with these arguments and these open files. */
 async function idle(

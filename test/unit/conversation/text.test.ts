@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { AWAY_MARKER, attribution, escapeMarkers, estimateTokens } from '../../../src/conversation/index.ts';
+import { IncrementalText } from '../../../src/conversation/progress/progress.ts';
 import { runs } from '../../support/runs.ts';
 
 // The number of runs bounds the work, so a slow machine may take long.
@@ -164,5 +165,29 @@ describe('estimateTokens', () => {
   it('the estimate of 64 KiB of one character takes linear time', () => {
     expect(estimateTokens('a'.repeat(65_536))).toBe(16_384);
     expect(estimateTokens('你'.repeat(65_536))).toBe(65_536);
+  });
+});
+
+const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18CSBTQ5.json]';
+
+describe('a text that is sent while it is generated', () => {
+  it('a streamed text whose entry holds only a preview continues with the stored file', () => {
+    const text = new IncrementalText();
+    text.add('a'.repeat(400));
+    text.add('b'.repeat(2_000_000));
+    const preview = `${'a'.repeat(400)}${'b'.repeat(100)}`;
+    expect(text.end(`${preview}${PATH}`)).toEqual({ isMore: true, words: PATH });
+  });
+
+  it('a streamed text is replaced by the preview of a different text', () => {
+    const text = new IncrementalText();
+    text.add('c'.repeat(1000));
+    const preview = `${'a'.repeat(500)}${PATH}`;
+    expect(text.end(preview)).toEqual({ isMore: false, words: preview });
+  });
+
+  it('a preview is sent alone if nothing was streamed before it', () => {
+    const preview = `${'a'.repeat(500)}${PATH}`;
+    expect(new IncrementalText().end(preview)).toEqual({ isMore: true, words: preview });
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus, Heard } from '../../../src/bus/index.ts';
-import { Membership, type MemberWork } from '../../../src/daemon/cluster/membership.ts';
+import { FreezeWatch, Membership, type MemberWork } from '../../../src/daemon/cluster/membership.ts';
 import type { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
 import { Router } from '../../../src/daemon/cluster/router.ts';
 import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
@@ -255,5 +255,52 @@ describe('the answer of another daemon', () => {
     const older = { conversations: [{ id: 'one', length: 3, title: 'Hello' }], next: null };
     const { handle } = apiBeside({ kind: 'answered', body: { answer: { ok: true, body: older } } }, own);
     expect(await handle('conversations', {})).toEqual({ ok: true, body: older });
+  });
+});
+
+describe('the freeze watch', () => {
+  const LONGEST_GAP_MS = 1_000;
+  let watch: FreezeWatch | undefined;
+  afterEach(() => {
+    watch?.stop();
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
+
+  function startWatch() {
+    vi.useFakeTimers();
+    const ran = performance.now.bind(performance);
+    let frozenMs = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => ran() + frozenMs);
+    const freezes: number[] = [];
+    watch = new FreezeWatch(LONGEST_GAP_MS, (milliseconds) => void freezes.push(milliseconds));
+    const freeze = (milliseconds: number) => {
+      frozenMs += milliseconds;
+    };
+    return { watch, freezes, freeze };
+  }
+
+  it('reports a freeze once, with its duration', () => {
+    const { freezes, freeze } = startWatch();
+    vi.advanceTimersByTime(5 * LONGEST_GAP_MS);
+    expect(freezes).toEqual([]);
+    freeze(30_000);
+    vi.advanceTimersByTime(5 * LONGEST_GAP_MS);
+    expect(freezes).toEqual([expect.closeTo(30_000, -3)]);
+  });
+
+  it('ignores a shorter gap', () => {
+    const { freezes, freeze } = startWatch();
+    freeze(LONGEST_GAP_MS / 2);
+    vi.advanceTimersByTime(LONGEST_GAP_MS);
+    expect(freezes).toEqual([]);
+  });
+
+  it('detects a freeze before any timer runs when it is checked', () => {
+    const { watch, freezes, freeze } = startWatch();
+    freeze(30_000);
+    watch.check();
+    watch.check();
+    expect(freezes).toHaveLength(1);
   });
 });

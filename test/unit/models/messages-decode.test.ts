@@ -1,24 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { MessagesDecoder } from '../../../src/models/anthropic/decode.ts';
-import { createAnswerReader } from '../../../src/models/reader.ts';
 import { messageOf, type SaidBlock, streamOf } from '../../support/anthropic-provider.ts';
 import { signatureOf } from '../../support/messages-rules.ts';
-import { bytesOf } from './reading.ts';
+import { bytesOf, read as readWith } from './reading.ts';
 
-/** Reads bytes that are split at these places. */
-function read(bytes: Uint8Array, cuts: readonly number[] = [], isCut = false) {
-  const reader = createAnswerReader(new MessagesDecoder());
-  const deltas: ModelDelta[] = [];
-  let start = 0;
-  for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
-    deltas.push(...reader.push(bytes.slice(start, cut)));
-    start = Math.max(start, cut);
-  }
-  const { deltas: last, result } = reader.end(isCut);
-  return { deltas: [...deltas, ...last], result };
-}
+const read = (bytes: Uint8Array, cuts: readonly number[] = [], isCut = false) =>
+  readWith(bytes, cuts, isCut, new MessagesDecoder());
 
 function answer(blocks: readonly SaidBlock[], stopReason?: string) {
   const { result } = read(bytesOf(...streamOf(messageOf('claude', blocks, COUNTED, stopReason))));

@@ -1,6 +1,6 @@
 import type { ModelDelta } from '../../../src/agents/model-port.ts';
 import { ChatDecoder } from '../../../src/models/chat/decode.ts';
-import { createAnswerReader } from '../../../src/models/reader.ts';
+import { createAnswerReader, type Decoder } from '../../../src/models/reader.ts';
 import { chunk, event } from '../../support/fake-provider.ts';
 
 export function bytesOf(...pieces: string[]): Uint8Array {
@@ -8,8 +8,13 @@ export function bytesOf(...pieces: string[]): Uint8Array {
 }
 
 /** Reads bytes that are split at these places. */
-export function read(bytes: Uint8Array, cuts: readonly number[] = [], isCut = false) {
-  const reader = createAnswerReader(new ChatDecoder());
+export function read(
+  bytes: Uint8Array,
+  cuts: readonly number[] = [],
+  isCut = false,
+  decoder: Decoder = new ChatDecoder(),
+) {
+  const reader = createAnswerReader(decoder);
   const deltas: ModelDelta[] = [];
   let start = 0;
   for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {

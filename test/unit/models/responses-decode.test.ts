@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
-import type { ModelDelta } from '../../../src/agents/model-port.ts';
-import { createAnswerReader } from '../../../src/models/reader.ts';
 import { ResponsesDecoder } from '../../../src/models/responses/decode.ts';
 import {
   type Answer,
@@ -12,7 +10,7 @@ import {
   refusalOf,
   responseOf,
 } from '../../support/responses-provider.ts';
-import { bytesOf } from './reading.ts';
+import { bytesOf, read as readWith } from './reading.ts';
 
 const BODY: ResponsesBody = {
   model: 'gpt-5',
@@ -23,17 +21,8 @@ const BODY: ResponsesBody = {
   input: [{ type: 'message', role: 'user', content: 'Hello.' }],
 };
 
-function read(bytes: Uint8Array, cuts: readonly number[] = []) {
-  const reader = createAnswerReader(new ResponsesDecoder());
-  const deltas: ModelDelta[] = [];
-  let start = 0;
-  for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
-    deltas.push(...reader.push(bytes.slice(start, cut)));
-    start = Math.max(start, cut);
-  }
-  const { deltas: last, result } = reader.end(false);
-  return { deltas: [...deltas, ...last], result };
-}
+const read = (bytes: Uint8Array, cuts: readonly number[] = []) =>
+  readWith(bytes, cuts, false, new ResponsesDecoder());
 
 const readAnswer = (answer: Answer) => read(bytesOf(...eventsOf(BODY, answer))).result;
 const readWhole = (answer: Answer) => {

@@ -1,8 +1,10 @@
+import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ConversationLog } from '../../../src/persistence/index.ts';
 import { openFileStore, readLogFile } from '../../../src/persistence/jsonl/index.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { batch, entry, type Faults, faultyFiles, logBytes, systemError, withDirectory } from './support.ts';
 
 interface OpenedLog {
@@ -197,5 +199,24 @@ describe('a failing disk', () => {
       await expect(log.append(0, batch(0, 1))).rejects.toMatchObject({ code: 'LOG_WRITE_FAILED' });
       expect(await log.append(0, batch(0, 2))).toEqual({ kind: 'appended', length: 2 });
       expect(await reopened()).toEqual(batch(0, 2));
+    }));
+});
+
+const BYTES = Buffer.from('a line\n');
+
+describe('the file of a log', () => {
+  it('a closed file writes and syncs nothing, although another file may have its descriptor now', () =>
+    withDirectory(async (directory) => {
+      const other = join(directory, 'other');
+      const file = await nodeLogFiles.create(join(directory, 'log.jsonl'));
+      await file.close();
+      const reused = openSync(other, 'w'); // the system gives it the descriptor that has become free
+      try {
+        await expect(file.write(BYTES, 0)).rejects.toThrow('out of range');
+        await expect(file.sync()).rejects.toThrow('out of range');
+        expect(await readFile(other, 'utf8')).toBe('');
+      } finally {
+        closeSync(reused);
+      }
     }));
 });

@@ -1,24 +1,19 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
-import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
-
-let toolbox: TestTools | null = null;
-
-afterEach(async () => {
-  await toolbox?.tools.close();
-  toolbox = null;
-});
+import {
+  callOf,
+  type FakeServer,
+  openSignal,
+  openTools,
+  serverWith,
+  type TestTools,
+  toolOf,
+} from './support.ts';
 
 async function ready(files: FakeServer, times?: object): Promise<TestTools> {
-  toolbox = openTools({ files }, { restartMs: 1, restartMaxMs: 2, endMs: 50, ...times });
+  const toolbox = openTools({ files }, { restartMs: 1, restartMaxMs: 2, endMs: 50, ...times });
   await toolbox.tools.settled();
   return toolbox;
-}
-
-function serverWith(...tools: object[]): FakeServer {
-  const server = new FakeServer();
-  server.tools = tools;
-  return server;
 }
 
 describe('a question of a server during a call (MCP-CONNECTION-3)', () => {

@@ -1,19 +1,8 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { errorWith } from '../../../support/error-with.ts';
-import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
+import { callOf, openSignal, openTools, serverWith, type TestTools, toolOf } from './support.ts';
 
-let toolbox: TestTools | null = null;
-
-afterEach(async () => {
-  await toolbox?.tools.close();
-  toolbox = null;
-});
-
-function fileServer(): FakeServer {
-  const files = new FakeServer();
-  files.tools = [toolOf('a')];
-  return files;
-}
+const fileServer = () => serverWith(toolOf('a'));
 
 function waitsIn(said: TestTools['said']): unknown[] {
   return said
@@ -26,7 +15,7 @@ const CALL = callOf('mcp__files__a');
 describe('an MCP server whose process ends', () => {
   it('the running call fails with an unknown outcome when the server process ends (TOOLS-MCP-SERVER-4)', async () => {
     const files = fileServer();
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     await toolbox.tools.settled();
     files.answer = async () => {
       await files.newest.close();
@@ -39,7 +28,7 @@ describe('an MCP server whose process ends', () => {
 
   it('the server is restarted, its tools stay listed, and new calls wait for it (TOOLS-MCP-SERVER-3)', async () => {
     const files = fileServer();
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     const { tools, until } = toolbox;
     await tools.settled();
     await files.newest.close();
@@ -51,7 +40,7 @@ describe('an MCP server whose process ends', () => {
 
   it('the tools disappear when a restart fails, and return when one succeeds', async () => {
     const files = fileServer();
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     const { tools, until } = toolbox;
     await tools.settled();
     files.isDown = true;
@@ -70,7 +59,7 @@ describe('an MCP server whose process ends', () => {
     const files = fileServer();
     files.isDown = true;
     files.countsTries = true;
-    toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10 });
+    const toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10 });
     const { said } = toolbox;
     toolbox.tools.start();
     await toolbox.until(() => said.length >= 5);
@@ -80,7 +69,7 @@ describe('an MCP server whose process ends', () => {
   it('repeated ends for the same reason are logged once', async () => {
     const files = fileServer();
     files.isDown = true;
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     let changes = 0;
     toolbox.tools.start();
     await toolbox.until(() => {
@@ -95,7 +84,7 @@ describe('an MCP server whose process ends', () => {
     ['grows after short lives', 60_000, [1, 2, 4]],
   ])('the restart delay of a server %s (TOOLS-MCP-SERVER-2)', async (_, stableMs, waits) => {
     const files = fileServer();
-    toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
+    const toolbox = openTools({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
     const { tools, until, said } = toolbox;
     tools.start();
     for (const life of [1, 2, 3]) {
@@ -109,7 +98,7 @@ describe('an MCP server whose process ends', () => {
 
   it('a call that waits for a restart ends with its signal', async () => {
     const files = fileServer();
-    toolbox = openTools({ files }, { restartMs: 60_000, restartMaxMs: 60_000 });
+    const toolbox = openTools({ files }, { restartMs: 60_000, restartMaxMs: 60_000 });
     const { tools, until } = toolbox;
     await tools.settled();
     await files.newest.close();
@@ -125,7 +114,7 @@ describe('an MCP server that does not start', () => {
   it('a server that does not start is reported with the reason, and does not delay the others', async () => {
     const broken = fileServer();
     broken.isDown = true;
-    toolbox = openTools({ broken, files: fileServer() });
+    const toolbox = openTools({ broken, files: fileServer() });
     await toolbox.tools.settled();
     expect(toolbox.tools.status()).toEqual([
       { server: 'broken', state: 'failed', tools: 0, error: 'it is down' },
@@ -136,13 +125,13 @@ describe('an MCP server that does not start', () => {
   it('a server that starts and never answers is given up after a timeout', async () => {
     const files = fileServer();
     files.isMute = true;
-    toolbox = openTools({ files }, { connectMs: 10, restartMs: 60_000, restartMaxMs: 60_000 });
+    const toolbox = openTools({ files }, { connectMs: 10, restartMs: 60_000, restartMaxMs: 60_000 });
     await toolbox.tools.settled();
     expect(toolbox.tools.status()[0]?.error).toMatch(/^it did not answer within 0\.0\d+ s$/);
   });
 
   it('a call that arrives while the server starts is run', async () => {
-    toolbox = openTools({ files: fileServer() });
+    const toolbox = openTools({ files: fileServer() });
     expect(toolbox.tools.check('mcp__files__a', {})).toBeNull();
     expect(await toolbox.tools.run(CALL, openSignal())).toEqual({ kind: 'completed', content: 'done' });
   });
@@ -151,7 +140,7 @@ describe('an MCP server that does not start', () => {
 describe('closing MCP servers', () => {
   it('closing ends the servers and their calls, and nothing restarts', async () => {
     const files = fileServer();
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     const { tools } = toolbox;
     await tools.settled();
     const begun = new Promise<void>((resolve) => {
@@ -171,7 +160,7 @@ describe('closing MCP servers', () => {
 
   it('closing before the first use starts nothing', async () => {
     const files = fileServer();
-    toolbox = openTools({ files });
+    const toolbox = openTools({ files });
     await toolbox.tools.close();
     toolbox.tools.start();
     await toolbox.tools.settled();

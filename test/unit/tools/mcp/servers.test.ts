@@ -1,24 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isOfServer, wireNames } from '../../../../src/tools/mcp/toolbox.ts';
-import { callOf, FakeServer, openSignal, openTools, type TestTools, toolOf } from './support.ts';
-
-let toolbox: TestTools | null = null;
-
-afterEach(async () => {
-  await toolbox?.tools.close();
-  toolbox = null;
-});
+import { callOf, FakeServer, openSignal, openTools, serverWith, type TestTools, toolOf } from './support.ts';
 
 async function ready(servers: Readonly<Record<string, FakeServer>>): Promise<TestTools> {
-  toolbox = openTools(servers);
+  const toolbox = openTools(servers);
   await toolbox.tools.settled();
   return toolbox;
-}
-
-function serverWith(...tools: object[]): FakeServer {
-  const server = new FakeServer();
-  server.tools = tools;
-  return server;
 }
 
 const READS = { annotations: { readOnlyHint: true } };
@@ -27,7 +14,7 @@ const schema = (properties: object) => ({ inputSchema: { type: 'object', propert
 
 describe('the tools of MCP servers', () => {
   it('listing tools starts the servers without waiting, and the tools appear when the servers are up (MCP-TOOLBOX-1)', async () => {
-    toolbox = openTools({ files: serverWith(toolOf('read')) });
+    const toolbox = openTools({ files: serverWith(toolOf('read')) });
     const { tools, until } = toolbox;
     expect(tools.status()).toEqual([{ server: 'files', state: 'connecting', tools: 0 }]);
     expect(tools.definitions().size).toBe(0);
@@ -37,13 +24,13 @@ describe('the tools of MCP servers', () => {
 
   it('tools are risky whatever the server declares, unless the configuration trusts it (MCP-TOOLBOX-2)', async () => {
     const files = serverWith(toolOf('read', READS), toolOf('write'));
-    const risks = () => [...(toolbox?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
-    await ready({ files });
-    expect(risks()).toEqual(['risky', 'risky']);
-    await toolbox?.tools.close();
-    toolbox = openTools({ files }, undefined, true);
-    await toolbox.tools.settled();
-    expect(risks()).toEqual(['safe', 'risky']);
+    const risks = ({ tools }: TestTools) => [...tools.definitions().values()].map(({ risk }) => risk);
+    const distrusting = await ready({ files });
+    expect(risks(distrusting)).toEqual(['risky', 'risky']);
+    await distrusting.tools.close();
+    const trusting = openTools({ files }, undefined, true);
+    await trusting.tools.settled();
+    expect(risks(trusting)).toEqual(['safe', 'risky']);
   });
 
   it('tools are listed with all that models need', async () => {
@@ -342,7 +329,7 @@ describe('a call of an MCP tool', () => {
 
   it('a call without an answer ends at its timeout with an unknown outcome', async () => {
     const files = serverWith(toolOf('a'));
-    toolbox = openTools({ files }, { callMs: 5 });
+    const toolbox = openTools({ files }, { callMs: 5 });
     await toolbox.tools.settled();
     files.answer = () => new Promise(() => undefined);
     const outcome = await toolbox.tools.run(callOf('mcp__files__a'), openSignal());

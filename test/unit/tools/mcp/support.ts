@@ -5,6 +5,7 @@ import {
   ListToolsRequestSchema,
   type Result,
 } from '@modelcontextprotocol/sdk/types.js';
+import { onTestFinished } from 'vitest';
 import type { ToolRun } from '../../../../src/agents/tool-port.ts';
 import { DEFAULT_TIMES, type McpTimes } from '../../../../src/tools/mcp/connection.ts';
 import { McpServer } from '../../../../src/tools/mcp/server.ts';
@@ -78,6 +79,7 @@ export interface TestTools {
 
 const FAST: Partial<McpTimes> = { restartMs: 1, restartMaxMs: 2, endMs: 50 };
 
+/** Lasts until the test that runs is over. */
 export function openTools(
   servers: Readonly<Record<string, FakeServer>>,
   times: Partial<McpTimes> = FAST,
@@ -115,7 +117,14 @@ export function openTools(
       watchers.add(look);
       look();
     });
+  onTestFinished(() => tools.close());
   return { tools, said, until };
+}
+
+export function serverWith(...tools: object[]): FakeServer {
+  const server = new FakeServer();
+  server.tools = tools;
+  return server;
 }
 
 export function toolOf(name: string, more: object = {}): object {

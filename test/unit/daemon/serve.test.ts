@@ -1,7 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
-import { createLagMeter } from '../../../src/daemon/serve.ts';
+import { createLagMeter, Grace, orFault } from '../../../src/daemon/serve.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 
 const at = (sequence: number, stream = 's1') => ({ stream, sequence });
 
@@ -88,5 +89,93 @@ describe('the lag of the ingress', () => {
       ['parley_ingress_lag_seconds', 0],
     ]);
     expect(named({ messages: 2, oldestTakenAt: 0 })[1]?.[1]).toBeGreaterThan(0);
+  });
+});
+
+/** SERVER-FAULTS-1 */
+describe('orFault', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const fault = new ParleyError('NATS_SILENT', 'the nats-server does not answer');
+  const never = () => new Promise<string>(() => undefined);
+
+  it('work that a fault of the server delays is answered with the cause before two seconds', async () => {
+    const answer = orFault(never(), { fault: () => fault }, ({ code }) => code);
+    await vi.advanceTimersByTimeAsync(1_900);
+    expect(await answer).toBe('NATS_SILENT');
+  });
+
+  it('work is answered by itself while the server has no fault, and however long it takes', async () => {
+    let found: ParleyError | null = null;
+    let isAnswered = false;
+    const answer = orFault(never(), { fault: () => found }, ({ code }) => code);
+    void answer.then(() => {
+      isAnswered = true;
+    });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(isAnswered).toBe(false);
+    found = fault;
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await answer).toBe('NATS_SILENT');
+    const done = orFault(Promise.resolve('done'), { fault: () => fault }, String);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await done).toBe('done');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('an error of the work, and one of the answer instead of it, reach the caller', async () => {
+    await expect(orFault(Promise.reject(new Error('broken')), { fault: () => null }, String)).rejects.toThrow(
+      'broken',
+    );
+    const answer = orFault(never(), { fault: () => fault }, (thrown) => {
+      throw thrown;
+    });
+    const rejected = expect(answer).rejects.toBe(fault);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await rejected;
+  });
+});
+
+describe('the grace period of a stop', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const never = new Promise<void>(() => undefined);
+
+  it('is shared by all consecutive waits', async () => {
+    const grace = new Grace(1_000);
+    let over = '';
+    const waiting = (async () => {
+      await grace.within(never);
+      over += 'posts ';
+      await grace.within(never);
+      over += 'turns';
+    })();
+    await vi.advanceTimersByTimeAsync(999);
+    expect(over).toBe('');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(over).toBe('posts turns');
+    await waiting;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends with the work, and leaves no timer', async () => {
+    const grace = new Grace(1_000);
+    await grace.within(Promise.resolve());
+    grace.end();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('begins with the first wait', async () => {
+    const grace = new Grace(1_000);
+    await vi.advanceTimersByTimeAsync(5_000);
+    let over = false;
+    const waiting = grace.within(never).then(() => {
+      over = true;
+    });
+    await vi.advanceTimersByTimeAsync(999);
+    expect(over).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await waiting;
   });
 });
