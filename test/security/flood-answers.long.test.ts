@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
+import { NOTING } from '../support/project.ts';
 import { startGuarded } from '../support/server-users.ts';
 
 /** Alice may answer no approval but those of her own requests. She denies what does not exist, as fast as she can. */
@@ -10,13 +11,7 @@ const USERS = {
   bob: { role: 'publisher', conversations: ['demo'] },
 };
 
-const project = perTest(() =>
-  startGuarded(
-    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
-    USERS,
-    ...['--store', 'jetstream'],
-  ),
-);
+const project = perTest(() => startGuarded(NOTING, USERS, ...['--store', 'jetstream']));
 
 it('a publisher that answers unknown approvals as fast as it can does not keep others from posting', async () => {
   const alice = await project.connectAs('alice');

@@ -2,6 +2,7 @@ import { connect as connectTo } from 'node:net';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 import { beforeEach, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
+import { NOTING } from '../support/project.ts';
 import { startGuarded } from '../support/server-users.ts';
 
 /** A publisher writes headers that no client writes, in a flood of long posts, too: then bodies are not read for two seconds. */
@@ -16,12 +17,7 @@ const LONG = 62 * 16_384 - 100;
 let alice: NatsConnection;
 let bob: NatsConnection;
 
-const project = perTest(() =>
-  startGuarded(
-    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
-    USERS,
-  ),
-);
+const project = perTest(() => startGuarded(NOTING, USERS));
 beforeEach(async () => {
   alice = await project.connectAs('alice');
   bob = await project.connectAs('bob');

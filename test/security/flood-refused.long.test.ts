@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { projectPerTest } from '../support/project.ts';
+import { NOTING, projectPerTest } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher posts far beyond its limit into one conversation, so that almost each post is refused. */
@@ -9,10 +9,7 @@ const ACCEPTED = 4_000;
 
 const connections = createConnections();
 
-const project = projectPerTest({
-  agents: { lead: '---\nname: Lead\n---\nLEAD' },
-  script: [{ reply: { text: 'noted' } }],
-});
+const project = projectPerTest(NOTING);
 const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
+import { NOTING } from '../support/project.ts';
 import { startGuarded } from '../support/server-users.ts';
 
 /** A publisher floods, and has a reason for which the daemon would have to read each of its posts. */
@@ -12,12 +13,7 @@ const USERS = {
   bob: { role: 'publisher', conversations: ['demo'] },
 };
 
-const project = perTest(() =>
-  startGuarded(
-    { agents: { lead: '---\nname: Lead\n---\nLEAD' }, script: [{ reply: { text: 'noted' } }] },
-    USERS,
-  ),
-);
+const project = perTest(() => startGuarded(NOTING, USERS));
 
 const { connectAs } = project;
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { projectPerTest } from '../support/project.ts';
+import { NOTING, projectPerTest } from '../support/project.ts';
 import { createConnections } from '../support/server-users.ts';
 
 /** A publisher sends posts as fast as the server takes them, without waiting for acknowledgements. */
@@ -15,10 +15,7 @@ interface Letter {
 
 const connections = createConnections();
 
-const project = projectPerTest({
-  agents: { lead: '---\nname: Lead\n---\nLEAD' },
-  script: [{ reply: { text: 'noted' } }],
-});
+const project = projectPerTest(NOTING);
 const { nats, daemon } = project;
 afterEach(async () => {
   await connections.close();

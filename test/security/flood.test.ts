@@ -1,17 +1,14 @@
 import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ask } from '../support/log.ts';
-import { projectPerTest } from '../support/project.ts';
+import { NOTING, projectPerTest } from '../support/project.ts';
 
 /** More than one publisher may post in a minute by the shipped limits: 1,200. */
 const FLOOD = 1_500;
 
 describe('a publisher that posts as fast as it can, with the shipped limits', () => {
   let flooder: NatsConnection;
-  const project = projectPerTest({
-    agents: { lead: '---\nname: Lead\n---\nLEAD' },
-    script: [{ reply: { text: 'noted' } }],
-  });
+  const project = projectPerTest(NOTING);
   const { nats, client } = project;
   beforeEach(async () => {
     flooder = await connect({ servers: nats.url });

@@ -105,6 +105,12 @@ export const TEAM: Readonly<Record<string, string>> = {
   qa: '---\nname: Quinn\ndescription: checks\nphases: [verification]\n---\nPERSONA OF QUINN',
 };
 
+/** One agent, which answers every message with "noted". */
+export const NOTING = {
+  agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+  script: [{ reply: { text: 'noted' } }],
+};
+
 /** The model of a provider on loopback. */
 export const modelAt = (baseURL: string) => ({
   ...{ provider: 'openai', baseURL, apiKey: 'sk-test', model: 'fake-model' },
