@@ -60,6 +60,15 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
           'Write to @dev',
         ]);
       }
+      await page.evaluate("location.hash = '#/inbox'");
+      const mine = page.getByRole('list', { name: 'What needs you' }).locator('.inbox-entry');
+      const others = page.getByRole('list', { name: 'What waits for others' }).locator('.inbox-entry');
+      await page.getByText(`Waits for others (${role === 'read' ? 2 : 1})`).waitFor();
+      expect(await mine.count()).toBe(role === 'read' ? 0 : 1);
+      expect(await others.first().isVisible()).toBe(false);
+      await page.getByText('Waits for others').click();
+      await others.first().locator('.inbox-line').click();
+      expect(await textOf(others.first().locator('.detail'))).toMatch('Your token may not answer this.');
       await page.evaluate("location.hash = '#/c/asked'");
       await page.locator('.question').waitFor();
       expect(await count('blue')).toBe(role === 'post' ? 1 : 0);

@@ -22,6 +22,7 @@ import {
   KIND_LABELS,
   leaveOut,
   mayAnswer,
+  needed,
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
@@ -31,7 +32,7 @@ import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
-import { Avatar, BackLink, Name, When } from './parts/parts.tsx';
+import { Avatar, BackLink, Fold, Name, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
 import { EndedActions, FailureText } from './thread/failure-view.tsx';
@@ -40,11 +41,12 @@ import { EndedActions, FailureText } from './thread/failure-view.tsx';
 const MOST_SHOWN = 30;
 
 export function InboxPage() {
-  const items = inbox.value;
+  const items = needed.value;
+  const others = inbox.value.filter((item) => !mayAnswer(item)).slice(0, MOST_SHOWN);
   const ended = items.filter((item) => !isDecision(item));
   const more = items.length - MOST_SHOWN;
-  const groups = groupsOf(items.slice(0, MOST_SHOWN));
-  const [chosen, choose] = useChosen(groups.flat());
+  const shown = items.slice(0, MOST_SHOWN);
+  const [chosen, choose] = useChosen([...shown, ...others]);
   return (
     <main class="page inbox" aria-busy={!isListed.value}>
       <header class="head">
@@ -65,23 +67,7 @@ export function InboxPage() {
             <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
           </div>
         )}
-        <ul aria-label="What needs you">
-          {groups.map((group) => (
-            <li key={group[0]?.conversation}>
-              <h3>
-                <bdi>{group[0]?.title}</bdi>
-              </h3>
-              {group.map((item) => (
-                <InboxEntry
-                  key={item.key}
-                  item={item}
-                  isChosen={item.key === chosen}
-                  onChoose={() => choose(item.key)}
-                />
-              ))}
-            </li>
-          ))}
-        </ul>
+        <Items label="What needs you" {...{ items: shown, chosen, choose }} />
         {more > 0 && <p class="muted">{more} more: they appear when these are answered.</p>}
         {ended.length > 1 && (
           <p>
@@ -89,6 +75,11 @@ export function InboxPage() {
               Dismiss all {ended.length} failures and limits
             </QuietButton>
           </p>
+        )}
+        {others.length > 0 && (
+          <Fold name="others" summary={`Waits for others (${others.length})`}>
+            <Items label="What waits for others" {...{ items: others, chosen, choose }} />
+          </Fold>
         )}
         {items.length > 0 && (
           <p class="meta inbox-keys">
@@ -98,6 +89,35 @@ export function InboxPage() {
         )}
       </div>
     </main>
+  );
+}
+
+interface ItemsProps {
+  readonly label: string;
+  readonly items: readonly InboxItem[];
+  readonly chosen: string | null;
+  readonly choose: (key: string) => void;
+}
+
+function Items({ label, items, chosen, choose }: ItemsProps) {
+  return (
+    <ul aria-label={label}>
+      {groupsOf(items).map((group) => (
+        <li key={group[0]?.conversation}>
+          <h3>
+            <bdi>{group[0]?.title}</bdi>
+          </h3>
+          {group.map((item) => (
+            <InboxEntry
+              key={item.key}
+              item={item}
+              isChosen={item.key === chosen}
+              onChoose={() => choose(item.key)}
+            />
+          ))}
+        </li>
+      ))}
+    </ul>
   );
 }
 
