@@ -25,10 +25,11 @@ function TokenForm() {
         value={token}
         onInput={onText(setToken)}
       />
+      {/* The hint on a token is for programs, that on an address for persons. */}
       {notice.value && (
         <p class="fault" role="alert">
           {notice.value.text}
-          {notice.value.hint && `: ${notice.value.hint}`}
+          {notice.value.hint && token === '' && `: ${notice.value.hint}`}
         </p>
       )}
       <button type="submit" class="primary">
