@@ -238,6 +238,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
           </p>
           <InConversation.Provider value={conversation}>
             <fieldset disabled={!mayAnswer(item)}>
+              {content && 'said' in content && content.said && <Markdown text={content.said} />}
               {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>
           </InConversation.Provider>
@@ -260,19 +261,9 @@ interface ContentProps {
 function Content({ item: { kind, conversation, agent, entry }, content, onDone, onDismiss }: ContentProps) {
   switch (content.kind) {
     case 'approval':
-      return (
-        <>
-          {content.said && <Markdown text={content.said} />}
-          <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />
-        </>
-      );
+      return <ApprovalCard approval={content.approval} call={content.call} agent={agent} onDone={onDone} />;
     case 'question':
-      return (
-        <>
-          {content.said && <Markdown text={content.said} />}
-          <QuestionCard question={content.question} onDone={onDone} />
-        </>
-      );
+      return <QuestionCard question={content.question} onDone={onDone} />;
     case 'elsewhere':
     case 'ended':
       if (kind !== 'failed' && kind !== 'limited')

@@ -56,6 +56,12 @@ describe('what needs a person', () => {
     expect(first?.kind === 'question' && first.question.question).toBe('**Which**?');
     expect(second?.kind === 'question' && second.question.question).toBe('How many?');
     expect(first && summaryOf(first)).toBe('Which?'); // without the marks of Markdown
+    const waiting = {
+      ...{ type: 'approval-requested', index: 7, approvalId: 'one', call: { index: 6, position: 0 } },
+      ...{ tool: 'shell', arguments: JSON.stringify({ command: 'echo "a"\nrm b\u202e', times: 2 }) },
+    } as unknown as Entry;
+    const asked = contentOf({ agent: 'pm', position: 0 } as InboxItem, [waiting]);
+    expect(summaryOf(asked)).toBe('shell echo "a" rm b\\u202e 2'); // its words, on one line
     const limit = { type: 'limit-reached', limit: 'turnSeconds', content: 'It took too long' } as Entry;
     expect(contentOf({ agent: 'pm', position: 0 } as InboxItem, [limit])).toEqual({
       kind: 'ended',

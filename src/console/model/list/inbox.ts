@@ -3,8 +3,15 @@ import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
-import { argumentsLine, oneLine, withoutAnsi } from '../format.ts';
-import { type Approval, type Call, callsOf, type Question, questionOf } from '../thread/calls.ts';
+import { oneLine, withoutAnsi } from '../format.ts';
+import {
+  type Approval,
+  argumentsOf,
+  type Call,
+  callsOf,
+  type Question,
+  questionOf,
+} from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 
@@ -87,8 +94,10 @@ export function summaryOf(content: InboxContent): string {
     case 'approval': {
       const { asks, mayHaveRun } = content.approval;
       if (asks) return oneLine(asks.message);
-      const { tool, arguments: given } = content.call;
-      return escapeHidden(`${mayHaveRun ? 'ran? ' : ''}${tool} ${argumentsLine(given)}`);
+      const given = Object.values(argumentsOf(content.call)).map((one) =>
+        typeof one === 'string' ? one : JSON.stringify(one),
+      );
+      return escapeHidden(oneLine([mayHaveRun ? 'ran?' : '', content.call.tool, ...given].join(' ')));
     }
     case 'question':
       return plainLine(withoutAnsi(content.question.question), 120);
