@@ -4,7 +4,6 @@
  * model-port.ts         what a turn needs of a model; implemented in `src/models/`
  * dialect-port.ts       what a request needs of a provider's language; implemented in `src/models/<dialect>/`, and the token estimate
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
- * tool-availability.ts  which tools an agent may call: one value for the prompt and for the enforcement
  * requests/             requests.ts begins: the next request of a turn; the assembler (its bytes and their hash), the guard (L13),
  *                       reduction, prompt prefix, files, cost
  * calls/                one call with retries and live text, who is asked when it fails, and the call that writes a summary
@@ -28,8 +27,8 @@ export * from './requests/assemble.ts';
 export * from './requests/cost.ts';
 export * from './requests/files.ts';
 export * from './requests/prompt.ts';
+export * from './requests/prompt.ts';
 export * from './requests/reduce.ts';
 export * from './requests/requests.ts';
-export * from './tool-availability.ts';
 export * from './tool-port.ts';
 export * from './what-if/what-if.ts';

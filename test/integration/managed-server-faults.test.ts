@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
-import { takeLock } from '../../src/bus/nats/managed/process.ts';
+import { takeLock } from '../../src/bus/nats/managed/launch.ts';
 import { errorWith } from '../support/error-with.ts';
 import { firstKept, openServerFolder, portOf, post, type ServerFolder } from '../support/managed-server.ts';
 import { isAlive } from '../support/mcp-tools.ts';

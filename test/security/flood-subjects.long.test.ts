@@ -2,7 +2,7 @@ import type { JetStreamManager } from 'nats';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { ensureStreams, type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
-import { skipAhead } from '../../src/bus/nats/ingress/skip-ahead.ts';
+import { skipAhead } from '../../src/bus/nats/ingress/flood.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
 /** More subjects than a server names in one answer. */

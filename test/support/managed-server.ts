@@ -14,7 +14,7 @@ import {
   type ManagedServerOptions,
   startManagedServer,
 } from '../../src/bus/nats/managed/index.ts';
-import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/process.ts';
+import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/launch.ts';
 
 /** One directory for a real managed server in a test, and everything that was started in it. */
 export interface ServerFolder {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
-import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
+import { isServerProcess } from '../../src/bus/nats/managed/launch.ts';
 import { connect, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
 import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
 import { type FakeProvider, startFakeProvider } from './fake-provider.ts';

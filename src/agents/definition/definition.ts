@@ -13,9 +13,9 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { DIALECTS } from '../../models/dialects.ts';
 import type { WireForm } from '../dialect-port.ts';
 import type { ModelProfile } from '../requests/assemble.ts';
+import type { ToolAvailability } from '../requests/prompt.ts';
 import type { HistoryLimits } from '../requests/reduce.ts';
 import type { AgentSetup, RequestSources } from '../requests/requests.ts';
-import type { ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
 
 /**

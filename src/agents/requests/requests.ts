@@ -26,7 +26,6 @@ import {
 import type { JsonRecord } from '../../kernel/index.ts';
 import type { CallChoice, WirePart } from '../dialect-port.ts';
 import type { WireTool } from '../model-port.ts';
-import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
 import {
   type Assembled,
@@ -37,7 +36,16 @@ import {
   sealed,
 } from './assemble.ts';
 import { FileCache, NO_FILES } from './files.ts';
-import { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
+import {
+  ALWAYS_RUNS,
+  describeTools,
+  isForbidden,
+  type PersonaSource,
+  type PromptTexts,
+  prefix,
+  runContext,
+  type ToolAvailability,
+} from './prompt.ts';
 import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
 
 /** An agent as the daemon runs it. */

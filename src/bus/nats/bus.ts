@@ -28,8 +28,7 @@ import {
   publishRefusedRuns,
 } from './ingress/dead-letters.ts';
 import { Ingress } from './ingress/ingress.ts';
-import type { IngressSources } from './ingress/ingress-sources.ts';
-import { lastSequence } from './ingress/stored-posts.ts';
+import { type IngressSources, lastSequence } from './ingress/stored-posts.ts';
 import { type RunningService, type StoreKind, startService } from './serving/service.ts';
 import { isAgentConnected, NatsTurnLine } from './serving/turn-line.ts';
 import { brokerError } from './streams/broker-error.ts';

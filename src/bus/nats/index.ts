@@ -17,7 +17,7 @@ export { type NatsOptions, openNats } from './connection/connection.ts';
 export { closeConnection, watchConnection } from './connection/connection-life.ts';
 export { CredentialMonitor, refusedCredentials } from './connection/credentials.ts';
 export { transferSettledRecord } from './ingress/settled-keeper.ts';
-export { newInbox } from './ingress/stream-consumer.ts';
+export { newInbox } from './ingress/stored-posts.ts';
 export { reserveSubjects } from './serving/service.ts';
 export { afterLeaderElection, enforceReplicas, requireReplicas } from './streams/replicas.ts';
 export { checkJetStream, ensureStreams } from './streams/streams.ts';

@@ -3,12 +3,11 @@ import { type ServerAsks, SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import { PERMITS } from '../tools/tool-rules.ts';
-import { forbiddenTo } from './approvers.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { answerServer, expireQuestion } from './server-questions.ts';
-import { judge } from './tools.ts';
+import { forbiddenTo, judge } from './tools.ts';
 import { advanceTurn } from './turns.ts';
 
 /**

@@ -1,4 +1,5 @@
 import type { JsonRecord, Refusal } from '../../kernel/index.ts';
+import type { TypedAnswer } from '../log/answer.ts';
 import type { ClientTool, ToolChoice } from '../log/client-tools.ts';
 import type {
   Author,
@@ -17,7 +18,6 @@ import type {
   Usage,
 } from '../log/entry.ts';
 import type { FilePart, Part } from '../log/parts.ts';
-import type { TypedAnswer } from '../log/typed.ts';
 import type { ReductionPlan } from '../reduction/reduction-builder.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';

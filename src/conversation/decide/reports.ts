@@ -1,10 +1,10 @@
 import { hasVisible, wellFormed } from '../../kernel/index.ts';
+import type { TypedAnswer } from '../log/answer.ts';
 import { type Entry, SYSTEM_AUTHOR, wireCallId } from '../log/entry.ts';
 import { isContinued } from '../log/entry-traits.ts';
 import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
-import type { TypedAnswer } from '../log/typed.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
 import { callerCallsOf } from './caller-calls.ts';

@@ -253,7 +253,7 @@ const fields = {
     /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
-    /** The JSON Schema of the answer of the turn that it starts (`typed.ts`). */
+    /** The JSON Schema of the answer of the turn that it starts (TYPED-1). */
     schema: opaqueFields.optional(),
     /** On the last answer of a turn: the value that it is, checked against the schema. */
     value: z.unknown().optional(),
@@ -324,7 +324,7 @@ const fields = {
     from: z.string(),
     to: z.string(),
     request: z.string(),
-    /** The JSON Schema of the answer (`typed.ts`). */
+    /** The JSON Schema of the answer (TYPED-1). */
     schema: opaqueFields.optional(),
     call: callPlaceSchema,
     hops: z.int().nonnegative().optional(),

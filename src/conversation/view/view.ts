@@ -1,9 +1,7 @@
-import { reportedText } from '../log/answer.ts';
-import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
-import { wireCallId } from '../log/entry.ts';
+import { reportedText, schemaIn, schemaWords } from '../log/answer.ts';
+import { type Entry, type EntryOf, type MessageEntry, type Mode, wireCallId } from '../log/entry.ts';
 import { isInAwayBlock, isPaused, isShown, routedTo, type ShownEntry } from '../log/entry-traits.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
-import { schemaIn, schemaWords } from '../log/typed.ts';
 import { agentOfNode } from '../state/answering.ts';
 import { Knowledge } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';

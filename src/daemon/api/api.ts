@@ -51,11 +51,19 @@ import type { Definitions } from '../team/definitions.ts';
 import { shownWithPrompt } from '../team/team.ts';
 import { listAgents, listTools } from './agents.ts';
 import { approvalsPage, changeOf, unknownApproval } from './approvals.ts';
-import { askedPost, isNameBound, OPERATOR, operatorOf, refuseOther } from './authorship.ts';
+import {
+  askedPost,
+  type Caller,
+  type Handler,
+  type Handlers,
+  isNameBound,
+  OPERATOR,
+  operatorOf,
+  refuseOther,
+} from './authorship.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
 import { forkConversation, refusalOfHistory, seedsOf } from './fork.ts';
-import type { Caller, Handler, Handlers } from './handlers.ts';
 import { keepUnless } from './retention.ts';
 import type { Search } from './search.ts';
 import { collectStatus, type StatusParts } from './status.ts';

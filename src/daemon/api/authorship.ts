@@ -1,4 +1,14 @@
-import { type AddressedPost, type ApiRequest, authorOf, decodePost, metaFault } from '../../bus/index.ts';
+import {
+  type AddressedPost,
+  type AnswerOf,
+  type ApiRequest,
+  authorOf,
+  decodePost,
+  metaFault,
+  type RequestOf,
+  type StreamPosition,
+  type Verb,
+} from '../../bus/index.ts';
 import {
   type Author,
   NAME_PATTERN,
@@ -8,6 +18,7 @@ import {
   refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
 import { asError, type NewId, ParleyError, parseTraceparent } from '../../kernel/index.ts';
+
 /** The author of a request, and the post that it makes. */
 
 /** Throws `FORBIDDEN`: a publisher with a subject of its own acts under no other name. */
@@ -16,7 +27,7 @@ export function refuseOther(sender: string | null, named: unknown): void {
   throw asError(refusalOfOtherPublisher(sender, named));
 }
 
-export interface AskedPost {
+interface AskedPost {
   readonly post: AddressedPost;
   /** The size of its body on the bus. */
   readonly bytes: number;
@@ -98,3 +109,24 @@ export function isNameBound(
 ): boolean {
   return publisher === null || (name === undefined ? believesNames : name !== null);
 }
+
+/** The caller, as far as the transport knows. */
+export interface Caller {
+  /** The publisher whose subject or token the request came by. */
+  readonly sender: string | null;
+  readonly isBound: boolean;
+  /** PERSON-6: it has the rights of an operator. */
+  readonly mayOperate: boolean;
+  readonly upTo: StreamPosition | undefined;
+  readonly origin: number | null | undefined;
+  /** The trace context of the request. */
+  readonly traceparent: string | undefined;
+}
+
+export type Handler<V extends Verb> = (
+  request: RequestOf<V>,
+  caller: Caller,
+) => AnswerOf<V> | Promise<AnswerOf<V>>;
+
+/** A verb of the contract without a handler does not compile. */
+export type Handlers = { readonly [V in Verb]: Handler<V> };

@@ -6,8 +6,7 @@ import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
 import type { Team } from '../team/team.ts';
 import { type LogKey, noDefinition, unknownModel, type WhatIfs } from '../what-if/what-ifs.ts';
-import { operatorOf } from './authorship.ts';
-import type { Handlers } from './handlers.ts';
+import { type Handlers, operatorOf } from './authorship.ts';
 /** The verbs about what-ifs: checks a request against the log, and starts a job. */
 
 /** What these verbs need of the daemon. */

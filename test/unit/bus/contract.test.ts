@@ -10,7 +10,7 @@ import {
   type Verb,
 } from '../../../src/bus/contract.ts';
 import type { Endpoint, ParleyClient, AnswerOf as SeenByClient } from '../../../src/client/index.ts';
-import type { Handlers } from '../../../src/daemon/api/handlers.ts';
+import type { Handlers } from '../../../src/daemon/api/authorship.ts';
 import { jsonSchema, openApiDocument } from '../../../src/gateway/rest/openapi.ts';
 import { ROUTES } from '../../../src/gateway/rest/routes.ts';
 

@@ -10,13 +10,15 @@ import {
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
 import { type Host, systemHost } from '../../../src/bus/nats/managed/host.ts';
-import { choosePort, isPortFree, type ServerContext } from '../../../src/bus/nats/managed/launch.ts';
 import {
+  choosePort,
   findServerProcess,
   isLockFree,
+  isPortFree,
   isServerProcess,
+  type ServerContext,
   takeLock,
-} from '../../../src/bus/nats/managed/process.ts';
+} from '../../../src/bus/nats/managed/launch.ts';
 import { endServer, restartPause, startSyncLoop } from '../../../src/bus/nats/managed/supervisor.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { endChild, folderPerTest } from '../../support/lifetime.ts';

@@ -1,14 +1,15 @@
 import { type JetStreamManager, type Msg, type NatsConnection, NatsError } from 'nats';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection-life.ts';
-import { handOverSkipped } from '../../../src/bus/nats/ingress/skip-ahead.ts';
+import { handOverSkipped } from '../../../src/bus/nats/ingress/flood.ts';
 import {
   fetchPost,
   isGone,
   nanosecondsOf,
+  parseAckSubject,
+  StreamConsumer,
   type StreamMessage,
 } from '../../../src/bus/nats/ingress/stored-posts.ts';
-import { parseAckSubject, StreamConsumer } from '../../../src/bus/nats/ingress/stream-consumer.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { isAtLeast } from '../../../src/kernel/index.ts';
 import { recordingLog } from './support.ts';

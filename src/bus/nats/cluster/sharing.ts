@@ -19,9 +19,8 @@ import { markOf } from '../../settled.ts';
 import { ANY, EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 import { beginReading } from '../ingress/begin-reading.ts';
 import { Ingress } from '../ingress/ingress.ts';
-import type { IngressSources } from '../ingress/ingress-sources.ts';
 import { SettledKeeper } from '../ingress/settled-keeper.ts';
-import { readDelivery, timeOf } from '../ingress/stored-posts.ts';
+import { type IngressSources, readDelivery, timeOf } from '../ingress/stored-posts.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */
 const APPEND_HEADER = 'Parley-Append';

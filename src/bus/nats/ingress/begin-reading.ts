@@ -3,10 +3,8 @@ import type { BusLog, IngressStart, ReadingStore } from '../../port.ts';
 import type { OldPosts, RefusedRuns, SkippedPosts, SkipUntil, StreamPosition } from '../../post.ts';
 import { covers, type Settled, type SettledRecord, type Start, startOf } from '../../settled.ts';
 import { brokerError } from '../streams/broker-error.ts';
-import type { IngressSources } from './ingress-sources.ts';
 import { SettledKeeper } from './settled-keeper.ts';
-import { type StreamMessage, senderOf } from './stored-posts.ts';
-import { StreamConsumer } from './stream-consumer.ts';
+import { type IngressSources, StreamConsumer, type StreamMessage, senderOf } from './stored-posts.ts';
 
 /** Finds the position at which a daemon starts to read posts, from the record of settled posts (`../settled.ts`). */
 

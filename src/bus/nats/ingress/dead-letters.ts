@@ -9,8 +9,7 @@ import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 import { brokerError } from '../streams/broker-error.ts';
 import { findMessage, findStream } from '../streams/streams.ts';
-import type { IngressSources } from './ingress-sources.ts';
-import { StreamConsumer } from './stream-consumer.ts';
+import { type IngressSources, StreamConsumer } from './stored-posts.ts';
 
 /** Replaces a name that cannot be a subject token. */
 const INVALID_TOKEN = '_invalid';

@@ -8,11 +8,18 @@ import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import type { Beginning } from './begin-reading.ts';
 import { type LetterOf, refusedAfter } from './dead-letters.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
-import type { IngressSources } from './ingress-sources.ts';
+import { BodyMode, FloodWatch, handOverSkipped, RefusedTogether, skipAhead } from './flood.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
-import { handOverSkipped, skipAhead } from './skip-ahead.ts';
-import { deliveryOf, fetchPost, type StreamMessage, senderOf, timeOf } from './stored-posts.ts';
-import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
+import {
+  deliveryOf,
+  fetchPost,
+  type IngressSources,
+  type PullEnd,
+  StreamConsumer,
+  type StreamMessage,
+  senderOf,
+  timeOf,
+} from './stored-posts.ts';
 
 /**
  * Reads the ingress stream for one daemon.
@@ -27,7 +34,7 @@ import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
  *    what is settled here.
  * INGRESS-7 A flood of long refused posts is read without bodies. A post that is delivered then is read again by its sequence.
  * INGRESS-8 When reading is far behind because of posts that are refused, the unread posts of each publisher that is far over
- *    its rate are refused without reading them (`skip-ahead.ts`). The posts of all other publishers are read.
+ *    its rate are refused without reading them (`flood.ts`). The posts of all other publishers are read.
  */
 
 /** A small batch would let a flood delay the other publishers, because a busy process pulls rarely. */
@@ -317,84 +324,6 @@ function fateOf(cursor: Cursor, { position: { sequence }, publisher, takenAt }: 
 function settledBy({ life: stream, mark, skip, unsettledSkips, last: sequence, lastTime }: Cursor) {
   const settled = union(mark.settled(unsettledSkips > 0 ? 0 : MOST_OPEN), skip);
   return { stream, settled, last: lastTime === null ? null : { sequence, time: `${lastTime}` } };
-}
-
-/** With more bytes of refused posts in one pull, bodies are no longer read. */
-const MANY_BYTES = 1_024 * 1_024;
-/** Bodies are read again after this time with fewer. */
-const CALM_MS = 2_000;
-
-/** Decides whether bodies are read: not in a flood of long posts that are refused. */
-class BodyMode {
-  #bytes = 0;
-  /** Monotonic milliseconds. */
-  #withoutUntil = 0;
-
-  refused(bytes: number): void {
-    this.#bytes += bytes;
-  }
-
-  /** Before each pull. */
-  update(): void {
-    if (this.#bytes > MANY_BYTES) this.#withoutUntil = performance.now() + CALM_MS;
-    this.#bytes = 0;
-  }
-
-  get isHeadersOnly(): boolean {
-    return performance.now() < this.#withoutUntil;
-  }
-}
-
-/** Posts are skipped only if the stream has more unread ones than this. */
-const MANY_UNREAD = 5_000;
-/** Share of refused posts in a pull that makes it a flood. The pull after a skip has posts that the rate permits again. */
-const FLOOD_SHARE = 0.5;
-const BETWEEN_SKIPS_MS = 100;
-
-/** Decides when to skip unread posts, from the last pull. */
-class FloodWatch {
-  #refused = 0;
-  #read = 0;
-  #skippedAt = Number.NEGATIVE_INFINITY;
-
-  read(isRefused: boolean): void {
-    this.#read += 1;
-    if (isRefused) this.#refused += 1;
-  }
-
-  /** Call it after each pull. */
-  isSkipDue(unread: number): boolean {
-    const isFlood = this.#refused > 0 && this.#refused >= this.#read * FLOOD_SHARE;
-    this.#refused = 0;
-    this.#read = 0;
-    const now = performance.now();
-    if (!isFlood || unread < MANY_UNREAD || now - this.#skippedAt < BETWEEN_SKIPS_MS) return false;
-    this.#skippedAt = now;
-    return true;
-  }
-}
-
-/** Refused posts that are settled together, once their dead letter is stored. */
-class RefusedTogether {
-  readonly #waiting = new Map<Promise<void>, number[]>();
-
-  /** If `kept` rejects they stay unsettled. */
-  add(kept: Promise<void>, sequence: number, settle: (sequences: readonly number[]) => void): void {
-    const known = this.#waiting.get(kept);
-    if (known) {
-      known.push(sequence);
-      return;
-    }
-    const sequences = [sequence];
-    this.#waiting.set(kept, sequences);
-    void kept.then(
-      () => {
-        this.#waiting.delete(kept);
-        settle(sequences);
-      },
-      () => this.#waiting.delete(kept),
-    );
-  }
 }
 
 /** The message limit of the stream, so that a flood leaves no post unread. About 75 MB, 150 MB if each has its own conversation. */

@@ -13,8 +13,7 @@ import {
 import type { Subjects } from '../../subjects.ts';
 import { apiErrorCode, brokerError, isForbidden, WRONG_LAST_SEQUENCE } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
-import type { IngressSources } from './ingress-sources.ts';
-import { timeOf } from './stored-posts.ts';
+import { type IngressSources, timeOf } from './stored-posts.ts';
 
 /**
  * Keeps the record of settled posts on the server (`../settled.ts`), as the only message of its own stream.

@@ -4,8 +4,7 @@
  * install.ts        finds a nats-server, or installs one
  * host.ts           the operations on the machine (tests replace it)
  * directory.ts      the files of one server
- * process.ts        the lock that prevents two servers on one directory, and the process of a server
- * launch.ts         starts or adopts a server, with the configuration that it reads
+ * launch.ts         starts or adopts a server, with its configuration and the lock that prevents two on one directory
  * supervisor.ts     restarts and ends it; syncs the files of an old one
  *
  * A process gets a signal only if it is verified to be this server.

@@ -7,12 +7,16 @@ import { type Host, type ManagedLog, systemHost } from './host.ts';
 import {
   bringUp,
   canSyncAlways,
+  findServerProcess,
+  isLockFree,
+  isServerProcess,
   pruneRotatedLogs,
   type RunningServer,
   type ServerContext,
+  signalProcess,
+  takeLock,
   urlOf,
 } from './launch.ts';
-import { findServerProcess, isLockFree, isServerProcess, signalProcess, takeLock } from './process.ts';
 
 /**
  * Keeps a server running until `stop()`.

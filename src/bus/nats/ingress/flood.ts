@@ -1,9 +1,7 @@
 import type { StreamState } from 'nats';
 import type { StreamPosition, UnreadPosts } from '../../port.ts';
 import { ANY } from '../../subjects.ts';
-import type { IngressSources } from './ingress-sources.ts';
-import { lastSequence, type StreamMessage } from './stored-posts.ts';
-import { StreamConsumer } from './stream-consumer.ts';
+import { type IngressSources, lastSequence, StreamConsumer, type StreamMessage } from './stored-posts.ts';
 
 /**
  * Skips the posts of publishers that flood the stream up to its current end, and reads those of the others.
@@ -148,4 +146,82 @@ export function handOverSkipped(
     ...others.map((message) => ({ sequence: message.sequence, hand: () => take(message) })),
   ];
   for (const { hand } of handed.sort((one, other) => one.sequence - other.sequence)) hand();
+}
+
+/** With more bytes of refused posts in one pull, bodies are no longer read. */
+const MANY_BYTES = 1_024 * 1_024;
+/** Bodies are read again after this time with fewer. */
+const CALM_MS = 2_000;
+
+/** Decides whether bodies are read: not in a flood of long posts that are refused. */
+export class BodyMode {
+  #bytes = 0;
+  /** Monotonic milliseconds. */
+  #withoutUntil = 0;
+
+  refused(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Before each pull. */
+  update(): void {
+    if (this.#bytes > MANY_BYTES) this.#withoutUntil = performance.now() + CALM_MS;
+    this.#bytes = 0;
+  }
+
+  get isHeadersOnly(): boolean {
+    return performance.now() < this.#withoutUntil;
+  }
+}
+
+/** Posts are skipped only if the stream has more unread ones than this. */
+const MANY_UNREAD = 5_000;
+/** Share of refused posts in a pull that makes it a flood. The pull after a skip has posts that the rate permits again. */
+const FLOOD_SHARE = 0.5;
+const BETWEEN_SKIPS_MS = 100;
+
+/** Decides when to skip unread posts, from the last pull. */
+export class FloodWatch {
+  #refused = 0;
+  #read = 0;
+  #skippedAt = Number.NEGATIVE_INFINITY;
+
+  read(isRefused: boolean): void {
+    this.#read += 1;
+    if (isRefused) this.#refused += 1;
+  }
+
+  /** Call it after each pull. */
+  isSkipDue(unread: number): boolean {
+    const isFlood = this.#refused > 0 && this.#refused >= this.#read * FLOOD_SHARE;
+    this.#refused = 0;
+    this.#read = 0;
+    const now = performance.now();
+    if (!isFlood || unread < MANY_UNREAD || now - this.#skippedAt < BETWEEN_SKIPS_MS) return false;
+    this.#skippedAt = now;
+    return true;
+  }
+}
+
+/** Refused posts that are settled together, once their dead letter is stored. */
+export class RefusedTogether {
+  readonly #waiting = new Map<Promise<void>, number[]>();
+
+  /** If `kept` rejects they stay unsettled. */
+  add(kept: Promise<void>, sequence: number, settle: (sequences: readonly number[]) => void): void {
+    const known = this.#waiting.get(kept);
+    if (known) {
+      known.push(sequence);
+      return;
+    }
+    const sequences = [sequence];
+    this.#waiting.set(kept, sequences);
+    void kept.then(
+      () => {
+        this.#waiting.delete(kept);
+        settle(sequences);
+      },
+      () => this.#waiting.delete(kept),
+    );
+  }
 }
