@@ -3,7 +3,7 @@ import { type CallOutcome, isHelpedElsewhere } from '../../conversation/index.ts
 import type { Clock } from '../../kernel/index.ts';
 
 /**
- * Which models and keys failed lately: a breaker for candidates of a turn (`calls/candidates.ts`).
+ * Which models and keys failed lately: a breaker for candidates of a turn (CANDIDATES-1).
  *
  * HEALTH-1 After a failure that another candidate may not have, a candidate backs off: `FIRST_MS`, twice as long after each
  *          further failure, up to `LONGEST_MS`; longer if the provider asks for it. An answer ends that.
