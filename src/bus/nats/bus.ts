@@ -17,7 +17,7 @@ import type {
 } from '../port.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
-import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
+import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection.ts';
 import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { Capacity, capacityIn } from './ingress/capacity.ts';
 import {

@@ -13,11 +13,15 @@
  */
 export type { NatsConnection } from 'nats';
 export { createNatsBus, type NatsBusOptions } from './bus.ts';
-export { type NatsOptions, openNats } from './connection/connection.ts';
-export { closeConnection, watchConnection } from './connection/connection-life.ts';
+export { closeConnection, type NatsOptions, openNats, watchConnection } from './connection/connection.ts';
 export { CredentialMonitor, refusedCredentials } from './connection/credentials.ts';
 export { transferSettledRecord } from './ingress/settled-keeper.ts';
 export { newInbox } from './ingress/stored-posts.ts';
 export { reserveSubjects } from './serving/service.ts';
-export { afterLeaderElection, enforceReplicas, requireReplicas } from './streams/replicas.ts';
-export { checkJetStream, ensureStreams } from './streams/streams.ts';
+export {
+  afterLeaderElection,
+  checkJetStream,
+  enforceReplicas,
+  ensureStreams,
+  requireReplicas,
+} from './streams/streams.ts';

@@ -371,7 +371,7 @@ export interface IndexRange {
 }
 
 /** Entries to process before the generator yields. */
-export const STEP = 500;
+const STEP = 500;
 
 const RECALL = 'recall';
 
@@ -383,7 +383,7 @@ const RECALL = 'recall';
  * RECALLED-LOG-2 The words are those of the view. Own results and reported calls are complete even if the view shortens or omits them.
  * RECALLED-LOG-3 No line of an entry can pass for one of `recall` itself (L17).
  */
-export class RecalledLog {
+class RecalledLog {
   readonly #entries: readonly Entry[];
   readonly #policy: ViewPolicy;
   readonly #view: AgentView;
@@ -478,6 +478,6 @@ function recalled(entry: Entry, label: string, text: string): RecalledEntry {
 }
 
 /** The beginning of an entry's first line. Its text follows on the same line, so that no text can imitate a heading. */
-export function headingOf({ index, createdAt, label }: RecalledEntry): string {
+function headingOf({ index, createdAt, label }: RecalledEntry): string {
   return `--- entry ${index} · ${createdAt} · ${label}`;
 }

@@ -4,7 +4,7 @@ import {
   afterLeaderElection,
   enforceReplicas,
   requireReplicas,
-} from '../../../src/bus/nats/streams/replicas.ts';
+} from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 

@@ -1,6 +1,6 @@
 import { type JetStreamManager, type Msg, type NatsConnection, NatsError } from 'nats';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection-life.ts';
+import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection.ts';
 import { handOverSkipped } from '../../../src/bus/nats/ingress/flood.ts';
 import {
   fetchPost,

@@ -6,7 +6,7 @@ import { decodeDeadLetter, encodeDeadLetter, encodeRefusedRuns, SKIPPED } from '
 import type { BusLog, DeadLetter, DeadLetterQuery, DeadLetters, Delivery, RefusedRuns } from '../../port.ts';
 import { isLegalId, type Letter, type StreamPosition } from '../../post.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
-import type { ConnectionWatch } from '../connection/connection-life.ts';
+import type { ConnectionWatch } from '../connection/connection.ts';
 import { brokerError } from '../streams/broker-error.ts';
 import { findMessage, findStream } from '../streams/streams.ts';
 import { type IngressSources, StreamConsumer } from './stored-posts.ts';

@@ -18,7 +18,7 @@ import { messageOf } from '../../../kernel/index.ts';
 import type { BusLog } from '../../port.ts';
 import type { Delivery } from '../../post.ts';
 import type { Subjects } from '../../subjects.ts';
-import type { ConnectionWatch } from '../connection/connection-life.ts';
+import type { ConnectionWatch } from '../connection/connection.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { findMessage } from '../streams/streams.ts';
 import type { Capacity } from './capacity.ts';

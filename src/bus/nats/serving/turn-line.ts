@@ -2,7 +2,7 @@ import { ErrorCode, headers, type Msg, type NatsConnection, NatsError, nuid, typ
 import type { LiveChunk, OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
 import { decodeAcceptance, decodeAgentMessage, decodeChunk, type OfferBody } from '../../remote-turns.ts';
 import { mayAnswerTo, REPLY_HINT, type Subjects } from '../../subjects.ts';
-import type { ConnectionWatch } from '../connection/connection-life.ts';
+import type { ConnectionWatch } from '../connection/connection.ts';
 
 /**
  * Offers one turn to an agent in another process.
