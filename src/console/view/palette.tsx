@@ -184,7 +184,7 @@ function OptionText({ choice }: { readonly choice: Choice }) {
       </span>
       <bdi class="snippet">
         {partsOf(snippet, marks).map(({ text, isFound }, place) =>
-          isFound ? <mark key={place}>{text}</mark> : text,
+          isFound ? <mark key={place}>{text}</mark> : text.replaceAll('```', ''),
         )}
       </bdi>
     </>
