@@ -15,6 +15,8 @@ export interface Recipients {
   readonly isAnswer: boolean;
   /** Agents at work that do not get it, where none of the others has a turn. */
   readonly missed: readonly string[];
+  /** It alone is stopped, and reads this only when a person resumes or names it. */
+  readonly isHeld: boolean;
   /** Words after an `@` that name no agent. */
   readonly unknown: readonly string[];
 }
@@ -41,6 +43,7 @@ export function recipientsOf(
     slugs,
     isAnswer: slugs.some((slug) => askers.includes(slug)),
     missed: hasTurn ? [] : running,
+    isHeld: mentioned.length === 0 && !thread?.isStopped && thread?.stateOf(next).isStopped === true,
     unknown,
   };
 }

@@ -28,7 +28,10 @@ const to = (content: string, thread: Thread | null = null) => recipientsOf(conte
 
 describe('the recipients of a message that is being written', () => {
   it('a new conversation begins with the default agent, unless the text names another one', () => {
-    expect(to('hello')).toEqual({ slugs: ['lead'], isAnswer: false, missed: [], unknown: [] });
+    expect(to('hello')).toEqual({
+      ...{ slugs: ['lead'], isAnswer: false },
+      ...{ missed: [], isHeld: false, unknown: [] },
+    });
     expect(to('@slow and @dev: hello').slugs).toEqual(['slow', 'dev']);
   });
 
@@ -74,6 +77,14 @@ describe('the recipients of a message that is being written', () => {
     expect(to('red', asked)).toMatchObject({ slugs: ['slow'], isAnswer: true });
     expect(to('@slow red', asked)).toMatchObject({ slugs: ['slow'], isAnswer: true });
     expect(to('@dev red', asked)).toMatchObject({ slugs: ['dev'], isAnswer: false });
+  });
+
+  it('a stopped agent that the text does not name is held, unless all are stopped', () => {
+    const stopped = (agent: string | null) => threadOf(entry('agent-stopped', { agent, by: 'ann' }));
+    expect(to('and now?', stopped('lead'))).toMatchObject({ slugs: ['lead'], isHeld: true });
+    expect(to('@lead and now?', stopped('lead')).isHeld).toBe(false);
+    expect(to('and now?', stopped('dev')).isHeld).toBe(false);
+    expect(to('and now?', stopped(null)).isHeld).toBe(false); // the page says so in another place
   });
 
   it('agents at work that do not get it are named, unless its recipient has a turn, too', () => {

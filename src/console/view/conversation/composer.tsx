@@ -342,6 +342,7 @@ function To({ content, place, typing }: ToProps) {
     <p id="recipients" class="muted">
       {to.isAnswer ? 'Answers the question of ' : 'To '}
       <bdi class="names">{names(to.slugs)}</bdi>
+      {to.isHeld && ', which is stopped: resume it, or name it with @'}
       {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
       {unknown.length > 0 && (
         <span class="unknown">There is no agent {unknown.map((word) => `@${word}`).join(', ')}.</span>
