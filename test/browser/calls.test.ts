@@ -199,6 +199,25 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
+  it('the form of a server that another tab sent says who answered, and keeps what was filled in here', async () => {
+    const page = await stage.begin('twice', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    const other = await stage.look('#/c/twice');
+    await other.getByLabel('Day').fill('Monday');
+    expect(await other.getByRole('group', { name: 'program asks' }).ariaSnapshot()).toMatch(
+      /textbox "Day In this week"[\s\S]*combobox "row \(optional\)":\s+- option "no answer" \[selected\]\s+- option "front"/,
+    ); // as it is spoken
+    await page.getByLabel('Day').fill('Friday');
+    await page.getByRole('button', { name: 'Send this answer' }).click();
+    await message(page, 'Noted: ').waitFor();
+    await other.locator('.answered', { hasText: ' by ' }).first().waitFor();
+    await expect
+      .poll(() => other.getByLabel('Your answer, not sent').inputValue())
+      .toBe('{"seats":2,"window":false,"day":"Monday"}');
+    expect(await page.getByLabel('Your answer, not sent').count()).toBe(0);
+    expect(await other.getByLabel('Message').inputValue()).toBe('');
+  });
+
   it('a call shows its progress, and a question of its server is a form whose answer goes to that server', async () => {
     const page = await stage.begin('book', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();

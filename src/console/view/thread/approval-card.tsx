@@ -169,7 +169,7 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
       <Select
         isRequired={isRequired}
         value={String(value)}
-        options={value === '' || !isRequired ? [['', ''], ...options] : options}
+        options={value === '' || !isRequired ? [['', 'no answer'], ...options] : options}
         onChoose={onChange}
       />
     );
