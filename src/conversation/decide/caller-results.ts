@@ -20,7 +20,7 @@ export function awaitedCalls(state: ConversationState): AwaitedCall[] {
 }
 
 /**
- * Results of calls that the author of a post answers (`caller-calls.ts`).
+ * Results of calls that the author of a post answers.
  *
  * CALLER-RESULTS-1 Only the author of the post answers, each call once. A repetition of the same results,
  *    with the same files, changes nothing.

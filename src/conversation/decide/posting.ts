@@ -5,7 +5,7 @@ import { agentByState, mentions } from '../state/answering.ts';
 import { publisherOf, refusalOfAgentName } from '../state/people.ts';
 import type { Roster, Workflow } from '../state/roster.ts';
 import { agentState, type ConversationState, isStopped, type OpenCall } from '../state/state.ts';
-import { refusalOfTools } from './caller-calls.ts';
+import { refusalOfTools } from './calls.ts';
 import type { Command, Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, addSession } from './records.ts';

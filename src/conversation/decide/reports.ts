@@ -7,7 +7,7 @@ import { failedAnswer, type ModelFailure } from '../log/model-failure.ts';
 import { type FilePart, fileLine, filesOf, partsOf } from '../log/parts.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import { ATTACH } from '../tools/conversation-tools.ts';
-import { callerCallsOf } from './caller-calls.ts';
+import { callerCallsOf } from './calls.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addAnswer, addAttempt, addFailure, addLimit, addResult, addSummary } from './records.ts';
