@@ -24,6 +24,9 @@ const opsOf = (before: View, after: View) =>
     return `${one.op} ${[left, right].filter(Boolean).join('→')}`;
   });
 
+const renderedDiff = (before: View, after: View) =>
+  renderDiff(diffViews(before, after), [before, after], ['pm at 1', 'pm now'], createPalette(false));
+
 describe('the difference of two requests', () => {
   it.each<[string, string[], string[], string[]]>([
     ['nothing', ['=p', '1=a'], ['=p', '1=a'], ['same p', 'same a']],
@@ -49,12 +52,7 @@ describe('the difference of two requests', () => {
 
   it('the difference of two requests shows where a long message changed', () => {
     const [before, after] = ['x', 'y'].map((end) => viewOf(`1=${'a'.repeat(300)}${end}`)) as [View, View];
-    const shown = renderDiff(
-      diffViews(before, after),
-      [before, after],
-      ['pm at 1', 'pm now'],
-      createPalette(false),
-    );
+    const shown = renderedDiff(before, after);
     expect(shown).toContain(`- …${'a'.repeat(20)}x`);
     expect(shown).toContain(`+ …${'a'.repeat(20)}y`);
     for (const line of shown.split('\n')) expect(line.length).toBeLessThan(81);
@@ -67,12 +65,7 @@ describe('the difference of two requests', () => {
     });
     const before = withParts({ model: 'h1', persona: 'h2', 'tool.shell': 'h3' });
     const after = withParts({ model: 'h1', persona: 'h4', 'tool.look': 'h5' });
-    const shown = renderDiff(
-      diffViews(before, after),
-      [before, after],
-      ['pm at 1', 'pm now'],
-      createPalette(false),
-    );
+    const shown = renderedDiff(before, after);
     expect(shown.split('\n').filter((line) => line.includes('definition'))).toEqual([
       '~ definition: persona',
       '+ definition: tool.look',

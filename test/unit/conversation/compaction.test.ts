@@ -27,6 +27,11 @@ import { ALICE, called, DEV, logOf, PM, result, said, started } from './recall-l
 
 /** What a reduction takes out of a view, in which order, and what the view then contains. */
 
+const delegation = (request: string): NewEntry => ({
+  ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request },
+  call: { index: 0, position: 0 },
+});
+
 describe('a reduction of a view', () => {
   it('a reduction takes nothing below the limit, and above it the oldest entries down to the target', () => {
     const log = logOf(...exchanges(5), ...asks(20));
@@ -126,10 +131,7 @@ describe('a reduction of a view', () => {
 describe('the newest message of a person', () => {
   it('the plan names the newest message when it is covered, and again when the summary that quotes it is merged', () => {
     const agents = Array.from({ length: 10 }, () => said(PM, WORDS));
-    const delegated: NewEntry = {
-      ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
-      call: { index: 0, position: 0 },
-    };
+    const delegated = delegation('go on');
     const log = logOf(...exchange(0, `PINNED ${WORDS}`), ...agents, delegated, started('pm', 14));
     const first = planOf(log, limitsOf(900));
     expect(first).toMatchObject({ newestOfAPerson: 0 });
@@ -142,10 +144,7 @@ describe('the newest message of a person', () => {
   });
 
   it('the plan never names a message that the agent is not shown, though the ranges of a summary include it', () => {
-    const delegated: NewEntry = {
-      ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
-      call: { index: 0, position: 0 },
-    };
+    const delegated = delegation('go on');
     const log = logOf(
       ...[said(ALICE, WORDS, { to: ['pm'] }), said(ALICE, 'aside', { isCollapsed: true }), started('pm', 0)],
       ...[said(PM, WORDS), said(PM, WORDS), ended, delegated, started('pm', 6)],
@@ -157,10 +156,7 @@ describe('the newest message of a person', () => {
 
 describe('a message of a person that is larger than the window beside the trigger', () => {
   const huge = `PINNED ${WORDS.repeat(9)}`;
-  const delegated: NewEntry = {
-    ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: WORDS },
-    call: { index: 0, position: 0 },
-  };
+  const delegated = delegation(WORDS);
 
   it('a message larger than the window is quoted as far as it fits, again when the summaries are merged', () => {
     const log = logOf(...exchange(0, huge), delegated, started('pm', 4));

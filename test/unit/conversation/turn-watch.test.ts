@@ -26,6 +26,11 @@ function indexWhen(state: 'settled' | 'quiet', agents: string[], entries: Entry[
   return null;
 }
 
+const delegation = entryOf('delegation-requested', 3, {
+  ...{ from: 'pm', to: 'dev', request: 'r' },
+  call: { index: 2, position: 0 },
+});
+
 describe('the turns that a message still needs', () => {
   it('a message that was routed to no agent is settled at once', () => {
     const watch = createTurnWatch();
@@ -68,12 +73,6 @@ describe('the turns that a message still needs', () => {
   });
 
   it('a delegation keeps a message outstanding until the turn of its asker has ended', () => {
-    const delegation = entryOf('delegation-requested', 3, {
-      from: 'pm',
-      to: 'dev',
-      request: 'r',
-      call: { index: 2, position: 0 },
-    });
     const result = agent(7, 'pm', 'r', { role: 'tool', answers: [6], call: { index: 2, position: 0 } });
     const entries = [
       started(1, 'pm', [0]),
@@ -110,12 +109,6 @@ describe('the turns that a message still needs', () => {
   });
 
   it('a watch is quiet while a delegate waits for a person', () => {
-    const delegation = entryOf('delegation-requested', 3, {
-      from: 'pm',
-      to: 'dev',
-      request: 'r',
-      call: { index: 2, position: 0 },
-    });
     const asked = [
       started(1, 'pm', [0]),
       calling(2, 'delegate'),
@@ -135,13 +128,6 @@ describe('the turns that a message still needs', () => {
   });
 
   it('a delegation to a stopped agent keeps no message outstanding', () => {
-    const place = { index: 2, position: 0 };
-    const delegation = entryOf('delegation-requested', 3, {
-      from: 'pm',
-      to: 'dev',
-      request: 'r',
-      call: place,
-    });
     const entries = [started(1, 'pm', [0]), calling(2, 'delegate'), delegation, ended(4, 'pm', 'waiting')];
     expect(quietAfter(['pm'], entries)).toBeNull();
     expect(quietAfter(['pm'], [...entries, entryOf('agent-stopped', 5, { agent: 'dev', by: 'alice' })])).toBe(

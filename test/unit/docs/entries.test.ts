@@ -1,17 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { commonFields, type Entry, entrySchema, Knowledge } from '../../../src/conversation/index.ts';
+import { codeIn, specPage } from './tables.ts';
 
 /** docs/spec/entries.md names every field of every type of entry. */
 
-const page = readFileSync(new URL('../../../docs/spec/entries.md', import.meta.url), 'utf8');
-const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/gu)].map(([, name = '']) => name);
-
-function rowsOf(title: string): string[][] {
-  const section = page.split(/^## /mu).find((text) => text.startsWith(`${title}\n`)) ?? '';
-  const lines = section.split('\n').filter((line) => line.startsWith('|'));
-  return lines.slice(2).map((line) => line.split('|').slice(1, -1));
-}
+const { rowsOf } = specPage('entries.md');
 
 const COMMON = Object.keys(commonFields);
 const schemas = new Map(entrySchema.options.map(({ shape }) => [shape.type.value, shape]));

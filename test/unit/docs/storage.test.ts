@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { type JetStreamManager, NatsError, nanos, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { ensureStreams as ensureBusStreams } from '../../../src/bus/nats/streams/streams.ts';
@@ -8,19 +7,11 @@ import { appendHeaders } from '../../../src/persistence/jetstream/log-reader.ts'
 import { ensureStreams as ensureStoreStreams } from '../../../src/persistence/jetstream/streams.ts';
 import { FORMAT } from '../../../src/persistence/jsonl/directory/format.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
+import { codeIn, specPage } from './tables.ts';
 
 /** docs/spec/storage.md names streams, files and findings; here they are compared with the code. */
 
-const page = readFileSync(new URL('../../../docs/spec/storage.md', import.meta.url), 'utf8');
-const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/gu)].map(([, name = '']) => name);
-
-/** Of each row of a section's first table, the cells. */
-function rowsOf(title: string): string[][] {
-  const section = page.split(/^## /mu).find((text) => text.startsWith(`${title}\n`)) ?? '';
-  const lines = section.split('\n').filter((line) => line.startsWith('|'));
-  return lines.slice(2).map((line) => line.split('|').slice(1, -1));
-}
-const firstColumn = (title: string) => rowsOf(title).flatMap(([first = '']) => codeIn(first));
+const { page, rowsOf, firstColumn } = specPage('storage.md');
 
 /** The streams that a start makes on a server that has none. */
 async function madeStreams(): Promise<Partial<StreamConfig>[]> {

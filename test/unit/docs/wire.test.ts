@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   CONVERSATION_VERBS,
@@ -9,21 +8,11 @@ import {
   VERBS,
 } from '../../../src/bus/index.ts';
 import { postShape } from '../../../src/bus/post.ts';
+import { codeIn, specPage } from './tables.ts';
 
 /** docs/spec/wire.md names subjects, fields, verbs and codes; here they are compared with the code. */
 
-const page = readFileSync(new URL('../../../docs/spec/wire.md', import.meta.url), 'utf8');
-const section = (title: string) => page.split(/^## /mu).find((text) => text.startsWith(`${title}\n`)) ?? '';
-const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/gu)].map(([, name = '']) => name);
-
-/** Of each row of a section's first table, the cells. */
-function rowsOf(title: string): string[][] {
-  const lines = section(title)
-    .split('\n')
-    .filter((line) => line.startsWith('|'));
-  return lines.slice(2).map((line) => line.split('|').slice(1, -1));
-}
-const firstColumn = (title: string) => rowsOf(title).flatMap(([first = '']) => codeIn(first));
+const { section, rowsOf, firstColumn } = specPage('wire.md');
 
 describe('docs/spec/wire.md', () => {
   it('docs/spec/wire.md names every subject that the code builds, and no other', () => {
