@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { ListFeed } from '../../../src/gateway/events/list-feed.ts';
@@ -418,15 +418,21 @@ describe('the event stream of several conversations', () => {
     expect(await lastList(reader, 3)).toMatchObject({ deleted: ['one'] });
   });
 
+  function feedOnSimulatedClock(): ListFeed {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    return new ListFeed({ daemon: () => daemon, newId: () => 'E', onFault: () => undefined });
+  }
+
   it('the list is read once for all readers, and not without readers', async () => {
-    const feed = new ListFeed({ daemon: () => daemon, newId: () => 'E', onFault: () => undefined });
+    const feed = feedOnSimulatedClock();
     const feeds = [feed.join('1'), feed.join('1'), feed.join('1')];
     const frames = await Promise.all(feeds.map((one) => one.take()));
     expect(frames.map((one) => one?.length)).toEqual([1, 1, 1]);
     const reads = () => daemon.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
     expect(reads()).toBe(2); // pages
     for (const one of feeds) one.close();
-    await new Promise((resolve) => setTimeout(resolve, 1_300));
+    await vi.advanceTimersByTimeAsync(3_000);
     expect(reads()).toBe(2);
   });
 
@@ -434,12 +440,13 @@ describe('the event stream of several conversations', () => {
     let texts = 0;
     const atRest = { id: 'rest', length: 1, toJSON: () => `text ${texts++}` };
     rows.splice(0, rows.length, atRest as Row);
-    const feed = new ListFeed({ daemon: () => daemon, newId: () => 'E', onFault: () => undefined });
+    const feed = feedOnSimulatedClock();
     const reader = feed.join('1');
     await reader.take();
     const before = texts;
     const reads = () => daemon.asked.filter(({ endpoint }) => endpoint === 'conversations').length;
-    await expect.poll(reads).toBeGreaterThan(2);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(reads()).toBeGreaterThan(2);
     expect(texts).toBe(before);
     reader.close();
   });
