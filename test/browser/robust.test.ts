@@ -38,6 +38,13 @@ async function writeNastyFile(project: Project): Promise<void> {
   await writeFile(join(project.root, 'project/nasty.md'), NASTY);
 }
 
+/** More than one line. */
+const TOO_LATE = {
+  code: 'TOO_LATE',
+  detail: 'This call does not wait any more: it was answered, or its turn is over',
+  hint: 'Open the conversation to see what became of it.',
+};
+
 /** Where the controls of the page are, outside of a notice. */
 const controlsOf = (page: Page) =>
   page.evaluate<string[]>(`[...document.querySelectorAll('a, button, input, select, textarea, summary')]
@@ -375,9 +382,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       await post(conversation, `write it ${conversation}`);
       const page = await stage.look(`#/c/${conversation}`, { viewport: { width, height } });
       const alert = page.getByRole('alert');
-      await page.route('**/api/approvals/*', (route) =>
-        route.fulfill({ status: 409, json: { code: 'TOO_LATE', detail: 'it is too late', hint: '' } }),
-      );
+      await page.route('**/api/approvals/*', (route) => route.fulfill({ status: 409, json: TOO_LATE }));
       for (const hash of [`#/c/${conversation}`, '#/inbox']) {
         await page.evaluate(`location.hash = '${hash}'`);
         if (hash === '#/inbox') await openItem(page, conversation);

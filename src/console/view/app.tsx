@@ -128,13 +128,15 @@ function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
   const scrolled = room.querySelector('.thread') ?? room;
   const isAbove = !room.matches('.rows') && scrolled.scrollHeight > scrolled.clientHeight;
   room.style.setProperty('anchor-name', '--room');
+  room.style.minHeight = '0'; // else what is below moves in a low window
   notice.classList.toggle('above', isAbove);
   const height = notice.offsetHeight;
   room.style[isAbove ? 'marginTop' : 'marginBottom'] = `${height}px`;
   if (isAbove) scrolled.scrollTop += height;
   return () => {
+    const { scrollTop } = scrolled; // which the end of what scrolls may change
     room.style.cssText = '';
-    if (isAbove) scrolled.scrollTop -= height;
+    if (isAbove) scrolled.scrollTop = scrollTop - height;
   };
 }
 
