@@ -152,6 +152,15 @@ export async function flush(connection: NatsConnection, failed: string): Promise
   }
 }
 
+/** OFFERED-TURN-1: in a row; a single one may be the daemon's own lost connection. */
+const MAX_MISSED_BEATS = 3;
+const OUTCOME_ATTEMPTS = 5;
+const OUTCOME_PAUSE_MS = 200;
+const NO_RESPONDERS = '503';
+const NO_DAEMON = 503;
+/** Between two attempts to send a tool call while no daemon receives it. */
+const RETRY_MS = 250;
+
 /**
  * One turn of an agent, from its acceptance to its end.
  *
@@ -162,16 +171,6 @@ export async function flush(connection: NatsConnection, failed: string): Promise
  *    recognizes it and runs nothing twice.
  * OFFERED-TURN-4 All subscriptions, timers and listeners end with the turn.
  */
-
-/** OFFERED-TURN-1: in a row; a single one may be the daemon's own lost connection. */
-const MAX_MISSED_BEATS = 3;
-const OUTCOME_ATTEMPTS = 5;
-const OUTCOME_PAUSE_MS = 200;
-const NO_RESPONDERS = '503';
-const NO_DAEMON = 503;
-/** Between two attempts to send a tool call while no daemon receives it. */
-const RETRY_MS = 250;
-
 class OfferedTurn {
   readonly #at: Connected;
   readonly #offer: TurnOffer;

@@ -21,7 +21,6 @@ export interface TokenOwner {
  * `<data>/connection.json`: the address that a running daemon leaves for the commands. It holds credentials: its mode is
  * always 0600, and it is replaced atomically.
  */
-
 export interface ConnectionFile {
   /**
    * As for `--nats`: several servers, separated by commas. Without credentials, unless those of the servers differ. In the

@@ -110,14 +110,13 @@ export function didYouMean(candidate: string | null): { hint?: string } {
   return candidate === null ? {} : { hint: `did you mean ${JSON.stringify(candidate)}?` };
 }
 
-/** Reads and changes plain data by key path. Own keys only, so that `__proto__` in a file has no effect. */
-
 type Container = Record<string | number, unknown>;
 
 function isContainer(value: unknown): value is Container {
   return typeof value === 'object' && value !== null;
 }
 
+/** Reads plain data by key path. Own keys only, also where data is changed, so that `__proto__` in a file has no effect. */
 export function getAt(data: unknown, path: KeyPath): unknown {
   let value = data;
   for (const part of path) {

@@ -115,18 +115,17 @@ function close(server: Server): Promise<void> {
   });
 }
 
+const MAX_DISCARD_MS = 30_000;
+const MAX_DISCARD_BYTES = 268_435_456;
+
 /**
  * Discards the rest of a request that was refused by its head or its size and is still being sent.
+ * Must be the first `request` listener.
  *
  * GATEWAY-N-1 The rest is read and discarded so that the client can read the answer. Closing at once would reset the
  *    connection, which drops unread data at the client.
  * GATEWAY-N-2 At a limit of time and bytes the connection is closed.
  */
-
-const MAX_DISCARD_MS = 30_000;
-const MAX_DISCARD_BYTES = 268_435_456;
-
-/** Must be the first `request` listener. */
 function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerResponse): void {
   outgoing.prependOnceListener('finish', () => {
     if (incoming.complete || incoming.destroyed) return;

@@ -220,20 +220,19 @@ function limited(text: string, marks: readonly [number, number][]): Pick<FoundEn
   };
 }
 
-/**
- * The expression of FTS5 for a query.
- *
- * SEARCH-QUERY-1 Every word must occur, and words in quotation marks in this order. The last word may be the
- *                beginning of one, unless a blank follows it.
- * SEARCH-QUERY-2 Each word is a quoted string of FTS5: no character of a person is an operator.
- */
-
 const TERMS = /"([^"]*)"?|[^\s"]+/gu;
 const SEARCHABLE = /[\p{L}\p{N}]/u;
 /** Shorter beginnings match too many words, except in scripts without blanks. */
 const BEGINNING = /^(?:.{3,}|.*[^\p{ASCII}])$/su;
 
-/** Null: nothing to search for. */
+/**
+ * The expression of FTS5 for a query.
+ * Null: nothing to search for.
+ *
+ * SEARCH-QUERY-1 Every word must occur, and words in quotation marks in this order. The last word may be the
+ *                beginning of one, unless a blank follows it.
+ * SEARCH-QUERY-2 Each word is a quoted string of FTS5: no character of a person is an operator.
+ */
 function expressionOf(query: IndexQuery): string | null {
   const terms = [...query.text.matchAll(TERMS)]
     .map(([whole, phrase]) => ({ text: phrase ?? whole, isPhrase: phrase !== undefined }))

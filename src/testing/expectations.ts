@@ -137,7 +137,6 @@ function listed(lines: readonly string[]): string {
 }
 
 /** What happened in a conversation, as tests describe it. */
-
 export interface TurnSeen {
   readonly agent: string;
   /** `running`: it has not ended yet. */

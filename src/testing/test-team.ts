@@ -289,8 +289,6 @@ function messageText({ role, content, tool_calls = [], tool_call_id }: WireMessa
   return [heading, ...(content ? [content] : []), ...calls].join('\n');
 }
 
-/** The configuration of a team under test. */
-
 interface ConfigurationOptions {
   /** The folder of the configuration, or a loaded one; default: `config`, else the shipped team. */
   readonly config?: string | Config | undefined;
@@ -307,7 +305,9 @@ interface ConfigurationOptions {
   readonly mcp?: boolean | readonly string[] | undefined;
 }
 
-/** With what no test needs replaced: HTTP, traces, retention, MCP servers, the data directory. */
+/**
+ * The configuration of a team under test, with what no test needs replaced: HTTP, traces, retention, MCP servers, the data directory.
+ */
 async function testConfiguration(options: ConfigurationOptions): Promise<Config> {
   const config = typeof options.config === 'object' ? options.config : await load(options);
   const { mcp = false, project = config.tools.project } = options;

@@ -165,16 +165,6 @@ export function toolboxOf(tools: readonly OwnTool[]): Toolbox {
   };
 }
 
-/**
- * Runs a tool with a deadline and turns every failure into an outcome.
- *
- * GUARDED-1 The run ends: at its deadline or on abort the tool gets the signal; `graceMs` later the run stops waiting.
- * GUARDED-2 It never rejects: an error is a failure that the model reads.
- * GUARDED-3 A missing or malformed outcome is a failure.
- * GUARDED-4 It leaves no timer and no listener.
- * GUARDED-5 While the tool waits for a person its time stops; then it begins again.
- */
-
 /** For a tool to return after an abort; longer than the time to end a process group. */
 const GRACE_MS = 5_000;
 
@@ -187,6 +177,15 @@ export interface GuardOptions {
 type Paused = <Value>(wait: () => Promise<Value>) => Promise<Value>;
 type Work = (signal: AbortSignal, paused: Paused) => Promise<ToolOutcome>;
 
+/**
+ * Runs a tool with a deadline and turns every failure into an outcome.
+ *
+ * GUARDED-1 The run ends: at its deadline or on abort the tool gets the signal; `graceMs` later the run stops waiting.
+ * GUARDED-2 It never rejects: an error is a failure that the model reads.
+ * GUARDED-3 A missing or malformed outcome is a failure.
+ * GUARDED-4 It leaves no timer and no listener.
+ * GUARDED-5 While the tool waits for a person its time stops; then it begins again.
+ */
 export async function runGuarded(
   work: Work,
   signal: AbortSignal,

@@ -75,20 +75,19 @@ export function createScreen(io: Io, input: Interface) {
   };
 }
 
-/**
- * Bracketed paste: the terminal marks pasted text, so that several lines are one message.
- *
- * PASTE-1  Pasted lines are sent at Enter, together with text that is typed after them.
- * PASTE-2  Bracketed paste is switched off when this process ends in any way except SIGKILL.
- * PASTE-3  Without bracketed paste, each line is a message, as with piped input.
- */
-
 const MARK = '\u001b[?2004h';
 const MARK_NO_MORE = '\u001b[?2004l';
 
 export type Paste = ReturnType<typeof createPaste>;
 
-/** `onPasted` gets the number of pending lines. */
+/**
+ * Bracketed paste: the terminal marks pasted text, so that several lines are one message.
+ * `onPasted` gets the number of pending lines.
+ *
+ * PASTE-1  Pasted lines are sent at Enter, together with text that is typed after them.
+ * PASTE-2  Bracketed paste is switched off when this process ends in any way except SIGKILL.
+ * PASTE-3  Without bracketed paste, each line is a message, as with piped input.
+ */
 export function createPaste(io: Io, input: Interface, onPasted: (lines: number) => void) {
   let waiting: string[] = [];
   let isPasting = false;

@@ -255,7 +255,6 @@ function afterLimit(limit: string | undefined, resume: string, reload: string): 
 }
 
 /** How `say --wait` prints the answer to a message while it arrives. */
-
 interface Show {
   event(event: FollowEvent): void;
   end(): void;

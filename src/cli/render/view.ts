@@ -177,14 +177,15 @@ function reducedWhen({ next_reduction: { above, target, limits, due, would } }: 
   return `${due ? 'due: it is' : 'when'} above ${when}, to ${count(target)} tokens; now it ${what}`;
 }
 
-/** Two requests side by side, for people: what is the same is counted, the rest is named with its words. */
-
 const SHOWN = 70;
 const SIGNS = { same: '=', changed: '~', gone: '-', added: '+' } as const;
 /** Lines of one part of a definition. */
 const MOST_LINES = 80;
 
-/** `what`: the agent and the place of each, as the person gave them. */
+/**
+ * Two requests side by side, for people: what is the same is counted, the rest is named with its words. `what`: the
+ * agent and the place of each, as the person gave them.
+ */
 export function renderDiff(
   differences: readonly Difference[],
   [before, after]: readonly [View, View],

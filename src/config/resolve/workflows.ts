@@ -283,13 +283,6 @@ class WorkflowReader {
   }
 }
 
-/**
- * The shape of `workflows/<id>.yaml`.
- *
- * Every key is optional here: `WorkflowReader` reports missing keys, so that the rest of the file is still checked
- * (FILES-CHECK-1).
- */
-
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a letter or digit';
 
@@ -347,6 +340,12 @@ const node = z.strictObject({
 });
 type NodeFile = z.infer<typeof node>;
 
+/**
+ * The shape of `workflows/<id>.yaml`.
+ *
+ * Every key is optional here: `WorkflowReader` reports missing keys, so that the rest of the file is still checked
+ * (FILES-CHECK-1).
+ */
 export const workflowFileSchema = z.strictObject({
   id: z.string().optional().describe('As the file is named, without .yaml'),
   start: z.string().min(1).optional().describe('The node at which a run begins'),

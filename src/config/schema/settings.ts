@@ -344,9 +344,10 @@ function faultOf(token: string, same: string | undefined): Pick<Problem, 'seen' 
   return { seen: `${token.length} characters`, expected: `at least ${SHORTEST_TOKEN} characters` };
 }
 
-/** The NATS server and its credentials, from the URL, flags, variables and files. */
-
-/** Includes user and password of the URL. */
+/**
+ * The NATS server and its credentials, from the URL, flags, variables and files.
+ * Includes user and password of the URL.
+ */
 interface NatsCredentials {
   readonly user?: string;
   readonly password?: Secret;

@@ -150,11 +150,6 @@ export const tools = z.strictObject({
     ),
 });
 
-/**
- * A rule that allows must match the whole argument: `^git status` would also allow `git status; id`, and `^a|b$` everything
- * that begins with `a`.
- */
-
 /** Null: it can be matched. Else what is wrong, for `a regular expression …`. */
 function patternFault(source: string): string | null {
   try {
@@ -168,7 +163,10 @@ function patternFault(source: string): string | null {
   }
 }
 
-/** The pattern anchored at both ends; an anchored pattern is returned unchanged. */
+/**
+ * The pattern anchored at both ends; an anchored pattern is returned unchanged. A rule that allows must match the whole
+ * argument: `^git status` would also allow `git status; id`, and `^a|b$` everything that begins with `a`.
+ */
 function wholePattern(source: string): string {
   const { alternatives, endsAnchored } = outline(source);
   if (alternatives === 1) {

@@ -227,6 +227,8 @@ export function plainLine(markdown: string, most: number): string {
   const words = markdown
     .slice(0, READ)
     .replace(/^[ \t]*(?:```.*|#{1,6} |> |[-*+] )/gmu, '')
+    .replace(/^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$/gmu, '') // below the head of a table
+    .replace(/^[ \t]*\|.*\|[ \t]*$/gmu, (row) => row.replaceAll('|', ' '))
     .replace(/!?\[([^\]]*)\]\([^)]*\)/gu, '$1')
     .replace(/\*\*|__|~~|`/gu, '');
   return shortLine(words, most);

@@ -178,8 +178,6 @@ function checkConfiguration(configuration: SendMessageConfiguration | undefined)
   }
 }
 
-/** Maps refusals to the protocol's errors. The message keeps the documented code. */
-
 type ErrorClass = new (options: {
   message: string;
   cause: unknown;
@@ -195,6 +193,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
 };
 
+/** Maps refusals to the protocol's errors. The message keeps the documented code. */
 function faultOf(error: unknown, { onFault, statusOf }: Faults): Error {
   if (error instanceof A2AError) return error;
   const shown = publicErrorOf(error, onFault);

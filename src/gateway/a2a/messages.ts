@@ -58,18 +58,6 @@ export function contentOf({ parts }: Message): Content {
   return { text: texts.join('\n'), data, parts: words };
 }
 
-/**
- * Reads a message to a task that needs input.
- *
- * ANSWER-1 To a question, the text is the answer.
- * ANSWER-2 To an approval, the answer is an object like the body of `POST /api/approvals/<id>`, or text that starts with
- *    the answer. Anything else is refused, not guessed.
- * ANSWER-3 With several open approvals, the message must name one of them. Otherwise it is refused: it must not release a
- *    call that it did not mean.
- * ANSWER-4 After a second approval request, every answer except `deny` must name its approval: the call that the sender saw
- *    may be answered already, and another one open.
- */
-
 export type Reply =
   | {
       readonly kind: 'words';
@@ -81,7 +69,18 @@ export type Reply =
 
 const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
-/** `requested`: the number of approvals that the sender may have seen in this task. */
+/**
+ * Reads a message to a task that needs input.
+ * `requested`: the number of approvals that the sender may have seen in this task.
+ *
+ * ANSWER-1 To a question, the text is the answer.
+ * ANSWER-2 To an approval, the answer is an object like the body of `POST /api/approvals/<id>`, or text that starts with
+ *    the answer. Anything else is refused, not guessed.
+ * ANSWER-3 With several open approvals, the message must name one of them. Otherwise it is refused: it must not release a
+ *    call that it did not mean.
+ * ANSWER-4 After a second approval request, every answer except `deny` must name its approval: the call that the sender saw
+ *    may be answered already, and another one open.
+ */
 export function replyOf(message: Message, open: readonly OpenCall[], requested: number): Reply {
   const { text, data, parts } = contentOf(message);
   const call = callOf(data.approvalId, open);

@@ -190,16 +190,6 @@ function cardOf(
   });
 }
 
-/**
- * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
- *
- * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
- *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
- * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
- *        take them for none; and bytes in broken base64, of which it would take a part.
- * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
- */
-
 type Body = Record<string, unknown>;
 
 const PARSE_ERROR = -32700;
@@ -230,7 +220,16 @@ const METHODS: ReadonlySet<string> = new Set([
   'GetExtendedAgentCard',
 ]);
 
-/** Throws `Unreadable`. */
+/**
+ * JSON-RPC errors of unreadable requests: the SDK answers all of them with `-32602`.
+ * Throws `Unreadable`.
+ *
+ * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
+ *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
+ * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others. So are parts that are no list: it would
+ *        take them for none; and bytes in broken base64, of which it would take a part.
+ * RPC-3  Parameters at which the SDK throws are `-32602`, in our words: it answers with what JavaScript says about its own code.
+ */
 async function readRequest(context: Request, routes: RouteContext, isLegacy: boolean): Promise<Body> {
   const limit = { ...routes, maxBodyBytes: routes.maxHistoryBytes };
   const body = await jsonBody(context, limit, false).catch((error: unknown) => {

@@ -247,15 +247,6 @@ function noTask(taskId: string): ParleyError {
   });
 }
 
-/**
- * Lists the tasks of an agent, newest change first.
- *
- * LIST-1  Logs are read in the order of their last change, until the page is complete: no task changed later than its
- *         conversation. `totalSize` counts the tasks of the logs that were read.
- * LIST-2  Only one log and the tasks of one page plus one are in memory. A client that disconnects ends the reading.
- * LIST-3  A page starts after the task that the token names, whatever has changed since.
- */
-
 const PAGE_SIZE = 50;
 const MOST_PAGE_SIZE = 100;
 
@@ -281,6 +272,14 @@ interface Wanted {
   readonly status: TaskState;
 }
 
+/**
+ * Lists the tasks of an agent, newest change first.
+ *
+ * LIST-1  Logs are read in the order of their last change, until the page is complete: no task changed later than its
+ *         conversation. `totalSize` counts the tasks of the logs that were read.
+ * LIST-2  Only one log and the tasks of one page plus one are in memory. A client that disconnects ends the reading.
+ * LIST-3  A page starts after the task that the token names, whatever has changed since.
+ */
 async function listTasks(
   { daemon, agent, address }: Source,
   request: ListTasksRequest,

@@ -174,16 +174,15 @@ function leftOpen(entries: readonly Entry[]): Ending {
   };
 }
 
+type Words = Extract<Step, { kind: 'words' }>;
+type Said = Extract<Step, { kind: 'said' }>;
+
 /**
  * Renders the steps of a progress as AG-UI events.
  *
  * EVENTS-1 Every opened message is closed before the run ends, whatever its outcome.
  * EVENTS-2 A tool call is sent from the log: its id is its position there, and its arguments are those that run.
  */
-
-type Words = Extract<Step, { kind: 'words' }>;
-type Said = Extract<Step, { kind: 'said' }>;
-
 class RunEvents {
   readonly #threadId: string;
   readonly #runId: string;

@@ -233,7 +233,6 @@ function unusedOf(given: Given): string[] {
  * INTERRUPTS-1 The id encodes the call, the approval and the post that caused it: no state is kept between two runs, and the
  *    next run continues the same turn.
  */
-
 export function interruptOf(call: RootedCall): Interrupt {
   const { place, agent, tool, approval, question, root } = call;
   const toolCallId = wireCallId(place);

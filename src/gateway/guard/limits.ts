@@ -90,12 +90,6 @@ function callerOf(context: Request): string {
   return JSON.stringify([context.env.incoming.socket.remoteAddress, role, publisher, name]);
 }
 
-/**
- * Rate limit per caller: a token bucket that holds a few seconds' worth of requests.
- *
- * Callers with a full bucket are forgotten, which bounds the memory.
- */
-
 const SECONDS_HELD = 10;
 const MOST_REMEMBERED = 10_000;
 
@@ -104,6 +98,11 @@ export interface RateLimit {
   take(caller: string): boolean;
 }
 
+/**
+ * Rate limit per caller: a token bucket that holds a few seconds' worth of requests.
+ *
+ * Callers with a full bucket are forgotten, which bounds the memory.
+ */
 export function createRateLimit(perSecond: number, elapsed: Clock): RateLimit {
   const most = perSecond * SECONDS_HELD;
   const buckets = new Map<string, { left: number; at: number }>();

@@ -115,15 +115,6 @@ function askedBy(
   };
 }
 
-/**
- * Conversations as MCP resources: the newest entries of each.
- *
- * RESOURCE-1  The list is paged: the SDK's own handler ignores cursors. A cursor is opaque, and one that was not made
- *             here is refused.
- * RESOURCE-2  What does not exist is `-32602` with its URI, as revision 2026-07-28 has it.
- * RESOURCE-3  No notifications are announced: there is no stream to send them on.
- */
-
 const PAGE = 100;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
 const ABOUT_FILE = 'A file of a message';
@@ -140,7 +131,15 @@ class ProtocolError extends Error {
   }
 }
 
-/** `read`: the newest entries of a conversation. */
+/**
+ * Conversations as MCP resources: the newest entries of each.
+ * `read`: the newest entries of a conversation.
+ *
+ * RESOURCE-1  The list is paged: the SDK's own handler ignores cursors. A cursor is opaque, and one that was not made
+ *             here is refused.
+ * RESOURCE-2  What does not exist is `-32602` with its URI, as revision 2026-07-28 has it.
+ * RESOURCE-3  No notifications are announced: there is no stream to send them on.
+ */
 function addResources(
   { server }: McpServer,
   routes: RouteContext,
@@ -212,13 +211,6 @@ async function guarded<T>({ onFault }: RouteContext, work: () => Promise<T>): Pr
   }
 }
 
-/**
- * Files in the answers of tools: pictures as they are, everything else as a link to a resource.
- *
- * MCP-FILES-1  The pictures of one answer have at most `MOST_SHOWN` bytes, the first ones. The others are links.
- * MCP-FILES-2  The text of the answer names every file, also one that is gone meanwhile.
- */
-
 const SCHEME = 'parley://conversations/';
 /** Bytes, before they become base64. */
 const MOST_SHOWN = 4 * 1024 * 1024;
@@ -226,6 +218,12 @@ const SHOWN = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 type Blocks = CallToolResult['content'];
 
+/**
+ * Files in the answers of tools: pictures as they are, everything else as a link to a resource.
+ *
+ * MCP-FILES-1  The pictures of one answer have at most `MOST_SHOWN` bytes, the first ones. The others are links.
+ * MCP-FILES-2  The text of the answer names every file, also one that is gone meanwhile.
+ */
 async function fileBlocks(
   daemon: GatewayPort,
   { files = [], conversation = '' }: Pick<Told, 'files' | 'conversation'>,

@@ -97,7 +97,6 @@ export function badRequest(message: string, hint = 'GET /api/openapi.json says w
 }
 
 /** A whole conversation as a file. */
-
 export function addExportRoute(app: Application, routes: RouteContext): void {
   app.get('/api/conversations/:conversation/export', async (context) => {
     const format = formatOf(context.req.query('format') ?? 'markdown');

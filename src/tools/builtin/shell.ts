@@ -172,17 +172,16 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
+const POLL_MS = 20;
+/** For a killed group to be gone. */
+const KILLED_MS = 1_000;
+
 /**
  * Ends a process group: SIGTERM, then SIGKILL.
  *
  * The system does not reuse a group id while the group has a process, including zombies. Zombies are not waited for:
  * without an init process that reaps, they never disappear.
  */
-
-const POLL_MS = 20;
-/** For a killed group to be gone. */
-const KILLED_MS = 1_000;
-
 async function endGroup(group: number): Promise<void> {
   if (await endsBy(group, 'SIGTERM', SHELL_GRACE_MS)) return;
   await endsBy(group, 'SIGKILL', KILLED_MS);

@@ -405,12 +405,11 @@ function nameOf(tool: unknown): string {
   return typeof name === 'string' ? inOneLine(cut(name, 64)) : '(a tool without a name)';
 }
 
-/** The configuration of a server in `parley.yaml`. A secret is revealed only to its own server. */
-
 export interface SecretValue {
   reveal(): string;
 }
 
+/** The configuration of a server in `parley.yaml`. A secret is revealed only to its own server. */
 export type McpServerSettings = {
   /** Trust the server's `readOnlyHint`. Default: false. */
   readonly trustReadOnlyHint?: boolean;

@@ -170,14 +170,6 @@ function kindOf(given: unknown): string {
   return typeof kind === 'string' ? `content of type ${cut(kind, 64)}` : 'content of no type';
 }
 
-/**
- * Binary data in structured content, replaced by its type and size: a model cannot read base64, and a picture is
- * hundreds of thousands of tokens.
- *
- * BLOB-1  Data with a declared type is replaced at any size, also if it repeats a block of the content.
- * BLOB-2  A string without a type is replaced only if it is clearly base64: long, without words, not hex.
- */
-
 /** BLOB-2, in characters. */
 const LONG = 1_000;
 const UNBROKEN = /^[A-Za-z0-9+/_-]+={0,2}$/;
@@ -190,6 +182,13 @@ function notShown(mimeType: string, base64: string, before = ''): string {
   return `[${before}${mimeType}, ${showBytes(Buffer.byteLength(base64.replaceAll(/\s/g, ''), 'base64'))}: not kept]`;
 }
 
+/**
+ * Binary data in structured content, replaced by its type and size: a model cannot read base64, and a picture is
+ * hundreds of thousands of tokens.
+ *
+ * BLOB-1  Data with a declared type is replaced at any size, also if it repeats a block of the content.
+ * BLOB-2  A string without a type is replaced only if it is clearly base64: long, without words, not hex.
+ */
 function withoutBlobs(value: unknown, known: KnownFiles): unknown {
   if (typeof value === 'string') return textWithoutBlob(value, known);
   if (value === null || typeof value !== 'object') return value;

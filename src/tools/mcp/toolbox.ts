@@ -280,14 +280,6 @@ function revealed(values: Readonly<Record<string, SecretValue>>): Record<string,
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.reveal()]));
 }
 
-/**
- * Records which tools a person has accepted: a server may change a tool's description and schema later.
- *
- * ACCEPTANCE-1 The tools of a server's first list are accepted. A tool that is new or changed later is reported, and is not
- *    accepted until a person approves a call of it.
- * ACCEPTANCE-2 Accepted is one digest of a tool: name, title, description, hints and schema.
- */
-
 /** The accepted digests by server and tool. Kept over restarts. */
 export interface AcceptedTools {
   /** Undefined: the server was never listed. */
@@ -296,6 +288,13 @@ export interface AcceptedTools {
   save(server: string, digests: Readonly<Record<string, string>>): Promise<void>;
 }
 
+/**
+ * Records which tools a person has accepted: a server may change a tool's description and schema later.
+ *
+ * ACCEPTANCE-1 The tools of a server's first list are accepted. A tool that is new or changed later is reported, and is not
+ *    accepted until a person approves a call of it.
+ * ACCEPTANCE-2 Accepted is one digest of a tool: name, title, description, hints and schema.
+ */
 export class Acceptance {
   readonly #kept: AcceptedTools;
   readonly #log: McpLog;
@@ -360,18 +359,6 @@ function inOrder(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/**
- * The wire names of the tools of servers: `mcp__<server>__<tool>`.
- *
- * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
- * NAMES-2 A name depends on the set of tools, not on their order.
- * NAMES-3 If several tools get the same name, each gets a suffix derived from its own names, and none keeps the plain name:
- *    a name that a person approved must never name another tool.
- * NAMES-4 Tools whose names still collide are not offered: a server can name one tool like the suffixed name of another.
- * NAMES-5 Tools of two servers never share a name: the configuration refuses `__` in server names, and names so long that
- *    `mcp__<server>__` is cut (at most 55 characters).
- */
-
 const LONGEST = 64;
 const MARK_DIGITS = 8;
 
@@ -381,7 +368,18 @@ export interface ServerTool {
   readonly tool: string;
 }
 
-/** By wire name. */
+/**
+ * The wire names of the tools of servers: `mcp__<server>__<tool>`.
+ * By wire name.
+ *
+ * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
+ * NAMES-2 A name depends on the set of tools, not on their order.
+ * NAMES-3 If several tools get the same name, each gets a suffix derived from its own names, and none keeps the plain name:
+ *    a name that a person approved must never name another tool.
+ * NAMES-4 Tools whose names still collide are not offered: a server can name one tool like the suffixed name of another.
+ * NAMES-5 Tools of two servers never share a name: the configuration refuses `__` in server names, and names so long that
+ *    `mcp__<server>__` is cut (at most 55 characters).
+ */
 export function wireNames<T extends ServerTool>(places: readonly T[]): ReadonlyMap<string, T> {
   const named = [...alike(places.map((place) => [plainName(place), place]))].flatMap(([name, same]) =>
     same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { AWAY_MARKER, attribution, escapeMarkers, estimateTokens } from '../../../src/conversation/index.ts';
+import {
+  AWAY_MARKER,
+  attribution,
+  escapeMarkers,
+  estimateTokens,
+  plainLine,
+} from '../../../src/conversation/index.ts';
 import { IncrementalText } from '../../../src/conversation/progress/progress.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -190,4 +196,13 @@ describe('a text that is sent while it is generated', () => {
     const preview = `${'a'.repeat(500)}${PATH}`;
     expect(new IncrementalText().end(preview)).toEqual({ isMore: true, words: preview });
   });
+});
+
+it.each([
+  ['# Plan\n- **one**\n- `two`', 'Plan one two'],
+  ['See [the log](https://example.org/a):\n```ts\nconst a = 1;\n```', 'See the log: const a = 1;'],
+  ['Sums:\n\n| a | b |\n|--:|:-:|\n| 1 | 2 |\nDone.', 'Sums: a b 1 2 Done.'],
+  ['a | b, and a || c', 'a | b, and a || c'],
+])('on one line, %j has no marks of Markdown', (markdown, line) => {
+  expect(plainLine(markdown, 80)).toBe(line);
 });
