@@ -64,7 +64,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await page.getByLabel('Message').fill('@te');
     await page.getByRole('option', { name: /Terry Temp/ }).click();
     await page.getByLabel('Message').press('Enter');
-    await message(page, '@temp').waitFor();
+    await message(page, '@temp').first().waitFor();
     await stage.api('POST', 'conversations/hiring/dismiss', { agent: 'temp', publisher: 'alice' });
     await page.locator('button.chip', { hasText: 'Terry Temp' }).waitFor({ state: 'detached' });
     expect(await page.locator('.people .chip', { hasText: 'Terry Temp' }).count()).toBe(0); // no person
