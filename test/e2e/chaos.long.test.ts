@@ -23,7 +23,7 @@ describe('npm run chaos', () => {
         ? ['--seed', '11', '--seconds', '20', '--daemons', '3']
         : ['--seed', '35', '--seconds', '4', '--daemons', '2'];
       // A failure timeout short enough for takeovers within the run.
-      const sharing = ['--store', 'jetstream', '--silence', '1500', ...faults];
+      const sharing = ['--store', 'jetstream', '--failure-timeout', '1500', ...faults];
       const args = ['--json', '--keep', join(folder, 'found'), ...sharing];
       const ran = await chaos(args, folder);
       const [report] = ran.json();

@@ -63,6 +63,8 @@ describe.runIf(hasPython)('a chat in a terminal', { timeout: 180_000 }, () => {
     project = untilTestEnds(await openProject());
     const daemon = await project.up();
     const { screen, tell } = await openChat('--publisher', 'ann');
+    tell({ type: '/agents\r' }); // it is answered when the chat has read who there is
+    await expect.poll(screen, PATIENCE).toContain('idle');
     await daemon.stop();
     await expect.poll(screen, PATIENCE).toContain('the daemon does not answer');
     tell({ type: 'later\r' });

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import type { Config, McpServerConfig } from '../../config/index.ts';
 import { nearest, ParleyError } from '../../kernel/index.ts';
-import type { LoginStore } from '../../tools/mcp/index.ts';
+import { loginStore } from './login-store.ts';
 
 /** Logins at MCP servers. They are in the data directory, which programs of tools cannot read. */
 
@@ -46,10 +45,4 @@ function httpServer({ tools: { mcpServers } }: Config, name: string) {
     ? `the MCP server ${name} is a program: it needs no login here`
     : `tools.mcpServers has no server ${name}`;
   throw new ParleyError('MCP_SERVER_UNKNOWN', message, { hint });
-}
-
-/** In a file of its own: the public types of the daemon name no package of a protocol. */
-export async function loginStore({ daemon: { data }, tools: { loginKey } }: Config): Promise<LoginStore> {
-  const { LoginStore } = await import('../../tools/mcp/index.ts');
-  return new LoginStore(join(data, 'mcp-logins'), loginKey?.reveal());
 }

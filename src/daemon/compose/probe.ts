@@ -31,7 +31,7 @@ import { asIs, type Enclose, hideFolder, loadToolFiles } from '../../tools/index
 import { codingSettings, modelProfile } from '../team/team.ts';
 import { environmentOf } from './coding-agents.ts';
 import { composeModel } from './compose.ts';
-import { loginStore } from './logins.ts';
+import { loginStore } from './login-store.ts';
 
 /** The result for one key of a model, one MCP server, one coding agent or all files of functions. `code`: of a failed model call. No message contains a key. */
 export interface Probed {

@@ -29,7 +29,7 @@ import {
 import type { AcceptedTools, McpToolbox } from '../../tools/mcp/index.ts';
 import { acceptedToolsPath } from './archives.ts';
 import type { Given } from './given.ts';
-import { loginStore } from './logins.ts';
+import { loginStore } from './login-store.ts';
 
 /** Selects the tools for a configuration. MCP tools are loaded only if a server is configured. */
 
