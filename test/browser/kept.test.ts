@@ -124,12 +124,12 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     await write(page, 'the second of Alice');
     const kept = page.locator('.kept-posts li');
     await expect.poll(() => kept.count()).toBe(2);
-    await page.unroute('**/messages');
     await enterAs(page, BOB);
     const first = kept.filter({ hasText: 'the first of Alice' });
     await expect
       .poll(() => textOf(first))
       .toContain('Not sent: it was written with another token, as office/Alice');
+    await page.unroute('**/messages');
     await write(page, 'of Bob');
     await message(page, 'Noted: of Bob').waitFor();
     expect(await postsIn('kept')).toEqual(['office/Bob: of Bob']);
