@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { takeCode } from './api/session.ts';
+import { takeCode } from './api/browser.ts';
 import { enter, enterByCode } from './state/session.ts';
 import { App } from './view/app.tsx';
 

@@ -1,5 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
+import { sessionMark } from './browser.ts';
 import workerAddress from './events-worker.ts?sharedworker&url';
 import {
   ALIVE_EVERY_MS,
@@ -10,7 +11,6 @@ import {
   type Told,
   type Wanted,
 } from './hub.ts';
-import { sessionMark } from './session.ts';
 
 /**
  * What this tab gets of the stream that it shares with the other tabs.

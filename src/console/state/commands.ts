@@ -9,15 +9,17 @@ import { organized } from './list.ts';
 import { go, linkTo, type Panel, route, whenReady } from './route.ts';
 import {
   attempt,
+  chooseTheme,
   identity,
   isOperator,
   leaveSession,
   mayPost,
   phases,
   sender,
+  THEMES,
+  theme,
   workflows,
 } from './session.ts';
-import { chooseTheme, THEMES, theme } from './theme.ts';
 
 /** What a person can do now, by name: the palette runs it, and its list is the help. */
 export interface Command {

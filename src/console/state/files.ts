@@ -1,8 +1,8 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { FilePart } from '../../conversation/index.ts';
 import { inOneLine } from '../../kernel/hidden.ts';
+import { keepValue, readValue } from '../api/browser.ts';
 import { isRetryable, type RequestError, requests, Unreachable } from '../api/requests.ts';
-import { keepValue, readValue } from '../api/session.ts';
 import { isPicture } from '../model/files.ts';
 import { access, isAway, report } from './session.ts';
 

@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { Entry } from '../../conversation/index.ts';
+import { keptSet } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
-import { keptSet } from '../api/session.ts';
 import { oneLine, withoutAnsi } from '../model/format.ts';
 import { type InboxItem, inboxOf } from '../model/list/inbox.ts';
 import { isListed, rows } from './conversations.ts';

@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { drafted, keepDraft, keepValue, readDraft, readValue } from '../api/session.ts';
+import { drafted, keepDraft, keepValue, readDraft, readValue } from '../api/browser.ts';
 import { opened } from './conversation.ts';
 import { chosen, draftOf } from './files.ts';
 

@@ -1,7 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
+import { keepValue, keptSet, onStored, readValue, whileVisible } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
-import { keepValue, keptSet, onStored, readValue } from '../api/session.ts';
-import { whileVisible } from '../api/visible.ts';
 import type { ConversationRow } from '../model/answers.ts';
 import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';

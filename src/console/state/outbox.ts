@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
+import { keepValue, readValue } from '../api/browser.ts';
 import { checkSize, isRetryable, type Post, RequestError, requests, Unreachable } from '../api/requests.ts';
-import { keepValue, readValue } from '../api/session.ts';
 import { filesFor, moveFiles, next, partsFor, postOf, remove } from './files.ts';
 import { access, isAway, nameFault, noteSigned, notice, owner, report, sender } from './session.ts';
 

@@ -1,6 +1,5 @@
 import { signal } from '@preact/signals';
-import { opened, selected, version } from './conversation.ts';
-import { loading } from './long-log.ts';
+import { loading, opened, selected, version } from './conversation.ts';
 
 /** The page in the address, so that links and the browser's buttons work. */
 export type Route =

@@ -1,5 +1,14 @@
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
+import {
+  keepDraftsOf,
+  keptSet,
+  markSession,
+  onOtherSession,
+  onStored,
+  sessionMark,
+  store,
+} from '../api/browser.ts';
 import {
   type Identity,
   isRetryable,
@@ -10,10 +19,9 @@ import {
   signOut,
   Unreachable,
 } from '../api/requests.ts';
-import { keepDraftsOf, keptSet, markSession, onOtherSession, sessionMark, store } from '../api/session.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
-/** The user of this tab, and the agents, workflows and phases of the daemon. */
+/** The user of this tab, with name and theme, and the agents, workflows and phases of the daemon. */
 
 export type Access = 'asking' | 'token-needed' | 'granted' | 'unreachable';
 
@@ -186,4 +194,24 @@ const HINTS: Readonly<Record<string, string>> = {
 
 function hintOf(error: unknown): string {
   return error instanceof RequestError ? (HINTS[error.code] ?? error.hint) : '';
+}
+
+/** Light, dark, or as the system is. Kept in this browser. */
+export const THEMES = ['system', 'light', 'dark'] as const;
+type Theme = (typeof THEMES)[number];
+
+const THEME = 'parley.theme';
+const kept = (): Theme => THEMES.find((one) => one === localStorage.getItem(THEME)) ?? 'system';
+export const theme = signal<Theme>(kept());
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
+onStored(THEME, () => {
+  theme.value = kept();
+});
+
+export function chooseTheme(next: Theme): void {
+  theme.value = next;
+  store(localStorage, THEME, next);
 }

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
+import { whileVisible } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
-import { whileVisible } from '../api/visible.ts';
 import type { AgentCard, DeadLetter, McpServer, Status } from '../model/answers.ts';
 import { awayProblem, type Problem, problemsOf } from '../model/system.ts';
 import { route } from './route.ts';

@@ -4,26 +4,24 @@ import { actionOf } from '../state/commands.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
 import { keepAlerting } from '../state/inbox.ts';
-import { listenToKeys } from '../state/keys.ts';
+import { ignoreStrayClicks, listenToKeys } from '../state/keys.ts';
 import { keepMarks } from '../state/list.ts';
 import { outbox } from '../state/outbox.ts';
 import { isPaletteOpen, keepSearching, openCommands, openPalette } from '../state/palette.ts';
 import { route } from '../state/route.ts';
-import { access, isAway, notice } from '../state/session.ts';
+import { access, enter, enterWith, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
 import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
 import { RowMenu } from './list/row.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
-import { Button, QuietButton } from './parts/controls.tsx';
+import { Button, onSubmit, onText, QuietButton } from './parts/controls.tsx';
 import { Icon } from './parts/parts.tsx';
-import { ignoreStrayClicks } from './parts/stray-clicks.ts';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
 import { Viewer } from './thread/files.tsx';
-import { TokenGate } from './token-gate.tsx';
 import { TurnsPage } from './turns-page.tsx';
 
 export function App() {
@@ -154,6 +152,64 @@ function AwayBanner() {
           {waiting > 1 && ` Your ${waiting} messages are sent when the daemon answers.`}
         </p>
       )}
+    </div>
+  );
+}
+
+/** Signs this browser in with a token. */
+function TokenGate() {
+  return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
+}
+
+function TokenForm() {
+  const [token, setToken] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  return (
+    <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(`Bearer ${token.trim()}`))}>
+      <h1>Parley</h1>
+      <input hidden type="text" autocomplete="username" value={location.host} readOnly />
+      <label for="token">This daemon requires a token</label>
+      <input
+        id="token"
+        ref={field}
+        type="password"
+        name="token"
+        autocomplete="current-password"
+        value={token}
+        onInput={onText(setToken)}
+      />
+      {/* The hint on a token is for programs, that on an address for persons. */}
+      {notice.value && (
+        <p class="fault" role="alert">
+          {notice.value.text}
+          {notice.value.hint && token === '' && `: ${notice.value.hint}`}
+        </p>
+      )}
+      <button type="submit" class="primary">
+        Enter
+      </button>
+      <p class="muted">
+        <code>parley token</code> prints it, and <code>parley token --url</code> an address that signs a
+        browser in once. With tokens of your own, <code>parley token NAME --url</code> makes one for a person.
+      </p>
+      <p class="muted">This browser stays signed in for 30 days, in all tabs. It does not keep the token.</p>
+    </form>
+  );
+}
+
+const RETRY_MS = 2_000;
+
+function Unreachable() {
+  useEffect(() => {
+    const timer = setInterval(() => void enter(), RETRY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <div role="status">
+      <h1>Parley</h1>
+      <p>Not connected. Trying again…</p>
+      <p class="muted">Check that the daemon is running.</p>
     </div>
   );
 }

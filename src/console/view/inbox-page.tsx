@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { keepValue, readValue } from '../api/session.ts';
+import { keepValue, readValue } from '../api/browser.ts';
 import {
   contentOf,
   groupsOf,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { forkPoint, previousAnswer, segmentsOf, turnsAround } from '../../../src/console/model/answer.ts';
-import { markedLines } from '../../../src/console/model/changed-words.ts';
+import { markedLines } from '../../../src/console/model/format.ts';
 import type { DiffLine, ExplainedRequest } from '../../../src/conversation/index.ts';
 import { answer, begin, calling, end, logOf, result, say } from './support.ts';
 

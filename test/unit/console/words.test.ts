@@ -12,8 +12,13 @@ import {
   shortId,
 } from '../../../src/console/model/format.ts';
 import { adviceOn } from '../../../src/console/model/thread/failure.ts';
-import { COLOURS, initialsOf, participantsOf, shownName } from '../../../src/console/model/thread/people.ts';
-import { Thread } from '../../../src/console/model/thread/thread.ts';
+import {
+  COLOURS,
+  initialsOf,
+  participantsOf,
+  shownName,
+  Thread,
+} from '../../../src/console/model/thread/thread.ts';
 import { logOf, other } from './support.ts';
 
 describe('the arguments of a call in the console', () => {

@@ -14,7 +14,6 @@ import {
   type TurnsAround,
   turnsAround,
 } from '../../model/answer.ts';
-import { markedLines } from '../../model/changed-words.ts';
 import { clockTime, count, money, oneLine, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
 import { useRequest } from '../parts/hooks.ts';
@@ -456,7 +455,7 @@ function Hunks({ hunks }: { readonly hunks: NonNullable<PartDifference['hunks']>
               line {before} → {after}
             </p>
           )}
-          <Lines lines={markedLines(lines)} />
+          <Lines lines={lines} />
         </div>
       ))}
     </div>

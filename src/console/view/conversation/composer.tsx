@@ -1,12 +1,23 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
+import { showBytes } from '../../../conversation/log/parts.ts';
+import { inOneLine } from '../../../kernel/hidden.ts';
+import { keepDraft, readDraft } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
-import { keepDraft, readDraft } from '../../api/session.ts';
 import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
 import { isAtWork, nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
-import { choose, draftOf, filesFor } from '../../state/files.ts';
+import {
+  type ChosenFile,
+  choose,
+  draftOf,
+  filesFor,
+  previewOf,
+  progress,
+  remove,
+} from '../../state/files.ts';
+import { focusOn } from '../../state/keys.ts';
 import { route } from '../../state/route.ts';
 import {
   agents,
@@ -19,9 +30,9 @@ import {
   publisher,
   sender,
 } from '../../state/session.ts';
-import { Button, NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import { Button, NameFault, NameField, onSubmit, QuietButton, Select } from '../parts/controls.tsx';
 import { Avatar, Icon } from '../parts/parts.tsx';
-import { ChosenFiles, FilePicker } from './chosen-files.tsx';
+import { VisibleText } from '../parts/text.tsx';
 
 /** What happens to a message to an agent at work. */
 const DELIVERIES = [
@@ -145,7 +156,7 @@ function StopButton({ id }: { readonly id: string }) {
     setBusy(true);
     await attempt(() => requests.stop(id, sender()));
     setBusy(false);
-    document.getElementById('composer')?.focus();
+    focusOn('composer');
   };
   return (
     <Button
@@ -183,12 +194,7 @@ function Signature() {
     <>
       <label for="name">
         <span class="muted">as {publisher.value}/</span>
-        <NameField
-          id="name"
-          label="Your name"
-          placeholder="your name"
-          onEnter={() => document.getElementById('composer')?.focus()}
-        />
+        <NameField id="name" label="Your name" placeholder="your name" onEnter={() => focusOn('composer')} />
       </label>
       <NameFault />
     </>
@@ -358,5 +364,90 @@ function ToWorkflow({ id, start, nodes }: Workflow) {
     <p id="recipients" class="muted">
       Starts the workflow {id}: to <bdi class="names">{nameOf(agent)}</bdi> at {start}
     </p>
+  );
+}
+
+/** The files of a message that is not sent yet, with their uploads. */
+export function ChosenFiles({ of }: { readonly of: string }) {
+  const files = filesFor(of);
+  return (
+    <>
+      {files.length > 0 && (
+        <ul class="chosen-files" aria-label="Files to send">
+          {files.map((file) => (
+            <Chosen key={file.id} file={file} />
+          ))}
+        </ul>
+      )}
+      <p class="unseen" role="status">
+        {files.map((file) => `${inOneLine(file.name)}: ${stateOf(file)}. `)}
+      </p>
+    </>
+  );
+}
+
+function Chosen({ file }: { readonly file: ChosenFile }) {
+  const { id, of, name, size, state } = file;
+  const label = inOneLine(name);
+  const share = progress.value?.id === id ? progress.value.share : 0;
+  return (
+    <li class={state.kind}>
+      {previewOf(id) ? <img src={previewOf(id)} alt="" /> : <Icon name="file" />}
+      <span class="file-words">
+        <bdi class="file-name" title={label}>
+          <VisibleText text={name} isLine />
+        </bdi>
+        <span class="muted">
+          {showBytes(size)}
+          {state.kind !== 'uploaded' && `, ${share > 0 ? `${Math.round(share * 100)} %` : stateOf(file)}`}
+        </span>
+        {state.kind === 'uploading' && <progress aria-label={`Upload of ${label}`} value={share} />}
+      </span>
+      {state.kind === 'lost' && (
+        <FilePicker label={`Choose ${label} again`} onChoose={(content) => choose(of, content, id)}>
+          Choose again
+        </FilePicker>
+      )}
+      <QuietButton
+        aria-label={`Remove ${label}`}
+        onClick={() => {
+          remove(id);
+          focusOn('composer');
+        }}
+      >
+        <Icon name="close" />
+      </QuietButton>
+    </li>
+  );
+}
+
+function stateOf({ state }: ChosenFile): string {
+  if (state.kind === 'uploading') return state.reason ?? 'is being uploaded';
+  if (state.kind === 'lost') return 'lost with the reload of the page';
+  return state.kind === 'refused' ? state.reason : state.kind;
+}
+
+interface FilePickerProps {
+  readonly label: string;
+  readonly onChoose: (file: File) => void;
+  readonly multiple?: boolean;
+  readonly children: ComponentChildren;
+}
+
+function FilePicker({ label, onChoose, multiple, children }: FilePickerProps) {
+  return (
+    <label class="button quiet" title={label}>
+      {children}
+      <input
+        type="file"
+        class="unseen"
+        aria-label={label}
+        multiple={multiple}
+        onChange={({ currentTarget }) => {
+          for (const file of currentTarget.files ?? []) onChoose(file);
+          currentTarget.value = ''; // the same file can be chosen again
+        }}
+      />
+    </label>
   );
 }

@@ -11,10 +11,8 @@ import { useHeading } from '../parts/hooks.ts';
 import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
-import { ChosenFiles } from './chosen-files.tsx';
-import { Composer } from './composer.tsx';
-import { Header } from './header.tsx';
-import { People } from './people.tsx';
+import { ChosenFiles, Composer } from './composer.tsx';
+import { Header, People } from './header.tsx';
 import { Runs } from './runs.tsx';
 
 export function ConversationPage() {

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
-import { store } from '../../api/session.ts';
+import { store } from '../../api/browser.ts';
 import { SHOWN, type Shown } from '../../model/list/list.ts';
 import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';

@@ -1,6 +1,10 @@
+import createDOMPurify from 'dompurify';
+import MarkdownIt from 'markdown-it';
 import { useLayoutEffect, useReducer, useRef } from 'preact/hooks';
+import { escapeHidden } from '../../../kernel/hidden.ts';
+import { withoutAnsi } from '../../model/format.ts';
 import { toClipboard } from '../parts/controls.tsx';
-import { inOwnTask, readable, render } from './render.ts';
+import type { hljs as Highlighter } from './highlight.ts';
 
 export interface MarkdownProps {
   readonly text: string;
@@ -77,4 +81,167 @@ function replaceText(node: Text, data: string): void {
   let same = 0;
   while (same < node.length && node.data[same] === data[same]) same++;
   node.replaceData(same, node.length - same, data.slice(same));
+}
+
+/**
+ * Renders Markdown as elements.
+ *
+ * MARKDOWN-1 HTML in a text is shown as text. The rendered Markdown is also sanitised with a short list of elements.
+ * MARKDOWN-2 Nothing is loaded: an image is shown as a link.
+ * MARKDOWN-3 Line breaks of a person are kept. In all other texts a single line break is a space, as in Markdown, because models
+ *    and files wrap their lines.
+ * MARKDOWN-4 Colour codes of terminals are removed. Characters that change the reading direction are escapes in code, and
+ *    everywhere if they override it, so that no text looks like another one.
+ */
+
+let hljs: typeof Highlighter | null = null;
+let isLoading = false;
+
+/** If the daemon does not answer, the next code asks again. */
+async function loadHighlighter(): Promise<void> {
+  if (isLoading) return;
+  isLoading = true;
+  hljs = (await import('./highlight.ts').catch(() => null))?.hljs ?? null;
+  isLoading = false;
+  if (hljs) nextTask();
+}
+
+/** Characters of all code of one text, and of all texts that one task renders: more would block the page. */
+const MOST_HIGHLIGHTED = 4_000;
+/** Characters. Some grammars take quadratic time for a word without an end. */
+const LONGEST_LINE = 500;
+/** What is left for this task. */
+let toHighlight = MOST_HIGHLIGHTED;
+/** Texts that get a task of their own, in which they are rendered again. */
+const waiting = new Set<() => void>();
+let isScheduled = false;
+
+function isHighlighted(code: string, language: string): boolean {
+  if (!hljs?.getLanguage(language) || code.length > toHighlight) return false;
+  if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return false;
+  toHighlight -= code.length;
+  if (!isScheduled) setTimeout(nextTask);
+  isScheduled = true;
+  return true;
+}
+
+function nextTask(): void {
+  toHighlight = MOST_HIGHLIGHTED;
+  const [next] = waiting;
+  isScheduled = next !== undefined;
+  if (!next) return;
+  waiting.delete(next);
+  setTimeout(nextTask);
+  next();
+}
+
+/** Renders a text again in a task of its own. Returns the function that cancels it. */
+function inOwnTask(again: () => void): () => void {
+  waiting.add(again);
+  return () => waiting.delete(again);
+}
+
+const OVERRIDES = /[\u202a-\u202e]/g;
+const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+function createMarkdown(breaks: boolean) {
+  const markdown = new MarkdownIt({
+    html: false,
+    linkify: true,
+    breaks,
+    highlight: (code, language) =>
+      isHighlighted(code, language) && hljs
+        ? hljs.highlight(code, { language, ignoreIllegals: true }).value
+        : '',
+  });
+  markdown.renderer.rules.image = (tokens, place) => {
+    const token = tokens[place];
+    const escaped = markdown.utils.escapeHtml;
+    const source = String(token?.attrGet('src') ?? '');
+    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`;
+  };
+  // The policy forbids styles in attributes: columns are aligned by a class.
+  markdown.core.ruler.push('alignment', (state) => {
+    for (const token of state.tokens) {
+      const align = /^text-align:(\w+)$/.exec(String(token.attrGet('style') ?? ''))?.[1];
+      if (!align) continue;
+      token.attrs = (token.attrs ?? []).filter(([name]) => name !== 'style');
+      token.attrSet('class', `align-${align}`);
+    }
+  });
+  markdown.core.ruler.after('inline', 'directions', (state) => {
+    for (const token of state.tokens.flatMap((one) => [one, ...(one.children ?? [])]))
+      if (/^(fence|code_block|code_inline)$/.test(token.type))
+        token.content = token.content.replace(DIRECTIONS, escapeHidden);
+  });
+  return markdown;
+}
+
+const written = createMarkdown(false);
+const typed = createMarkdown(true);
+
+const TAGS =
+  'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul';
+const SANITISED = {
+  ALLOWED_TAGS: TAGS.split(' '),
+  ALLOWED_ATTR: ['href', 'class', 'start', 'title'],
+  ADD_URI_SAFE_ATTR: ['start'], // else it has to look like a URI
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  RETURN_DOM_FRAGMENT: true as const,
+};
+
+const purify = createDOMPurify(window);
+purify.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName !== 'A') return;
+  node.setAttribute('target', '_blank');
+  node.setAttribute('rel', 'noopener noreferrer nofollow');
+});
+
+/**
+ * `isTyped`: by a person, line by line. `lastBlock`: where the last block of the text begins; what is added to the text changes no
+ * block before it. `isLate`: its code is highlighted in a task of its own (`inOwnTask`), since other texts left too little for it or
+ * the highlighter is not loaded yet.
+ */
+function render(text: string, isTyped: boolean) {
+  const markdown = isTyped ? typed : written;
+  const isFirst = toHighlight === MOST_HIGHLIGHTED;
+  const tokens = markdown.parse(text, {});
+  const html = markdown.renderer.render(tokens, markdown.options, {});
+  const fragment = purify.sanitize(html, SANITISED);
+  for (const scrolling of fragment.querySelectorAll('pre, table')) makeScrollable(scrolling);
+  const line = tokens.findLast(({ level, map }) => level === 0 && map !== null)?.map?.[0] ?? 0;
+  const code = tokens.filter(({ type }) => type === 'fence');
+  if (code.length > 0 && !hljs) void loadHighlighter();
+  const isLate = code.some(({ content }) => !hljs || (!isFirst && content.length > toHighlight));
+  return { fragment, lastBlock: offsetOf(text, line), isLate };
+}
+
+/** The text as it is rendered (MARKDOWN-4). */
+function readable(text: string): string {
+  return withoutAnsi(text).replace(/\r\n?/g, '\n').replace(OVERRIDES, escapeHidden);
+}
+
+/** A frame that scrolls sideways, which the keyboard reaches; beside code, a button that copies it. */
+function makeScrollable(element: Element): void {
+  const frame = document.createElement('div');
+  frame.className = element.localName === 'pre' ? 'code' : 'wide';
+  element.replaceWith(frame);
+  frame.append(element);
+  const scrolling = element.localName === 'pre' ? element : frame;
+  scrolling.setAttribute('tabindex', '0');
+  if (scrolling === frame) return;
+  const copy = document.createElement('button');
+  copy.type = 'button';
+  copy.className = 'quiet copy-code';
+  copy.textContent = 'Copy';
+  copy.setAttribute('aria-label', 'Copy the code');
+  frame.append(copy);
+}
+
+function offsetOf(text: string, line: number): number {
+  let offset = 0;
+  for (let n = 0; n < line; n++) offset = text.indexOf('\n', offset) + 1;
+  return offset;
 }

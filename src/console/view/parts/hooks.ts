@@ -7,7 +7,7 @@ import {
   Virtualizer,
 } from '@tanstack/virtual-core';
 import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { whileVisible } from '../../api/visible.ts';
+import { whileVisible } from '../../api/browser.ts';
 import { heading } from '../../state/inbox.ts';
 
 /** The answer to a request, and why there is none; both null while it is awaited. */

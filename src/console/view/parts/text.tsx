@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
+import type { DiffLine } from '../../../conversation/index.ts';
 import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
-import type { MarkedLine } from '../../model/changed-words.ts';
-import { withoutAnsi } from '../../model/format.ts';
+import { markedLines, withoutAnsi } from '../../model/format.ts';
 
 /** Texts that are shown as they are. */
 
@@ -41,8 +41,8 @@ const LABELS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
 const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
 
 /** The lines of a diff, each with its changed part marked. */
-export function Lines({ lines }: { readonly lines: readonly MarkedLine[] }) {
-  return lines.map(({ op, text, number, mark: [from, to] = [0, 0] }, place) => {
+export function Lines({ lines }: { readonly lines: readonly DiffLine[] }) {
+  return markedLines(lines).map(({ op, text, number, mark: [from, to] = [0, 0] }, place) => {
     const Tag = TAGS[op];
     return (
       <Tag key={place} class={`line ${op}`} data-number={number}>

@@ -12,9 +12,18 @@ import type {
 import { costText, count, duration, money, roughly, when } from '../../model/format.ts';
 import { type Chart, chartOf, type Day, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
 import { linkTo } from '../../state/route.ts';
-import { attempt, identity, isAway, isOperator, leaveSession, me } from '../../state/session.ts';
+import {
+  attempt,
+  chooseTheme,
+  identity,
+  isAway,
+  isOperator,
+  leaveSession,
+  me,
+  THEMES,
+  theme,
+} from '../../state/session.ts';
 import { DAYS, MOST_LETTERS, problems, refresh, type System, system } from '../../state/system.ts';
-import { chooseTheme, THEMES, theme } from '../../state/theme.ts';
 import { Button, Confirm, QuietButton, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
 import { Avatar, BackLink, Facts, Fold, hued, Icon, Name, Table, Tags, When } from '../parts/parts.tsx';

@@ -4,7 +4,6 @@ import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
-import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
 import {
   type Approval,
@@ -413,7 +412,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
         </Scrolled>
       ) : (
         <div class="diff">
-          <Lines lines={markedLines(view.lines)} />
+          <Lines lines={view.lines} />
         </div>
       )}
     </div>

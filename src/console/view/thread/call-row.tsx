@@ -4,7 +4,6 @@ import { filesOf } from '../../../conversation/log/parts.ts';
 import { answeredBy } from '../../../conversation/log/words.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
-import { markedLines } from '../../model/changed-words.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../../model/format.ts';
 import { type Call, isPending, type Question, questionOf } from '../../model/thread/calls.ts';
 import { resultFailure } from '../../model/thread/failure.ts';
@@ -195,7 +194,7 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
               <h4>Result</h4>
               {lines ? (
                 <div class="diff">
-                  <Lines lines={markedLines(lines)} />
+                  <Lines lines={lines} />
                 </div>
               ) : (
                 <Scrolled>

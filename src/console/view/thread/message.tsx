@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { FilePart, MessageEntry } from '../../../conversation/index.ts';
+import type { EntryOf, FeedbackValue, FilePart, MessageEntry } from '../../../conversation/index.ts';
 import { finishNotice } from '../../../conversation/log/finish-reason.ts';
 import { splitMessage } from '../../../conversation/log/model-failure.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
+import { requests } from '../../api/requests.ts';
 import type { Activity } from '../../model/answers.ts';
 import { clockTime, count, duration, fullTime } from '../../model/format.ts';
 import type { Block } from '../../model/thread/blocks.ts';
@@ -15,14 +16,13 @@ import { activityOf } from '../../state/conversations.ts';
 import { useConversation } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { linkTo, type Panel } from '../../state/route.ts';
-import { isOperator, me, nameOfMe } from '../../state/session.ts';
+import { attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
-import { CopyButton, LinkButton } from '../parts/controls.tsx';
+import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
 import { useNow } from '../parts/hooks.ts';
-import { Avatar, Fold, Name } from '../parts/parts.tsx';
+import { Avatar, Fold, Icon, Name } from '../parts/parts.tsx';
 import { CallRow, ReportedRow } from './call-row.tsx';
 import { FailureText } from './failure-view.tsx';
-import { Feedback, Thumbs } from './feedback.tsx';
 import { Files } from './files.tsx';
 
 /**
@@ -304,7 +304,7 @@ interface ActionsProps {
   readonly author: string;
   readonly text: string;
   readonly isAnswer: boolean;
-  readonly feedback: Parameters<typeof Thumbs>[0]['given'];
+  readonly feedback: FeedbackProps['given'];
 }
 
 /** What can be done with a message. */
@@ -333,5 +333,75 @@ function MessageActions({ index, author, text, isAnswer, feedback }: ActionsProp
         </a>
       )}
     </span>
+  );
+}
+
+/** Thumbs for an answer, and what people said about it. */
+
+interface FeedbackProps {
+  readonly index: number;
+  readonly given: readonly EntryOf<'feedback'>[];
+}
+
+const LABELS = { up: 'Good answer', down: 'Bad answer' } as const;
+
+const mine = (given: FeedbackProps['given']) => given.find(({ author }) => author.id === me.value);
+
+const send = (index: number, value: FeedbackValue, note?: string) =>
+  attempt(() =>
+    requests.feedback(opened.value?.id ?? '', { index, value, ...(note && { note }), ...sender() }),
+  );
+
+/** The pressed one takes the thumb back. */
+function Thumbs({ index, given }: FeedbackProps) {
+  if (!mayPost.value) return null;
+  const now = mine(given)?.value;
+  return (['up', 'down'] as const).map((value) => (
+    <LinkButton
+      key={value}
+      aria-label={`${LABELS[value]}, entry ${index}`}
+      aria-pressed={now === value}
+      title={LABELS[value]}
+      onClick={() => void send(index, now === value ? 'none' : value)}
+    >
+      <Icon name={value} />
+    </LinkButton>
+  ));
+}
+
+function Feedback({ index, given }: FeedbackProps) {
+  return given.map((one) => (
+    <div key={one.author.id} class={`feedback ${one.value}`}>
+      <Icon name={one.value === 'up' ? 'up' : 'down'} />
+      <span class="unseen">{one.value === 'up' ? LABELS.up : LABELS.down}:</span>
+      <bdi>{nameOfAuthor(one.author)}</bdi>
+      {one.note !== undefined && <span dir="auto">{one.note}</span>}
+      {one === mine(given) && mayPost.value && <Note key={one.id} index={index} of={one} />}
+    </div>
+  ));
+}
+
+function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'feedback'> }) {
+  const [text, setText] = useState<string | null>(null);
+  if (text === null)
+    return (
+      <LinkButton onClick={() => setText(of.note ?? '')}>{of.note ? 'Edit note' : 'Add a note'}</LinkButton>
+    );
+  const save = async () => (await send(index, of.value, text.trim())) && setText(null);
+  return (
+    <form onSubmit={onSubmit(save)}>
+      <input
+        aria-label={`Note on entry ${index}`}
+        placeholder="What was right or wrong?"
+        maxLength={2_000}
+        value={text}
+        ref={(field) => field?.focus()}
+        onInput={onText(setText)}
+      />
+      <button type="submit">Save</button>
+      <Button class="quiet" onClick={() => setText(null)}>
+        Cancel
+      </Button>
+    </form>
   );
 }

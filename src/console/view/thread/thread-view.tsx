@@ -11,6 +11,7 @@ import {
   keyOfBlock,
   keyOfDraft,
   keyOfPost,
+  loading,
   loggedLength,
   type Opened,
   pending,
@@ -19,7 +20,6 @@ import {
   useShown,
 } from '../../state/conversation.ts';
 import { keepReadingPlace, readingPlace } from '../../state/kept.ts';
-import { loading } from '../../state/long-log.ts';
 import { jumpTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Button } from '../parts/controls.tsx';

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { parseJson } from '../../kernel/json.ts';
 
-/** Browser storage. A cookie, which the page cannot read, proves who signed in. */
+/** What the browser keeps for its tabs, and whether this one is visible. A cookie, which the page cannot read, proves who signed in. */
 
 const SESSION = 'parley.session';
 const DRAFT = 'parley.draft.';
@@ -103,4 +103,16 @@ export function keepDraftsOf(person: string): void {
   const before = sessionStorage.getItem(DRAFTS_OF) ?? person;
   if (before !== person) for (const place of drafted.value) keepDraft(place, '');
   store(sessionStorage, DRAFTS_OF, person);
+}
+
+/** Acts now, at intervals, and when the page is shown again; never while it is hidden. Runs until the returned function is called. */
+export function whileVisible(action: () => unknown, everyMs: number): () => void {
+  const act = () => document.visibilityState === 'visible' && void action();
+  document.addEventListener('visibilitychange', act);
+  const timer = setInterval(act, everyMs);
+  act();
+  return () => {
+    clearInterval(timer);
+    document.removeEventListener('visibilitychange', act);
+  };
 }
