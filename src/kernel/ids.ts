@@ -1,6 +1,8 @@
+import { randomInt } from 'node:crypto';
 import { ulid } from 'ulid';
 
 /** A source of unique, unpredictable, roughly time-ordered ids (ULID, 26 characters). Injected, so that the core stays pure. */
 export type NewId = () => string;
 
-export const createIdSource = (): NewId => () => ulid();
+/** `randomInt` takes its bytes from a store; `ulid` alone asks the system for each of its 16 random characters. */
+export const createIdSource = (): NewId => () => ulid(undefined, () => randomInt(32) / 32);

@@ -384,11 +384,16 @@ export class Effects {
     }
   }
 
+  /** Backwards, and no further than the turn's start: a log is long and a turn is short. */
   #hasAttached(turnId: string): boolean {
-    const entries = this.#entries();
-    return entries.some(
-      (entry) => entry.type === 'message' && entry.turnId === turnId && entry.toolName === ATTACH,
+    const nearest = this.#entries().findLast(
+      (entry) =>
+        entry.turnId === turnId &&
+        (entry.type === 'message'
+          ? entry.toolName === ATTACH
+          : entry.type === 'turn-started' && !entry.resumed),
     );
+    return nearest?.type === 'message';
   }
 
   #traced(request: ModelRequest): ModelRequest {
