@@ -55,7 +55,7 @@ export function StartPage() {
             <Select
               label="Workflow"
               value={chosen}
-              options={[['', 'no workflow'], ...workflows.value.map(({ id }) => [id, id] as const)]}
+              options={[['', 'no workflow'], ...workflows.value.map(({ id }) => id)]}
               onChoose={(id) => {
                 workflowToStart.value = id;
               }}

@@ -20,7 +20,8 @@ type Filters = Readonly<
 >;
 
 const NONE: Filters = { agent: '', outcome: '', rated: '', since: '', model: '', tool: '', conversation: '' };
-const OUTCOMES: readonly TurnRow['outcome'][] = [
+const OUTCOMES: readonly (TurnRow['outcome'] | [string, string])[] = [
+  ['', 'Any outcome'],
   ...(['running', 'waiting', 'completed', 'failed', 'aborted', 'limited'] as const),
 ];
 const SINCE = [
@@ -76,12 +77,7 @@ export function TurnsPage() {
           options={[['', 'Any agent'], ...agents.value.map(({ slug, name }) => [slug, name] as const)]}
           onChoose={set('agent')}
         />
-        <Select
-          label="Outcome"
-          value={filters.outcome}
-          options={[['', 'Any outcome'], ...OUTCOMES.map((one) => [one, one] as const)]}
-          onChoose={set('outcome')}
-        />
+        <Select label="Outcome" value={filters.outcome} options={OUTCOMES} onChoose={set('outcome')} />
         <Select label="Rated" value={filters.rated} options={RATED} onChoose={set('rated')} />
         <Select label="Since" value={filters.since} options={SINCE} onChoose={set('since')} />
         {(['model', 'tool', 'conversation'] as const).map((name) => (

@@ -85,7 +85,7 @@ function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf
           value={model}
           options={[
             ['', recorded ? `unchanged (${recorded})` : 'unchanged'],
-            ...models.value.filter((name) => name !== recorded).map((name) => [name, name] as const),
+            ...models.value.filter((name) => name !== recorded),
           ]}
           onChoose={setModel}
         />
@@ -102,7 +102,7 @@ function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf
       <div class="pair">
         <label>
           Begin at
-          <Select value={start} options={STARTS} onChoose={(chosen) => setStart(chosen as WhatIf['start'])} />
+          <Select value={start} options={STARTS} onChoose={setStart} />
         </label>
         <label>
           Runs of each side

@@ -112,12 +112,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
         {place !== '' && (
           <label>
             <span class="muted">While they work</span>
-            <Select
-              label="Delivery"
-              value={delivery}
-              options={DELIVERIES}
-              onChoose={(chosen) => setDelivery(chosen as DeliveryMode)}
-            />
+            <Select label="Delivery" value={delivery} options={DELIVERIES} onChoose={setDelivery} />
           </label>
         )}
         <span class="muted keys">

@@ -1,3 +1,4 @@
+import type { ComponentProps } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
@@ -90,7 +91,7 @@ function Settings({ here }: OfConversation) {
           <Choice
             name="Mode"
             value={floor.mode === 'run' ? `run ${floor.run?.workflowId ?? ''}`.trim() : floor.mode}
-            options={choices.map((choice) => [choice, choice] as const)}
+            options={choices}
             onChoose={(chosen) => {
               const [mode = 'agent', workflow] = chosen.split(' ');
               return requests.mode(here.id, {
@@ -113,7 +114,7 @@ function Settings({ here }: OfConversation) {
 interface ChoiceProps {
   readonly name: string;
   readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string, title?: string])[];
+  readonly options: ComponentProps<typeof Select<string>>['options'];
   readonly onChoose: (value: string) => Promise<unknown>;
 }
 
@@ -126,13 +127,13 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
         {label} {value}
       </span>
     );
-  const isKnown = options.some(([option]) => option === value);
+  const isKnown = options.some((option) => [option].flat()[0] === value);
   return (
     <label class="setting">
       {label}
       <Select
         value={value}
-        options={isKnown ? options : [[value, value], ...options]}
+        options={isKnown ? options : [value, ...options]}
         isControlled
         onChoose={(chosen) => void attempt(() => onChoose(chosen))}
       />

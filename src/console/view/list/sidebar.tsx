@@ -201,8 +201,8 @@ function Filters() {
       <Select
         label="Show"
         value={shown}
-        options={Object.entries(SHOWN)}
-        onChoose={(value) => narrow({ shown: value as Shown })}
+        options={Object.entries(SHOWN) as [Shown, string][]}
+        onChoose={(value) => narrow({ shown: value })}
       />
       <Select
         label="Agent"
@@ -213,7 +213,7 @@ function Filters() {
       <Select
         label="Phase"
         value={phase}
-        options={[['', 'Phase'], ...phases.value.map((one) => [one.phase, one.phase] as const)]}
+        options={[['', 'Phase'], ...phases.value.map((one) => one.phase)]}
         onChoose={(value) => narrow({ phase: value })}
       />
       <SavedFilters />

@@ -62,33 +62,38 @@ export async function toClipboard(text: string): Promise<void> {
   field.remove();
 }
 
-interface SelectProps {
+interface SelectProps<V extends string> {
   readonly label?: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string, title?: string])[];
-  readonly onChoose: (value: string) => void;
+  readonly value: V;
+  /** A value that is its own text needs no pair. */
+  readonly options: readonly (V | readonly [value: V, text: string, title?: string])[];
+  readonly onChoose: (value: V) => void;
   /** Shows `value` until that changes. */
   readonly isControlled?: boolean;
   readonly isRequired?: boolean;
 }
 
-export function Select({ label, value, options, onChoose, isControlled, isRequired }: SelectProps) {
+export function Select<V extends string>(props: SelectProps<V>) {
+  const { label, value, options, onChoose, isControlled, isRequired } = props;
   return (
     <select
       aria-label={label}
       required={isRequired}
       value={value}
       onChange={({ currentTarget }) => {
-        const chosen = currentTarget.value;
+        const chosen = currentTarget.value as V;
         if (isControlled) currentTarget.value = value;
         onChoose(chosen);
       }}
     >
-      {options.map(([name, text, title]) => (
-        <option key={name} value={name} title={title}>
-          {text}
-        </option>
-      ))}
+      {options.map((option) => {
+        const [name, text, title] = typeof option === 'string' ? [option, option] : option;
+        return (
+          <option key={name} value={name} title={title}>
+            {text}
+          </option>
+        );
+      })}
     </select>
   );
 }

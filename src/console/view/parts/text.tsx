@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact';
 import type { DiffLine } from '../../../conversation/index.ts';
 import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import { markedLines, withoutAnsi } from '../../model/format.ts';
@@ -6,11 +5,11 @@ import { markedLines, withoutAnsi } from '../../model/format.ts';
 /** Texts that are shown as they are. */
 
 /** A text that scrolls: the keyboard reaches it. */
-export function Scrolled({ class: look, children }: { class?: string; children: ComponentChildren }) {
+export function Scrolled({ class: look, ...text }: VisibleTextProps & { readonly class?: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
     <pre class={look} tabIndex={0}>
-      {children}
+      <VisibleText {...text} />
     </pre>
   );
 }
@@ -39,6 +38,14 @@ export function VisibleText({ text, isOutput = false, isLine = false }: VisibleT
 
 const LABELS = { same: '', gone: 'removed: ', added: 'added: ' } as const;
 const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
+
+export function Diff({ lines }: { readonly lines: readonly DiffLine[] }) {
+  return (
+    <div class="diff">
+      <Lines lines={lines} />
+    </div>
+  );
+}
 
 /** The lines of a diff, each with its changed part marked. */
 export function Lines({ lines }: { readonly lines: readonly DiffLine[] }) {

@@ -43,12 +43,7 @@ export function SystemPage() {
         </a>
         <label class="setting theme">
           <span class="muted">Theme</span>
-          <Select
-            label="Theme"
-            value={theme.value}
-            options={THEMES.map((one) => [one, one] as const)}
-            onChoose={(one) => chooseTheme(one as typeof theme.value)}
-          />
+          <Select label="Theme" value={theme.value} options={THEMES} onChoose={chooseTheme} />
         </label>
         {identity.value?.isSession && (
           <Button
@@ -348,11 +343,7 @@ function Persona({ slug }: { readonly slug: string }) {
       setText(agents.find((one) => one.slug === slug)?.persona ?? '');
     });
   if (text === null) return <Button onClick={() => void read()}>Read the persona</Button>;
-  return (
-    <Scrolled class="persona">
-      <VisibleText text={text} />
-    </Scrolled>
-  );
+  return <Scrolled class="persona" text={text} />;
 }
 
 const UNITS = [
@@ -370,12 +361,7 @@ function SpendingView({ status: { spent = [], at } }: System) {
     <section aria-labelledby="used">
       <header class="part-head">
         <h3 id="used">Used in {DAYS} days</h3>
-        <Select
-          label="Unit of the chart"
-          value={unit}
-          options={UNITS}
-          onChoose={(value) => choose(value as Unit)}
-        />
+        <Select label="Unit of the chart" value={unit} options={UNITS} onChoose={choose} />
       </header>
       {sums.length === 0 ? (
         <p class="muted">No model was called.</p>
@@ -470,11 +456,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
         <VisibleText text={reason} />
       </p>
       {hint && <p class="muted">{hint}</p>}
-      {text !== null && (
-        <Scrolled class="persona">
-          <VisibleText text={text} />
-        </Scrolled>
-      )}
+      {text !== null && <Scrolled class="persona" text={text} />}
       <div class="buttons">
         {text === null && <QuietButton onClick={() => void read()}>Show the post</QuietButton>}
         {isOperator.value && <Actions {...letter} />}

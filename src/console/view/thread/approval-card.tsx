@@ -21,7 +21,7 @@ import { isOperator, mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useNow, useRequest } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
-import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
+import { Diff, Scrolled, VisibleText } from '../parts/text.tsx';
 
 interface ApprovalProps {
   readonly approval: Approval;
@@ -359,7 +359,7 @@ function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallPro
       ))}
       {views.length > 0 && (
         <Fold name={`json ${name}`} summary={<span class="muted">as JSON</span>}>
-          <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>
+          <Scrolled text={argumentsBlock(call.arguments)} />
         </Fold>
       )}
     </div>
@@ -388,7 +388,7 @@ function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
 /** Every argument, as before the call ran. */
 export function Arguments({ call }: { readonly call: Call }) {
   const views = argumentViews(call.tool, argumentsOf(call));
-  if (views.length === 0) return <Scrolled>{argumentsBlock(call.arguments)}</Scrolled>;
+  if (views.length === 0) return <Scrolled text={argumentsBlock(call.arguments)} />;
   return views.map((view) => <Argument key={`${view.kind} ${view.name}`} view={view} />);
 }
 
@@ -406,15 +406,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
   return (
     <div class="argument">
       <p class="muted">{escapeHidden(view.name)}</p>
-      {view.kind === 'text' ? (
-        <Scrolled>
-          <VisibleText text={view.text} />
-        </Scrolled>
-      ) : (
-        <div class="diff">
-          <Lines lines={view.lines} />
-        </div>
-      )}
+      {view.kind === 'text' ? <Scrolled text={view.text} /> : <Diff lines={view.lines} />}
     </div>
   );
 }
@@ -437,9 +429,7 @@ function AlwaysAllow({ call, agent }: { readonly call: Call; readonly agent: str
               {escapeHidden(limitOf(offered.fixed, offered.open))} by this agent. Put it into{' '}
               <code>parley.yaml</code> and run <code>parley reload</code>.
             </p>
-            <Scrolled>
-              <VisibleText text={offered.rule} />
-            </Scrolled>
+            <Scrolled text={offered.rule} />
             <CopyButton text={() => offered.rule} label="Copy the rule" />
           </>
         )}

@@ -23,7 +23,7 @@ import { mayPost } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
 import { Fold, Icon } from '../parts/parts.tsx';
-import { Lines, Scrolled, VisibleText } from '../parts/text.tsx';
+import { Diff, Scrolled } from '../parts/text.tsx';
 import { ApprovalCard, Arguments } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
@@ -69,9 +69,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
           {result && (
             <>
               <h4>Result</h4>
-              <Scrolled>
-                <VisibleText text={pretty(result.content ?? '')} isOutput />
-              </Scrolled>
+              <Scrolled text={pretty(result.content ?? '')} isOutput />
               <Files files={files} />
               {result.fullOutputPath && <p class="muted">full output: {result.fullOutputPath}</p>}
             </>
@@ -186,21 +184,13 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
           {given !== undefined && (
             <>
               <h4>Arguments</h4>
-              <Scrolled>{argumentsBlock(given)}</Scrolled>
+              <Scrolled text={argumentsBlock(given)} />
             </>
           )}
           {result && (
             <>
               <h4>Result</h4>
-              {lines ? (
-                <div class="diff">
-                  <Lines lines={lines} />
-                </div>
-              ) : (
-                <Scrolled>
-                  <VisibleText text={pretty(result)} isOutput />
-                </Scrolled>
-              )}
+              {lines ? <Diff lines={lines} /> : <Scrolled text={pretty(result)} isOutput />}
             </>
           )}
         </Fold>
