@@ -55,13 +55,11 @@ export function isRetryable(error: unknown): boolean {
 
 /** With a token (`Bearer …`), or the one-time code of an address (`Code …`). */
 export async function signIn(authorization: string): Promise<void> {
-  const response = await reach('api/session', { method: 'POST', headers: { authorization } });
-  if (!response.ok) throw await refusalOf(response);
+  await reach('api/session', { method: 'POST', headers: { authorization } });
 }
 
 export async function signOut(): Promise<void> {
-  const response = await reach('api/session', { method: 'DELETE' });
-  if (!response.ok) throw await refusalOf(response);
+  await reach('api/session', { method: 'DELETE' });
 }
 
 async function ask<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
@@ -70,17 +68,16 @@ async function ask<T>(method: string, path: string, body?: object, signal?: Abor
     ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     ...(signal && { signal }),
   });
-  if (!response.ok) throw await refusalOf(response);
   return (await response.json()) as T;
 }
 
-/** `fetch`, whose own error differs by browser. */
+/** The answer, if it is no refusal. The own error of `fetch` differs by browser. */
 async function reach(path: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(path, init);
-  } catch (cause) {
+  const response = await fetch(path, init).catch((cause) => {
     throw new Unreachable('The daemon does not answer', { cause });
-  }
+  });
+  if (!response.ok) throw await refusalOf(response);
+  return response;
 }
 
 async function refusalOf(response: Response): Promise<RequestError> {
@@ -136,7 +133,6 @@ function fileNameIn({ headers }: Response): string {
 
 async function download(path: string, signal: AbortSignal | null = null) {
   const response = await reach(`api/${path}`, { signal });
-  if (!response.ok) throw await refusalOf(response);
   return { name: fileNameIn(response), content: await response.blob() };
 }
 

@@ -86,13 +86,9 @@ export function candidates<T extends { readonly slug: string; readonly name: str
 ): T[] {
   const wanted = typed.toLowerCase();
   const bySlug = agents.filter(({ slug }) => slug.startsWith(wanted));
-  const byName = agents.filter(
-    (agent) =>
-      !bySlug.includes(agent) &&
-      agent.name
-        .toLowerCase()
-        .split(/\s+/)
-        .some((word) => word.startsWith(wanted)),
+  const others = agents.filter((agent) => !bySlug.includes(agent));
+  const byName = others.filter(({ name }) =>
+    ` ${name.toLowerCase()}`.replace(/\s/g, ' ').includes(` ${wanted}`),
   );
   return [...bySlug, ...byName];
 }

@@ -48,14 +48,9 @@ export function segmentsOf({ report }: ExplainedRequest): Segment[] {
   const used = Object.entries(report.tokens_by_group);
   const free = Math.max(0, report.window - report.tokens - report.reserved);
   const all: [string, number][] = [...used, ['for the answer', report.reserved], ['free', free]];
-  const sum =
-    Math.max(
-      report.window,
-      all.reduce((total, [, tokens]) => total + tokens, 0),
-    ) || 1;
-  return all
-    .filter(([, tokens]) => tokens > 0)
-    .map(([group, tokens]) => ({ group, tokens, share: tokens / sum }));
+  const sum = all.reduce((total, [, tokens]) => total + tokens, 0);
+  const whole = Math.max(report.window, sum) || 1;
+  return all.flatMap(([group, tokens]) => (tokens > 0 ? { group, tokens, share: tokens / whole } : []));
 }
 
 /** The previous answer of the same agent; null: this is its first. */

@@ -21,7 +21,6 @@ import { attempt, notice, report, sender } from './session.ts';
 /** `over`: it did not wait any more. `refused`: it still waits, as far as it is known. The person reads why. */
 export type AnswerOutcome = 'answered' | 'over' | 'refused';
 
-/** Answers a call that waits. */
 export function answerApproval(
   conversation: string,
   call: Call,
@@ -58,33 +57,22 @@ async function whyItIsOver(conversation: string, approvalId: string, index: numb
 /** Answers a question. The daemon posts a late answer as a message, and the person reads why. */
 export function answerQuestion(
   conversation: string,
-  asked: Question,
-  content: string,
-): Promise<AnswerOutcome> {
-  return answering(conversation, asked.call, () => postAnswer(conversation, asked, content));
-}
-
-async function postAnswer(
-  conversation: string,
   { call, agent }: Question,
   content: string,
 ): Promise<AnswerOutcome> {
-  const post = {
-    id: crypto.randomUUID(),
-    content,
-    to: [agent],
-    replyTo: wireCallId(call.place),
-    ...sender(),
-  };
-  let isLate = false;
-  const isDone = await attempt(async () => {
-    const { index } = await requests.post(conversation, post);
-    const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
-    const [result] = page?.entries ?? [];
-    isLate = page !== null && !(result?.type === 'message' && result.answers?.includes(index));
+  return answering(conversation, call, async () => {
+    const about = { to: [agent], replyTo: wireCallId(call.place) };
+    let isLate = false;
+    const isDone = await attempt(async () => {
+      const post = { id: crypto.randomUUID(), content, ...about, ...sender() };
+      const { index } = await requests.post(conversation, post);
+      const page = await requests.entries(conversation, index + 1, 1).catch(() => null);
+      const [result] = page?.entries ?? [];
+      isLate = page !== null && !(result?.type === 'message' && result.answers?.includes(index));
+    });
+    if (isLate) report(new Error(LATE));
+    return isDone ? 'answered' : 'refused';
   });
-  if (isLate) report(new Error(LATE));
-  return isDone ? 'answered' : 'refused';
 }
 
 const LATE =

@@ -6,7 +6,7 @@ import { rows } from './conversations.ts';
 import { saveAs } from './files.ts';
 import { allowSingleKeys, focusOn, hasSingleKeys } from './keys.ts';
 import { organized } from './list.ts';
-import { go, linkTo, type Panel, route, whenReady } from './route.ts';
+import { go, linkTo, type Panel, route, writeNew } from './route.ts';
 import {
   attempt,
   chooseTheme,
@@ -111,11 +111,7 @@ function everywhere(): Offer[] {
 /** The message of the person is what the run begins with. */
 const begin = (workflow: string) => () => {
   workflowToStart.value = workflow;
-  whenReady(
-    linkTo.new,
-    () => document.getElementById('composer') !== null,
-    () => focusOn('composer'),
-  );
+  writeNew();
 };
 
 function ofConversation(): readonly Command[] {

@@ -21,12 +21,8 @@ export const sharedTitles = computed(() => sharedTitlesOf(rows.value));
 export const begun = computed<readonly ConversationRow[]>(() => {
   const unlisted = [...firstPosts.value].filter(([id]) => !byId.value.has(id));
   return unlisted.map(([id, { post }]) => {
-    const words =
-      post.content ||
-      filesFor(postOf(post.id))
-        .map(({ name }) => name)
-        .join(', ');
-    return { ...NEW_ROW, id, title: oneLine(words, TITLE_LENGTH) };
+    const names = filesFor(postOf(post.id)).map(({ name }) => name);
+    return { ...NEW_ROW, id, title: oneLine(post.content || names.join(', '), TITLE_LENGTH) };
   });
 });
 
@@ -66,7 +62,6 @@ export function forgetRow(id: string): void {
   change({ whole: false, conversations: [], deleted: [id] });
 }
 
-/** Runs until the returned function is called. */
 export function keepListed(): () => void {
   return followList({
     onList: change,

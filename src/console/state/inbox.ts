@@ -60,19 +60,6 @@ export async function readEntries({ conversation, entry }: InboxItem): Promise<r
   return page?.entries.at(-1)?.index === entry ? [...page.entries].reverse() : [];
 }
 
-/** Tells `listener` what is new, after the first list. Runs until the returned function is called. */
-function onNewItems(listener: (items: readonly InboxItem[]) => void): () => void {
-  let known: ReadonlySet<string> | null = null;
-  return effect(() => {
-    if (!isListed.value) return;
-    const before = known;
-    const items = needed.value;
-    known = new Set([...(before ?? []), ...items.map(({ key }) => key)]);
-    const news = items.filter(({ key }) => before?.has(key) === false);
-    if (news.length > 0) listener(news);
-  });
-}
-
 export type Alert = 'notification' | 'sound';
 
 /** The page's title without the count. */
@@ -97,7 +84,6 @@ export async function chooseAlert(alert: Alert, isOn: boolean): Promise<void> {
 const ICON = new URL('../icon.svg', import.meta.url).href;
 const MARKED_ICON = new URL('../icon-marked.svg', import.meta.url).href;
 
-/** Runs until the returned function is called. */
 export function keepAlerting(): () => void {
   const endMark = effect(() => {
     const count = needed.value.length;
@@ -106,7 +92,14 @@ export function keepAlerting(): () => void {
     const wanted = count > 0 ? MARKED_ICON : ICON;
     if (icon && icon.href !== wanted) icon.href = wanted;
   });
-  const endNews = onNewItems((items) => void tell(items));
+  let known: ReadonlySet<string> | null = null;
+  const endNews = effect(() => {
+    if (!isListed.value) return;
+    const before = known; // null: this is the first list, and nothing in it is news
+    const items = needed.value;
+    known = new Set([...(before ?? []), ...items.map(({ key }) => key)]);
+    void tell(items.filter(({ key }) => before?.has(key) === false));
+  });
   return () => {
     endMark();
     endNews();

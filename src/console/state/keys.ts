@@ -47,7 +47,6 @@ interface Handlers {
   readonly search: (conversation?: string) => void;
   /** Opens it with the actions alone. */
   readonly help: () => void;
-  /** The action with this key. */
   readonly actionOf: (key: string) => (() => unknown) | undefined;
 }
 
@@ -70,7 +69,7 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   const first = { capture: true, signal: ended.signal };
   document.addEventListener('keydown', notePressed, first); // menus keep theirs from bubbling
   document.addEventListener('keydown', onKey, { signal: ended.signal });
-  document.addEventListener('pointerdown', notePointer, first);
+  document.addEventListener('pointerdown', () => (isSelected = false), first);
   return () => ended.abort();
 }
 
@@ -85,10 +84,6 @@ function notePressed(event: KeyboardEvent): void {
   if (event.key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) lastCharacter = after(lastCharacter);
   if (event.key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(event.key), isSelected];
-}
-
-function notePointer(): void {
-  isSelected = false;
 }
 
 function isCharacter({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
@@ -240,7 +235,6 @@ export function writeTo(slug: string, otherwise = ''): void {
   write((text) => (slug === '' ? otherwise : `@${slug} ${text || otherwise}`));
 }
 
-/** Adds a text to the message that is written. */
 export function addToMessage(text: string): void {
   write((written) => [written, text].filter((part) => part !== '').join('\n\n'));
 }
@@ -269,7 +263,6 @@ interface Pointed {
   readonly box: DOMRect;
 }
 
-/** Runs until the returned function is called. */
 export function ignoreStrayClicks(): () => void {
   const ended = new AbortController();
   let pointed: Pointed | null = null;

@@ -120,7 +120,6 @@ async function sync(changes: Parameters<typeof requests.reading>[0]): Promise<vo
 const AFTER_MS = 500;
 const SYNC_EVERY_MS = 20_000;
 
-/** Runs until the returned function is called. */
 export function keepMarks(): () => void {
   const planned = new Set<string>();
   const endSeen = effect(() => {

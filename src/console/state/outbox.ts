@@ -50,20 +50,16 @@ function isKept(value: unknown): value is KeptPost {
 }
 
 /** The first of these posts by conversation. It may begin one that the daemon does not list yet. */
-export const firstPosts = computed<ReadonlyMap<string, KeptPost>>(
-  () =>
-    new Map([...accepted.value, ...outbox.value].reverse().map((kept) => [kept.conversation, kept] as const)),
-);
+export const firstPosts = computed(() => byConversation([...accepted.value, ...outbox.value].reverse()));
 
 /** By conversation, those that wait for a decision of the person. */
-export const refusedPosts = computed<ReadonlyMap<string, KeptPost>>(
-  () =>
-    new Map(
-      outbox.value
-        .filter(({ state }) => state === 'refused')
-        .map((kept) => [kept.conversation, kept] as const),
-    ),
+export const refusedPosts = computed(() =>
+  byConversation(outbox.value.filter(({ state }) => state === 'refused')),
 );
+
+function byConversation(posts: readonly KeptPost[]): ReadonlyMap<string, KeptPost> {
+  return new Map(posts.map((kept) => [kept.conversation, kept]));
+}
 
 let passes = Promise.resolve();
 /** OUTBOX-4. Milliseconds since the epoch. */

@@ -7,7 +7,7 @@ import { type Command, commands } from './commands.ts';
 import { team } from './conversation.ts';
 import { rows } from './conversations.ts';
 import { writeTo } from './keys.ts';
-import { linkTo, openToWrite, route, showEntry, whenReady } from './route.ts';
+import { openToWrite, route, showEntry, writeNew } from './route.ts';
 import { agents, mayPost, phases } from './session.ts';
 
 /**
@@ -113,12 +113,7 @@ export function choose(choice: Choice): void {
   isPaletteOpen.value = false;
   if (choice.kind === 'command') return void setTimeout(() => choice.command.run?.()); // the dialog gives the focus back first
   if (choice.kind === 'conversation') openToWrite(choice.id);
-  else if (choice.kind === 'agent')
-    whenReady(
-      linkTo.new,
-      () => document.getElementById('composer') !== null,
-      () => writeTo(choice.slug),
-    );
+  else if (choice.kind === 'agent') writeNew(() => writeTo(choice.slug));
   else showEntry(choice.hit.conversation, choice.hit.index);
 }
 

@@ -3,13 +3,8 @@ import { loading, opened, selected, version } from './conversation.ts';
 
 /** The page in the address, so that links and the browser's buttons work. */
 export type Route =
-  | { readonly page: 'list' }
-  | { readonly page: 'new' }
-  | { readonly page: 'inbox' }
-  | { readonly page: 'system' }
-  | { readonly page: 'turns' }
-  /** An address that the console does not have. */
-  | { readonly page: 'unknown' }
+  /** `unknown`: an address that the console does not have. */
+  | { readonly page: 'list' | 'new' | 'inbox' | 'system' | 'turns' | 'unknown' }
   | {
       readonly page: 'conversation';
       readonly id: string;
@@ -74,11 +69,6 @@ addEventListener('hashchange', () => {
   route.value = routeOf(read);
 });
 
-/** Whether `route` has this link; the address has it a moment before. */
-function isAt(link: string): boolean {
-  return read === link;
-}
-
 /** The conversation that the person left for this page; null: none. */
 export function lastConversation(): string | null {
   return conversation;
@@ -109,7 +99,6 @@ export function jumpTo(index: number, { keepFocus = false } = {}): void {
   if (!keepFocus) focusSelected();
 }
 
-/** Opens a conversation at an entry. */
 export function showEntry(conversation: string, index: number): void {
   const isLoaded = () =>
     loading.value === null && opened.value?.id === conversation && opened.value.thread.entries.length > index;
@@ -124,6 +113,11 @@ export function writeIn(conversation: string, write = () => field()?.focus()): v
   whenReady(linkTo.conversation(conversation), isShown, write);
 }
 
+/** The same for a new conversation. */
+export function writeNew(write = () => field()?.focus()): void {
+  whenReady(linkTo.new, () => field() !== null, write);
+}
+
 /** The same where a pointer hovers. On a phone the keyboard would cover the thread, so that it only opens. */
 export function openToWrite(conversation: string): void {
   if (matchMedia('(hover: hover)').matches) writeIn(conversation);
@@ -133,12 +127,13 @@ export function openToWrite(conversation: string): void {
 const READY_WITHIN_MS = 10_000;
 
 /** Goes to a page, and acts when it is loaded, unless the person has left it. */
-export function whenReady(link: string, isReady: () => boolean, action: () => void): void {
+function whenReady(link: string, isReady: () => boolean, action: () => void): void {
   go(link);
   const givenUp = performance.now() + READY_WITHIN_MS;
   const look = () => {
     if (location.hash !== link) return;
-    if (isAt(link) && isReady()) requestAnimationFrame(action);
+    // `route` has the link a moment after the address.
+    if (read === link && isReady()) requestAnimationFrame(action);
     else if (performance.now() < givenUp) requestAnimationFrame(look);
   };
   requestAnimationFrame(look);

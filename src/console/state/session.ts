@@ -109,11 +109,7 @@ export function sign(name: string): void {
 
 /** Whether the token may control conversations, delete and fork them. */
 export const isOperator = computed(() => identity.value?.role === 'operate');
-
-/** Whether the token may post messages. */
 export const mayPost = computed(() => isOperator.value || identity.value?.role === 'post');
-
-/** Whether the token may answer approvals. */
 export const mayApprove = computed(() => isOperator.value || identity.value?.role === 'approve');
 
 /** Whom a post belongs to that names neither publisher nor author; empty: the token may act as anyone. */
@@ -142,7 +138,6 @@ export function noteSigned(): void {
   signed.put(me.value, true);
 }
 
-/** The name that this person's messages show. */
 export const nameOfMe = computed(() => me.value.slice(me.value.indexOf('/') + 1));
 
 /** Why the daemon would refuse the name; null: it fits, or the publisher signs. */
@@ -176,7 +171,6 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
   }
 }
 
-/** Shows why a request failed. */
 export function report(error: unknown): void {
   if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
   const isUnreachable = error instanceof Unreachable || (isAway.peek() && isRetryable(error));

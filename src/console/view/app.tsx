@@ -16,8 +16,8 @@ import { InboxPage } from './inbox-page.tsx';
 import { RowMenu } from './list/row.tsx';
 import { Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
-import { Button, onSubmit, onText, QuietButton } from './parts/controls.tsx';
-import { Icon } from './parts/parts.tsx';
+import { Button, onSubmit, onText } from './parts/controls.tsx';
+import { IconButton } from './parts/parts.tsx';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
 import { SystemPage } from './system/system-page.tsx';
@@ -100,27 +100,17 @@ function NoticeBar() {
         {hint && <span class="muted">{hint}</span>}
       </p>
       {undo && <Button onClick={undo}>Undo</Button>}
-      <QuietButton aria-label="Dismiss" onClick={hide}>
-        <Icon name="close" />
-      </QuietButton>
+      <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
     </div>
   );
 }
 
 /** What gives room to a notice: the list, and on a phone what scrolls in the page. */
-const ROOMS = [
-  '.rows',
-  '.thread-frame',
-  '.timeline',
-  '.inbox-body',
-  '.system-body',
-  '.turn-table',
-  '.start-body',
-];
+const ROOMS = '.rows, .thread-frame, .timeline, .inbox-body, .system-body, .turn-table, .start-body';
 
 /** Beside what scrolls, so that a notice covers nothing, and on the side where nothing moves under the pointer. */
 function makeRoom(notice: HTMLElement | null): (() => void) | undefined {
-  const rooms = [...document.querySelectorAll<HTMLElement>(ROOMS.join())];
+  const rooms = [...document.querySelectorAll<HTMLElement>(ROOMS)];
   const room = rooms.find((one) => one.checkVisibility());
   if (!notice || !room || getComputedStyle(notice).position !== 'fixed') return;
   const scrolled = room.querySelector('.thread') ?? room;
@@ -156,7 +146,6 @@ function AwayBanner() {
   );
 }
 
-/** Signs this browser in with a token. */
 function TokenGate() {
   return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
 }

@@ -280,7 +280,7 @@ function Content({ item: { kind, conversation, agent, entry }, content, onDone, 
             failed={kind === 'failed' ? entry : null}
             onAsk={(slug, text) => writeIn(conversation, () => writeTo(slug, text))}
           >
-            <Button aria-keyshortcuts="x" data-key="x" onClick={onDismiss}>
+            <Button shortcut="x" onClick={onDismiss}>
               Dismiss
             </Button>
           </EndedActions>

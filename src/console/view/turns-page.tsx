@@ -42,7 +42,7 @@ const MOST_SAVED = 10_000;
 export function TurnsPage() {
   useHeading('Turns');
   const [filters, setFilters] = useState(filtersInAddress);
-  const [page, setPage] = useState<Awaited<ReturnType<typeof requests.turns>> | null>(null);
+  const [page, setPage] = useState<Page | null>(null);
   const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value });
   const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
   useEffect(() => {

@@ -83,7 +83,6 @@ export function changedRows(
   return [...others, ...newest.values()].filter(({ id }) => !gone.has(id)).sort(newestFirst);
 }
 
-/** Titles of more than one conversation. */
 export function sharedTitlesOf(rows: readonly ConversationRow[]): ReadonlySet<string> {
   const counts = new Map<string, number>();
   for (const { title } of rows) if (title !== null) counts.set(title, (counts.get(title) ?? 0) + 1);
@@ -99,7 +98,7 @@ export function listed(
   const wanted = filter.text.trim().toLowerCase();
   const fits = (row: ConversationRow) =>
     (row.archived === true) === (filter.shown === 'archived') &&
-    isShown(row, filter.shown, known) &&
+    IS_SHOWN[filter.shown](row, known) &&
     (filter.phase === '' || row.phase === filter.phase) &&
     (filter.agent === '' || row.agents?.includes(filter.agent) === true) &&
     (wanted === '' || `${row.title ?? ''} ${row.id}`.toLowerCase().includes(wanted));
@@ -110,23 +109,15 @@ export function listed(
     : [...found.filter(isPinned), ...found.filter((row) => !isPinned(row))];
 }
 
-function isShown(row: ConversationRow, shown: Shown, known: Known): boolean {
-  switch (shown) {
-    case 'all':
-    case 'archived':
-      return true;
-    case 'mine':
-      return row.people?.some((person) => known.mine.has(person)) === true;
-    case 'unread':
-      return known.isUnread(row);
-    case 'waiting':
-      return row.waiting.length > 0;
-    case 'running':
-      return row.running.length > 0;
-    case 'failed':
-      return hasFailed(row);
-  }
-}
+const IS_SHOWN: Readonly<Record<Shown, (row: ConversationRow, known: Known) => boolean>> = {
+  all: () => true,
+  archived: () => true,
+  mine: ({ people = [] }, { mine }) => people.some((person) => mine.has(person)),
+  unread: (row, known) => known.isUnread(row),
+  waiting: ({ waiting }) => waiting.length > 0,
+  running: ({ running }) => running.length > 0,
+  failed: hasFailed,
+};
 
 /** The entries that a person has seen of each conversation, and since when they are counted. */
 export interface Seen {

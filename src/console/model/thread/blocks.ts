@@ -74,17 +74,11 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
   const { index } = entry;
   const { nameOf } = before;
   switch (entry.type) {
-    case 'message':
-      return entry.role === 'tool'
-        ? null
-        : {
-            kind: 'message',
-            index,
-            entry,
-            calls: callsOf(entry),
-            feedback: [],
-            lateFor: lateFor(entry, before),
-          };
+    case 'message': {
+      if (entry.role === 'tool') return null;
+      const [calls, late] = [callsOf(entry), lateFor(entry, before)];
+      return { kind: 'message', index, entry, calls, feedback: [], lateFor: late };
+    }
     case 'handoff':
       return passage(entry, 'handoff', entry.summary);
     case 'delegation-requested':
@@ -94,11 +88,17 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
         ? note(entry, 'note', entry.agent, 'continues its turn after a restart of the daemon', '')
         : null;
     case 'turn-ended':
+      return endOf(entry, before.entries, nameOf);
     case 'summary':
+      return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
     case 'attempt-failed':
+      return note(entry, 'note', null, attemptText(entry), '');
     case 'limit-reached':
-    case 'note':
-      return noteOf(entry, before);
+      return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${entry.content}`, '');
+    case 'note': {
+      const title = entry.toolName ? `A late result of ${entry.toolName}` : 'Note';
+      return note(entry, 'note', null, title, entry.content);
+    }
     case 'delegation-answered':
     case 'message-delivered':
     case 'tool-started':
@@ -114,6 +114,16 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
   }
 }
 
+/** Those that neither the state of a thread nor its lanes depend on. */
+export type AsideType =
+  | 'message-delivered'
+  | 'summary'
+  | 'attempt-failed'
+  | 'session-set'
+  | 'limit-reached'
+  | 'claim'
+  | 'note';
+
 /** Phase, mode, runs and stops. */
 export type ControlEntry = Extract<Entry, { type: ControlType }>;
 type ControlType =
@@ -128,10 +138,6 @@ type ControlType =
   | 'agent-hired'
   | 'agent-dismissed'
   | 'team-changed';
-type NoteEntry = Extract<
-  Entry,
-  { type: 'turn-ended' | 'summary' | 'attempt-failed' | 'limit-reached' | 'note' }
->;
 
 function passage(
   { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
@@ -153,7 +159,11 @@ function bandOf(entry: ControlEntry, nameOf: NameOf): Block | null {
     case 'phase-entered':
       return band('phase', `phase ${entry.to}`, reasonOf(entry.reason, entry.by, nameOf));
     case 'mode-entered':
-      return band('mode', `mode ${entry.to}`, floorOf(entry.activeAgent, nameOf));
+      return band(
+        'mode',
+        `mode ${entry.to}`,
+        entry.activeAgent && `${nameOf(entry.activeAgent)} has the floor`,
+      );
     case 'run-started':
       return band('run', `run ${entry.workflowId}`);
     case 'node-entered':
@@ -199,35 +209,10 @@ function note(
   return { kind: 'note', index, tone, agent, title, content, ended };
 }
 
-function noteOf(entry: NoteEntry, { entries, nameOf }: LogBefore): Block | null {
-  switch (entry.type) {
-    case 'turn-ended':
-      return endOf(entry, entries, nameOf);
-    case 'summary':
-      return note(entry, 'summary', entry.agent, reductionOf(entry), entry.content);
-    case 'attempt-failed':
-      return note(entry, 'note', null, attemptText(entry), '');
-    case 'limit-reached':
-      return note(entry, 'fault', entry.agent ?? null, `A limit was reached: ${entry.content}`, '');
-    case 'note':
-      return note(
-        entry,
-        'note',
-        null,
-        entry.toolName ? `A late result of ${entry.toolName}` : 'Note',
-        entry.content,
-      );
-  }
-}
-
 function nodeDetail({ to, agent, from, branch }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
   if (to?.[0]) return `${nameOf(to[0])} works on it`;
   if (!agent && branch !== undefined) return `${from ?? branch} is done and waits for the other branches`;
   return agent ? `${nameOf(agent)} begins with the next message` : null;
-}
-
-function floorOf(agent: string | null | undefined, nameOf: NameOf): string | null {
-  return agent ? `${nameOf(agent)} has the floor` : null;
 }
 
 function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
@@ -244,7 +229,7 @@ function endOf(ended: EntryOf<'turn-ended'>, entries: readonly Entry[], nameOf: 
   return note(ended, 'fault', agent, title, '', { turnId, outcome });
 }
 
-function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {
+function reasonOf(reason: string | undefined, by: string, nameOf: NameOf): string {
   const who = personOf(by, nameOf);
   return reason ? `${reason} (${who})` : `by ${who}`;
 }

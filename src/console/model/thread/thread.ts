@@ -4,7 +4,7 @@ import { withFeedback } from '../../../conversation/log/feedback.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
 import { type RunSoFar, runsWith } from '../../../conversation/progress/runs.ts';
 import { FIRST_FLOOR, type Floor, floorAfter } from '../../../conversation/state/answering.ts';
-import { type Block, blockOf } from './blocks.ts';
+import { type AsideType, type Block, blockOf } from './blocks.ts';
 import { argumentsOf, type Call, callsOf, isPending, type Question, questionOf } from './calls.ts';
 
 /**
@@ -39,18 +39,7 @@ export interface Hired extends Named {
   readonly isHere: boolean;
 }
 
-type Unfolded =
-  | 'message-delivered'
-  | 'summary'
-  | 'attempt-failed'
-  | 'session-set'
-  | 'limit-reached'
-  | 'claim'
-  | 'note'
-  | 'mode-entered'
-  | 'forked'
-  | 'team-changed';
-
+type Unfolded = AsideType | 'mode-entered' | 'forked' | 'team-changed';
 const NEW_AGENT: AgentState = { status: 'idle', since: null, cursor: 0, isStopped: false };
 
 export class Thread {
@@ -198,17 +187,16 @@ export class Thread {
       case 'agent-resumed':
         this.#setStopped(entry.agent, entry.type === 'agent-stopped');
         break;
-      case 'agent-hired':
-        this.hires.set(entry.agent, {
-          slug: entry.agent,
-          name: entry.name,
-          description: entry.description,
-          isHere: true,
-        });
+      case 'agent-hired': {
+        const { agent: slug, name, description } = entry;
+        this.hires.set(slug, { slug, name, description, isHere: true });
         break;
-      case 'agent-dismissed':
-        this.#setHere(entry.agent, false);
+      }
+      case 'agent-dismissed': {
+        const hired = this.hires.get(entry.agent);
+        if (hired) this.hires.set(entry.agent, { ...hired, isHere: false });
         break;
+      }
       default: // or of a newer version
         entry satisfies Extract<Entry, { type: Unfolded }>;
     }
@@ -227,11 +215,6 @@ export class Thread {
         status: isAsked ? 'waiting' : 'running',
         since: entry.createdAt,
       });
-  }
-
-  #setHere(slug: string, isHere: boolean): void {
-    const hired = this.hires.get(slug);
-    if (hired) this.hires.set(slug, { ...hired, isHere });
   }
 
   #setStopped(agent: string | null, isStopped: boolean): void {

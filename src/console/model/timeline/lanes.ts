@@ -2,7 +2,7 @@ import type { CallPlace, Entry, EntryOf } from '../../../conversation/index.ts';
 import { wireCallId } from '../../../conversation/log/call-id.ts';
 import { NOTHING_USED, type Used, usedWith } from '../../../conversation/state/usage.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
-import type { ControlEntry } from '../thread/blocks.ts';
+import type { AsideType, ControlEntry } from '../thread/blocks.ts';
 import type { Interval } from './time-scale.ts';
 
 /**
@@ -22,7 +22,6 @@ export interface Span extends Interval {
   readonly label: string;
   /** True: it has no end yet. */
   readonly isOpen?: boolean;
-  /** Whether the turn failed. */
   readonly isFailed?: boolean;
 }
 
@@ -70,16 +69,7 @@ export function lanesOf(entries: readonly Entry[]): Lanes {
 }
 
 /** Besides `ControlEntry`. */
-type Untimed =
-  | 'message-delivered'
-  | 'summary'
-  | 'attempt-failed'
-  | 'limit-reached'
-  | 'note'
-  | 'title-set'
-  | 'feedback'
-  | 'session-set'
-  | 'claim';
+type Untimed = AsideType | 'title-set' | 'feedback';
 
 class Fold {
   readonly spans: Span[] = [];

@@ -5,8 +5,8 @@ import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
 import { isOperator, sender } from '../../state/session.ts';
-import { onText, PanelForm, QuietButton } from '../parts/controls.tsx';
-import { Avatar, Icon, Tabs } from '../parts/parts.tsx';
+import { onText, PanelForm } from '../parts/controls.tsx';
+import { Avatar, IconButton, Tabs } from '../parts/parts.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
 import { WhatIfs } from './what-if.tsx';
 import { Why } from './why.tsx';
@@ -29,9 +29,7 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
         <h2 id="answer" tabIndex={-1} ref={heading}>
           {HEADINGS[kind](agent ? nameOf(agent) : 'it')}
         </h2>
-        <QuietButton aria-label="Close" onClick={() => go(linkTo.conversation(id))}>
-          <Icon name="close" />
-        </QuietButton>
+        <IconButton icon="close" aria-label="Close" onClick={() => go(linkTo.conversation(id))} />
       </header>
       {isOperator.value && agent && (
         <Tabs

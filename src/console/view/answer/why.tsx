@@ -188,12 +188,16 @@ const FATES = { summed_up: 'summed up', left_out: 'left out', empty: 'an answer 
 
 function LeftOut({ request: { report } }: OfRequest) {
   const { left_out_as: gone, shortened, without_files: named, waiting } = report;
+  const all: [what: string, entries: readonly number[], how: string][] = [
+    ['', shortened, 'are shown as previews'],
+    ['Files of', named, 'are named, no longer shown'],
+    ['', waiting, 'follow in a later call'],
+  ];
+  const others = all.filter(([, entries]) => entries.length > 0);
   return (
     <section>
       <h3>What was left out</h3>
-      {gone.length + shortened.length + named.length + waiting.length === 0 && (
-        <p class="muted">Nothing. The agent got its complete view.</p>
-      )}
+      {gone.length + others.length === 0 && <p class="muted">Nothing. The agent got its complete view.</p>}
       <ul class="plain">
         {gone.map(({ from, to, how, by }) => (
           <li key={`${from} ${to}`}>
@@ -206,21 +210,11 @@ function LeftOut({ request: { report } }: OfRequest) {
             )}
           </li>
         ))}
-        {shortened.length > 0 && (
-          <li>
-            <EntryLinks entries={shortened} /> are shown as previews
+        {others.map(([what, entries, how]) => (
+          <li key={how}>
+            {what} <EntryLinks entries={entries} /> {how}
           </li>
-        )}
-        {named.length > 0 && (
-          <li>
-            Files of <EntryLinks entries={named} /> are named, no longer shown
-          </li>
-        )}
-        {waiting.length > 0 && (
-          <li>
-            <EntryLinks entries={waiting} /> follow in a later call
-          </li>
-        )}
+        ))}
       </ul>
     </section>
   );

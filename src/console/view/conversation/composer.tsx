@@ -30,8 +30,8 @@ import {
   publisher,
   sender,
 } from '../../state/session.ts';
-import { Button, NameFault, NameField, onSubmit, QuietButton, Select } from '../parts/controls.tsx';
-import { Avatar, Icon } from '../parts/parts.tsx';
+import { NameFault, NameField, onSubmit, Select } from '../parts/controls.tsx';
+import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
 /** What happens to a message to an agent at work. */
@@ -48,7 +48,6 @@ interface ComposerProps {
   readonly place: string;
   /** The workflow that a new conversation runs. */
   readonly workflow?: Workflow | null;
-  /** More options. */
   readonly children?: ComponentChildren;
 }
 
@@ -154,15 +153,14 @@ function StopButton({ id }: { readonly id: string }) {
     focusOn('composer');
   };
   return (
-    <Button
+    <IconButton
+      icon="stop"
       class="stop"
       aria-label="Stop"
       title="Stop all agents"
       disabled={isBusy}
       onClick={() => void stop()}
-    >
-      <Icon name="stop" />
-    </Button>
+    />
   );
 }
 
@@ -333,7 +331,6 @@ interface ToProps {
   readonly typing: string | undefined;
 }
 
-/** Who gets the message. */
 function To({ content, place, typing }: ToProps) {
   const thread = useThread()?.thread ?? null;
   const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
@@ -352,7 +349,6 @@ function To({ content, place, typing }: ToProps) {
   );
 }
 
-/** Who gets the message that starts a workflow. */
 function ToWorkflow({ id, start, nodes }: Workflow) {
   const agent = nodes.find(({ node }) => node === start)?.agent ?? '';
   return (
@@ -403,15 +399,14 @@ function Chosen({ file }: { readonly file: ChosenFile }) {
           Choose again
         </FilePicker>
       )}
-      <QuietButton
+      <IconButton
+        icon="close"
         aria-label={`Remove ${label}`}
         onClick={() => {
           remove(id);
           focusOn('composer');
         }}
-      >
-        <Icon name="close" />
-      </QuietButton>
+      />
     </li>
   );
 }

@@ -1,18 +1,47 @@
-import type { DeliveryMode } from '../../../conversation/index.ts';
+import type { ComponentProps } from 'preact';
+import { useState } from 'preact/hooks';
+import type { DeliveryMode, Mode } from '../../../conversation/index.ts';
+import { requests } from '../../api/requests.ts';
+import { recipientsOf, whyItAnswers } from '../../model/addressing.ts';
 import { oneLine } from '../../model/format.ts';
-import { connection, useThread } from '../../state/conversation.ts';
-import { deletedIds, titleOf } from '../../state/conversations.ts';
+import type { AgentState } from '../../model/thread/thread.ts';
+import { DOWNLOADS, download } from '../../state/commands.ts';
+import {
+  connection,
+  isAtWork,
+  isWhollyStopped,
+  nameOf,
+  type Opened,
+  participants,
+  team,
+  useShown,
+  useThread,
+} from '../../state/conversation.ts';
+import { deletedIds, forgetRow, titleOf } from '../../state/conversations.ts';
 import { draftOf, postOf } from '../../state/files.ts';
+import { writeTo } from '../../state/keys.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
-import { jumpTo, route } from '../../state/route.ts';
+import { openPalette } from '../../state/palette.ts';
+import { go, jumpTo, linkTo, route } from '../../state/route.ts';
+import {
+  agents,
+  attempt,
+  defaultAgent,
+  isOperator,
+  mayPost,
+  phases,
+  sender,
+  workflows,
+} from '../../state/session.ts';
+import { absentAgents } from '../../state/system.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
-import { LinkButton } from '../parts/controls.tsx';
+import { Button, Confirm, LinkButton, Menu, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
-import { NoSuchEntry, NotLoaded, UnknownConversation } from '../parts/unknown.tsx';
+import { Avatar, BackLink, Icon, Tabs } from '../parts/parts.tsx';
+import { NoSuchEntry, NotLoaded, UnknownConversation, useIsBegun } from '../parts/unknown.tsx';
 import { ThreadView } from '../thread/thread-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { ChosenFiles, Composer } from './composer.tsx';
-import { Header, People } from './header.tsx';
 import { Runs } from './runs.tsx';
 
 export function ConversationPage() {
@@ -105,3 +134,286 @@ function KeptPosts({ place }: { readonly place: string }) {
     </ul>
   );
 }
+
+function Header() {
+  const here = useShown();
+  const isBegun = useIsBegun();
+  const at = route.value;
+  if (!here || at.page !== 'conversation') return null;
+  const { id, thread } = here;
+  return (
+    <header class="head">
+      <BackLink />
+      <h2 title={id}>
+        <bdi>{titleOf(id) ?? thread.title ?? id}</bdi>
+      </h2>
+      <Tabs
+        label="View"
+        tabs={[
+          [linkTo.conversation(id), 'Thread', at.view === 'thread'],
+          [linkTo.timeline(id), 'Timeline', at.view === 'timeline'],
+        ]}
+      />
+      {isBegun && (
+        <div class="controls">
+          <Settings here={here} />
+          <StopButton here={here} />
+          <ConversationMenu id={id} />
+        </div>
+      )}
+    </header>
+  );
+}
+
+/** The thread changes, not its object: each part reads `useShown`, so that it updates. */
+interface OfConversation {
+  readonly here: Opened;
+}
+
+/** Phase and mode, and who answers next because of them. */
+function Settings({ here }: OfConversation) {
+  useShown();
+  const { floor } = here.thread;
+  const { slugs, isAnswer } = recipientsOf('', here.thread, agents.value, defaultAgent.value);
+  const [next = ''] = slugs;
+  const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
+  return (
+    <Menu
+      class="quiet"
+      title="Phase and mode: who answers"
+      face={`${floor.phase} · ${floor.mode}`}
+      items={() => (
+        <div class="settings">
+          <Choice
+            name="Phase"
+            value={floor.phase}
+            options={phases.value.map(({ phase, description }) => [phase, phase, description] as const)}
+            onChoose={(phase) => requests.phase(here.id, { phase, ...sender() })}
+          />
+          <Choice
+            name="Mode"
+            value={floor.mode === 'run' ? `run ${floor.run?.workflowId ?? ''}`.trim() : floor.mode}
+            options={choices}
+            onChoose={(chosen) => {
+              const [mode = 'agent', workflow] = chosen.split(' ');
+              return requests.mode(here.id, {
+                mode: mode as Mode,
+                ...(workflow && { workflow }),
+                ...sender(),
+              });
+            }}
+          />
+          <p>
+            <bdi>{nameOf(next)}</bdi> answers a message that names no agent, because{' '}
+            {whyItAnswers(next, isAnswer, floor, agents.value)}.
+          </p>
+        </div>
+      )}
+    />
+  );
+}
+
+interface ChoiceProps {
+  readonly name: string;
+  readonly value: string;
+  readonly options: ComponentProps<typeof Select<string>>['options'];
+  readonly onChoose: (value: string) => Promise<unknown>;
+}
+
+/** The log says when it is changed. */
+function Choice({ name, value, options, onChoose }: ChoiceProps) {
+  const label = <span class="muted">{name}</span>;
+  if (!isOperator.value)
+    return (
+      <span class="setting" title={`Your token may not change the ${name.toLowerCase()}`}>
+        {label} {value}
+      </span>
+    );
+  const isKnown = options.some((option) => [option].flat()[0] === value);
+  return (
+    <label class="setting">
+      {label}
+      <Select
+        value={value}
+        options={isKnown ? options : [value, ...options]}
+        isControlled
+        onChoose={(chosen) => void attempt(() => onChoose(chosen))}
+      />
+    </label>
+  );
+}
+
+function StopButton({ here: { id, thread } }: OfConversation) {
+  useShown();
+  const [isBusy, setBusy] = useState(false);
+  if (!isOperator.value || isAtWork(thread)) return null; // then the message field has it
+  const isStopped = isWhollyStopped(thread);
+  const act = async () => {
+    setBusy(true);
+    await attempt(() => (isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
+    setBusy(false);
+  };
+  return (
+    <Button class={isStopped ? 'resume' : 'stop'} disabled={isBusy} onClick={() => void act()}>
+      <Icon name={isStopped ? 'play' : 'stop'} />
+      {isStopped ? 'Resume' : 'Stop'}
+    </Button>
+  );
+}
+
+/** Searches or downloads a conversation, or deletes it after a confirmation, because that cannot be undone. */
+function ConversationMenu({ id }: { readonly id: string }) {
+  const [isAsked, ask] = useState(false);
+  const remove = async () => {
+    if (!(await attempt(() => requests.delete(id)))) return;
+    go(linkTo.list);
+    forgetRow(id);
+  };
+  return (
+    <Menu
+      class="quiet at-end"
+      aria-label="More"
+      face={<Icon name="more" />}
+      onHide={() => ask(false)}
+      items={(then) =>
+        isAsked ? (
+          <>
+            <p>Delete this conversation and its files for all users? This cannot be undone.</p>
+            <Confirm action="Delete" onConfirm={then(remove)} onCancel={then()} />
+          </>
+        ) : (
+          <>
+            <Button onClick={then(() => openPalette(id))}>Search this conversation</Button>
+            {DOWNLOADS.map(({ format, label }) => (
+              <Button key={format} onClick={then(() => download(id, format))}>
+                {label}
+              </Button>
+            ))}
+            {isOperator.value && (
+              <Button class="danger" onClick={() => ask(true)}>
+                Delete this conversation…
+              </Button>
+            )}
+          </>
+        )
+      }
+    />
+  );
+}
+
+/** Of more agents, those that did nothing here are behind a number. */
+const MOST_SHOWN = 5;
+
+/** The participants and the state of each agent. */
+function People() {
+  const here = useShown();
+  if (!here) return null;
+  const isStopped = isWhollyStopped(here.thread);
+  const people = [...participants.value.values()].filter((one) => !one.isAgent);
+  const { floor, authors, hires } = here.thread;
+  const isInvolved = ({ slug }: { readonly slug: string }) =>
+    authors.has(slug) ||
+    hires.has(slug) ||
+    floor.activeAgent === slug ||
+    here.thread.agents.has(slug) ||
+    (!isStopped && here.thread.stateOf(slug).isStopped);
+  const isLarge = team.value.length > MOST_SHOWN;
+  const shown = team.value.filter((agent) => !isLarge || isInvolved(agent));
+  const rest = team.value.filter((agent) => !shown.includes(agent));
+  const chip = ({ slug }: { readonly slug: string }) => (
+    <li key={slug}>
+      <AgentChip
+        slug={slug}
+        id={here.id}
+        state={here.thread.stateOf(slug)}
+        isOneOfAll={isStopped}
+        hasFloor={floor.activeAgent === slug}
+      />
+    </li>
+  );
+  return (
+    <ul class="people" aria-label="Participants">
+      {isStopped && <li class="chip muted">All agents are stopped</li>}
+      {shown.map(chip)}
+      {rest.length > 0 && (
+        <li>
+          <details class="rest">
+            <summary class="chip" aria-label={`${rest.length} other agents`}>
+              +{rest.length}
+            </summary>
+            <ul>{rest.map(chip)}</ul>
+          </details>
+        </li>
+      )}
+      {people.map(({ id }) => (
+        <li key={id}>
+          <span class="chip" title={id}>
+            <Avatar id={id} size="small" />
+            <bdi>{nameOf(id)}</bdi>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface ChipProps {
+  readonly slug: string;
+  readonly id: string;
+  readonly state: AgentState;
+  readonly hasFloor: boolean;
+  /** The head says once that all are stopped. */
+  readonly isOneOfAll: boolean;
+}
+
+function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
+  const name = participants.value.get(slug)?.name ?? slug;
+  const { status, isStopped } = state;
+  const isAbsent = absentAgents.value.has(slug);
+  const word = isStopped
+    ? !isOneOfAll && 'stopped'
+    : isAbsent
+      ? 'not connected'
+      : (WORDS[status] ?? (hasFloor && 'has the floor'));
+  const chip = (
+    <>
+      <Avatar id={slug} size="small" />
+      <bdi>{name}</bdi>
+      {word && <span class={isAbsent && !isStopped ? 'absent' : 'muted'}>{word}</span>}
+      {status === 'running' && !isAbsent && <span class="pulse" aria-hidden="true" />}
+    </>
+  );
+  const look = `chip ${isStopped ? 'stopped' : status}`;
+  if (!mayPost.value) return <span class={look}>{chip}</span>;
+  return (
+    <Menu
+      class={look}
+      face={chip}
+      items={(then) => {
+        const attempted = (action: () => Promise<unknown>) => then(() => attempt(action));
+        const to = { agent: slug, ...sender() };
+        return (
+          <>
+            <Button onClick={then(() => writeTo(slug))}>Write to @{slug}</Button>
+            {isOperator.value && (
+              <>
+                <Button onClick={attempted(() => requests.mode(id, { mode: 'agent', ...to }))}>
+                  Give the floor
+                </Button>
+                <Button onClick={attempted(() => requests[isStopped ? 'resume' : 'stop'](id, to))}>
+                  {isStopped ? 'Resume' : 'Stop'}
+                </Button>
+              </>
+            )}
+          </>
+        );
+      }}
+    />
+  );
+}
+
+const WORDS: Readonly<Record<AgentState['status'], string | null>> = {
+  running: 'at work',
+  waiting: 'waits',
+  idle: null,
+};

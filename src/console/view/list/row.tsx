@@ -11,7 +11,7 @@ import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, attempt, isOperator, notice, sender } from '../../state/session.ts';
 import { Button, Dialog, onSubmit, onText } from '../parts/controls.tsx';
-import { Avatar, Icon } from '../parts/parts.tsx';
+import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
 
 /** Pixels; `sidebar.css` has the same number. */
 export const ROW_HEIGHT = 44;
@@ -64,7 +64,8 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
         </span>
       </a>
       {!isUnlisted(row) && (
-        <Button
+        <IconButton
+          icon="more"
           class="quiet more"
           tabIndex={isStop ? 0 : -1}
           aria-label="Organize"
@@ -73,9 +74,7 @@ export function ListRow({ row, isStop, onReach }: ListRowProps) {
           onClick={() => {
             organized.value = row.id;
           }}
-        >
-          <Icon name="more" />
-        </Button>
+        />
       )}
     </>
   );

@@ -19,9 +19,9 @@ import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { linkTo, route } from '../../state/route.ts';
 import { agents, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
-import { Button, LinkButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
+import { Button, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
-import { Icon } from '../parts/parts.tsx';
+import { Icon, IconButton } from '../parts/parts.tsx';
 import { ListRow, ROW_HEIGHT } from './row.tsx';
 
 /** As a person dragged it, in this browser. */
@@ -42,17 +42,19 @@ export function Sidebar() {
         <h1>
           <a href={linkTo.list}>Parley</a>
         </h1>
-        <Button
+        <IconButton
+          icon="question"
           class="quiet keys"
           aria-label="Actions and keys"
           title="Actions and keys (?)"
           onClick={openCommands}
-        >
-          <Icon name="question" />
-        </Button>
-        <QuietButton aria-label="Search" title="Search everything (Ctrl+K)" onClick={() => openPalette()}>
-          <Icon name="search" />
-        </QuietButton>
+        />
+        <IconButton
+          icon="search"
+          aria-label="Search"
+          title="Search everything (Ctrl+K)"
+          onClick={() => openPalette()}
+        />
         {mayPost.value && (
           <a
             class="button quiet"
@@ -79,7 +81,8 @@ export function Sidebar() {
           value={filter.value.text}
           onInput={onText((text) => narrow({ text }))}
         />
-        <Button
+        <IconButton
+          icon="filter"
           class={`quiet ${isFiltered.value ? 'is-on' : ''}`}
           aria-label="Filter"
           title="Filter"
@@ -87,9 +90,7 @@ export function Sidebar() {
           onClick={() => {
             isFilterOpen.value = !isFilterOpen.value;
           }}
-        >
-          <Icon name="filter" />
-        </Button>
+        />
       </div>
       {(isFilterOpen.value || isFiltered.value) && <Filters />}
       {isListed.value && rows.value.length + begun.value.length === 0 && (
@@ -246,9 +247,11 @@ function SavedFilters() {
       {savedFilters.value.map(({ name: saved, ...one }) => (
         <span key={saved} class="saved-filter">
           <LinkButton onClick={() => narrow(one)}>{saved}</LinkButton>
-          <QuietButton aria-label={`Remove the filter ${saved}`} onClick={() => saveFilter(saved, null)}>
-            <Icon name="close" />
-          </QuietButton>
+          <IconButton
+            icon="close"
+            aria-label={`Remove the filter ${saved}`}
+            onClick={() => saveFilter(saved, null)}
+          />
         </span>
       ))}
       {(isFiltered.value || filter.value.text !== '') && (

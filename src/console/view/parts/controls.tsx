@@ -5,9 +5,14 @@ import { nameFault, sign, signature } from '../../state/session.ts';
 
 /** Buttons, forms and menus of all pages. */
 
-type ButtonProps = ComponentProps<'button'>;
+interface ButtonProps extends ComponentProps<'button'> {
+  /** The key that presses it while its entry is selected (KEYS-3). */
+  readonly shortcut?: string | undefined;
+}
 
-export const Button = (props: ButtonProps) => <button type="button" {...props} />;
+export const Button = ({ shortcut, ...props }: ButtonProps) => (
+  <button type="button" aria-keyshortcuts={shortcut} data-key={shortcut} {...props} />
+);
 
 export const QuietButton = (props: ButtonProps) => <Button class="quiet" {...props} />;
 

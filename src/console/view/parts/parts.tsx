@@ -1,11 +1,11 @@
-import { type ComponentChildren, Fragment } from 'preact';
+import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
 import { when } from '../../model/format.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo } from '../../state/route.ts';
 import { problems } from '../../state/system.ts';
-import { LinkButton } from './controls.tsx';
+import { LinkButton, QuietButton } from './controls.tsx';
 
 /** Small components of all pages. */
 
@@ -50,13 +50,22 @@ const PATHS = {
   question: 'M8 8.500a4 4 0 1 1 6 3.400c-1.300.8-2 1.500-2 3.100M12 19v.2',
 } as const;
 
-export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
+type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { readonly name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
       <path d={PATHS[name]} />
     </svg>
   );
 }
+
+/** A button without words: `aria-label` names it. */
+export const IconButton = ({ icon, ...props }: ComponentProps<'button'> & { readonly icon: IconName }) => (
+  <QuietButton {...props}>
+    <Icon name={icon} />
+  </QuietButton>
+);
 
 /** On a narrow screen, which shows either the list or a page: the way to the list, with the sum of the counts above it. */
 export function BackLink() {

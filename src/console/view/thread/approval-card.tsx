@@ -126,15 +126,10 @@ function AskedFields({ asks, ...props }: AskedProps) {
         </label>
       ))}
       <div class="buttons decide">
-        <button type="submit" class="primary" disabled={isBusy} aria-keyshortcuts="a" data-key="a">
+        <Button type="submit" class="primary" disabled={isBusy} shortcut="a">
           Send this answer
-        </button>
-        <Button
-          disabled={isBusy}
-          aria-keyshortcuts="d"
-          data-key="d"
-          onClick={() => void say({ answer: 'deny' })}
-        >
+        </Button>
+        <Button disabled={isBusy} shortcut="d" onClick={() => void say({ answer: 'deny' })}>
           Deny
         </Button>
       </div>
@@ -269,8 +264,7 @@ function Choices({ answering, call, agent, approval }: AnsweringProps & Approval
             key={answer}
             class={answer === 'approve' ? 'primary' : undefined}
             disabled={isBusy || (answer === 'result' && reason.trim() === '')}
-            aria-keyshortcuts={key}
-            data-key={key}
+            shortcut={key}
             onClick={() => void withReason(answer)}
           >
             {label}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { ModelFailure, ReportedCall } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
@@ -47,35 +48,26 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const files = result ? filesOf(result) : [];
   const given = answer?.arguments;
   const grant = answer?.grant;
-  const heading = (
-    <>
-      <code class="tool">{escapeHidden(call.tool)}</code>
-      <span class="muted preview">{status !== 'waiting' && argumentsLine(call.arguments)}</span>
-      <span class="meta">
-        {files.length > 0 && `${files.length} file${files.length === 1 ? '' : 's'}, `}
-        {stateText(call)}
-        {progress && `: ${escapeHidden(progress)}`}
-      </span>
-    </>
-  );
+  const state = `${stateText(call)}${progress && `: ${escapeHidden(progress)}`}`;
   return (
     <div class={`call ${status}`}>
-      {status === 'waiting' ? (
-        <p class="call-line">{heading}</p>
-      ) : (
-        <Fold name={`call ${call.place.index} ${call.place.position}`} summary={heading}>
-          <h4>Arguments</h4>
-          <Arguments call={call} />
-          {result && (
+      <CallLine
+        name={`call ${call.place.index} ${call.place.position}`}
+        tool={call.tool}
+        preview={status === 'waiting' ? '' : argumentsLine(call.arguments)}
+        state={files.length > 0 ? `${files.length} file${files.length === 1 ? '' : 's'}, ${state}` : state}
+        given={status !== 'waiting' && <Arguments call={call} />}
+        result={
+          status !== 'waiting' &&
+          result && (
             <>
-              <h4>Result</h4>
               <Scrolled text={pretty(result.content ?? '')} isOutput />
               <Files files={files} />
               {result.fullOutputPath && <p class="muted">full output: {result.fullOutputPath}</p>}
             </>
-          )}
-        </Fold>
-      )}
+          )
+        }
+      />
       {failure && <FailureText failure={failure} />}
       {approval && !answer && !result && <ApprovalCard {...{ approval, call, agent }} />}
       {answer && (
@@ -166,36 +158,47 @@ interface ReportedProps {
 export function ReportedRow({ call, agent, name }: ReportedProps) {
   const { title, kind, status, arguments: given, result } = call;
   const lines = result === undefined ? null : differenceLines(result);
-  const heading = (
-    <>
-      <code class="tool">{escapeHidden(title)}</code>
-      <span class="muted preview">{escapeHidden(kind)}</span>
-      <span class="meta">
-        reported by {escapeHidden(nameOf(agent))}: {escapeHidden(status)}
-      </span>
-    </>
-  );
   return (
     <div class={`call reported ${status === 'failed' ? 'failed' : 'done'}`}>
-      {given === undefined && !result ? (
-        <p class="call-line">{heading}</p>
-      ) : (
-        <Fold name={name} summary={heading}>
-          {given !== undefined && (
-            <>
-              <h4>Arguments</h4>
-              <Scrolled text={argumentsBlock(given)} />
-            </>
-          )}
-          {result && (
-            <>
-              <h4>Result</h4>
-              {lines ? <Diff lines={lines} /> : <Scrolled text={pretty(result)} isOutput />}
-            </>
-          )}
-        </Fold>
-      )}
+      <CallLine
+        name={name}
+        tool={title}
+        preview={escapeHidden(kind)}
+        state={escapeHidden(`reported by ${nameOf(agent)}: ${status}`)}
+        given={given !== undefined && <Scrolled text={argumentsBlock(given)} />}
+        result={result && (lines ? <Diff lines={lines} /> : <Scrolled text={pretty(result)} isOutput />)}
+      />
     </div>
+  );
+}
+
+interface LineProps {
+  /** Unique in the conversation. */
+  readonly name: string;
+  readonly tool: string;
+  readonly preview: string;
+  readonly state: string;
+  readonly given: ComponentChildren;
+  readonly result: ComponentChildren;
+}
+
+/** A call in one line, which unfolds if there is more to read. */
+function CallLine({ name, tool, preview, state, given, result }: LineProps) {
+  const heading = (
+    <>
+      <code class="tool">{escapeHidden(tool)}</code>
+      <span class="muted preview">{preview}</span>
+      <span class="meta">{state}</span>
+    </>
+  );
+  if (!given && !result) return <p class="call-line">{heading}</p>;
+  return (
+    <Fold name={name} summary={heading}>
+      {given && <h4>Arguments</h4>}
+      {given}
+      {result && <h4>Result</h4>}
+      {result}
+    </Fold>
   );
 }
 
@@ -258,12 +261,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
       ) : (
         <form class="buttons" onSubmit={onSubmit(() => text.trim() !== '' && say(text.trim()))}>
           {options.map((option, place) => (
-            <Button
-              key={option}
-              aria-keyshortcuts={String(place + 1)}
-              data-key={place + 1}
-              onClick={() => void say(option)}
-            >
+            <Button key={option} shortcut={String(place + 1)} onClick={() => void say(option)}>
               {option}
             </Button>
           ))}

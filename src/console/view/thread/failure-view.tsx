@@ -76,8 +76,7 @@ function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }
   return (
     <Button
       class={failsOf(agent, code) === null ? undefined : 'quiet'}
-      aria-keyshortcuts={shortcut}
-      data-key={shortcut}
+      shortcut={shortcut}
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
     >

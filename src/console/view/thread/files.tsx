@@ -7,8 +7,8 @@ import { factsOf, fileText, isPicture, nameOfFile, pictureSize } from '../../mod
 import { previewOf, saveAs } from '../../state/files.ts';
 import { useConversation } from '../../state/kept.ts';
 import { attempt, isAway } from '../../state/session.ts';
-import { Button, Dialog, LinkButton, QuietButton } from '../parts/controls.tsx';
-import { Icon } from '../parts/parts.tsx';
+import { Button, Dialog, LinkButton } from '../parts/controls.tsx';
+import { Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
 /** The files of messages and results. Pictures are shown; everything else is only downloaded, as a browser may run it. */
@@ -153,20 +153,14 @@ export function Viewer() {
   return (
     <Dialog class="viewer" label="Pictures" onClose={hide}>
       <div class="viewer-head">
-        <QuietButton aria-label="Close" onClick={hide}>
-          <Icon name="close" />
-        </QuietButton>
+        <IconButton icon="close" aria-label="Close" onClick={hide} />
         {pictures.length > 1 && (
           <>
-            <QuietButton aria-label="Previous picture" onClick={() => move(-1)}>
-              <Icon name="back" />
-            </QuietButton>
+            <IconButton icon="back" aria-label="Previous picture" onClick={() => move(-1)} />
             <span class="muted">
               {at + 1} of {pictures.length}
             </span>
-            <QuietButton aria-label="Next picture" onClick={() => move(1)}>
-              <Icon name="chevron" />
-            </QuietButton>
+            <IconButton icon="chevron" aria-label="Next picture" onClick={() => move(1)} />
           </>
         )}
         <div aria-live="polite">
