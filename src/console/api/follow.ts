@@ -64,7 +64,6 @@ export function follow(next: Following): void {
   update();
 }
 
-/** Runs until the returned function is called. */
 export function followList(listener: ListListener): () => void {
   list = listener;
   const alive = setInterval(update, ALIVE_EVERY_MS);

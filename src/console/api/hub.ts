@@ -16,7 +16,6 @@ export type Connection =
   | { readonly kind: 'connecting' | 'live' | 'lost' }
   | { readonly kind: 'over'; readonly code: string; readonly message: string };
 
-/** What a tab shows. */
 export interface Wanted {
   readonly list: boolean;
   readonly follow: {

@@ -27,7 +27,6 @@ export function pictureSize({ width = 320, height = 240 }: FilePart, pictures: n
   return { width: side(width), height: side(height) };
 }
 
-/** The height of the files of a message, roughly. */
 export function heightOf(files: readonly FilePart[]): number {
   const pictures = files.filter(({ mediaType }) => isPicture(mediaType));
   const heights = pictures.map((file) => pictureSize(file, pictures.length).height);

@@ -21,7 +21,6 @@ export interface KeptPost {
   readonly by: string;
   /** `sending`: for the first time. */
   readonly state: 'sending' | 'waiting' | 'refused';
-  /** Why it was not accepted. */
   readonly reason?: string;
 }
 

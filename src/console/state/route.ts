@@ -9,7 +9,6 @@ export type Route =
       readonly page: 'conversation';
       readonly id: string;
       readonly view: 'thread' | 'timeline';
-      /** The panel beside the thread. */
       readonly panel: Panel | null;
       /** The entry that the thread shows; null: where the person left it, or its end. */
       readonly entry: number | null;

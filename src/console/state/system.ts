@@ -36,7 +36,6 @@ export const problems = computed<readonly Problem[]>(() => {
   return status.value === null ? [] : problemsOf(status.value);
 });
 
-/** Reads everything that the page shows. */
 export async function refresh(): Promise<void> {
   const [now, { agents }, { servers }, { letters }] = await Promise.all([
     requests.status(DAYS),

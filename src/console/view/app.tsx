@@ -13,10 +13,10 @@ import { access, enter, enterWith, isAway, notice } from '../state/session.ts';
 import { keepSystem } from '../state/system.ts';
 import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
-import { RowMenu } from './list/row.tsx';
-import { Sidebar } from './list/sidebar.tsx';
+import { RowMenu, Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
 import { Button, onSubmit, onText } from './parts/controls.tsx';
+import { useTimeout } from './parts/hooks.ts';
 import { IconButton } from './parts/parts.tsx';
 import { UnknownPage } from './parts/unknown.tsx';
 import { StartPage } from './start-page.tsx';
@@ -77,12 +77,7 @@ function NoticeBar() {
     notice.value = null;
   };
   useEffect(() => hide, [here]);
-  useEffect(() => {
-    const late = setTimeout(() => {
-      if (!document.querySelector('.notice :focus')) hide();
-    }, NOTICE_MS);
-    return () => clearTimeout(late);
-  }, [notice.value]);
+  useTimeout(() => document.querySelector('.notice :focus') ?? hide(), NOTICE_MS, [notice.value]);
   const bar = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(innerWidth);
   useEffect(() => {

@@ -43,10 +43,7 @@ export function whyNothing(
 export const SHORTEST = 2;
 
 /** A snippet in parts; the found words are marked. */
-export function partsOf(
-  snippet: string,
-  marks: readonly (readonly [number, number])[],
-): { readonly text: string; readonly isFound: boolean }[] {
+export function partsOf(snippet: string, marks: readonly (readonly [number, number])[]) {
   const parts: { text: string; isFound: boolean }[] = [];
   let end = 0;
   for (const [from, to] of marks) {

@@ -61,7 +61,6 @@ type BandTone = 'phase' | 'mode' | 'run' | 'stop';
 type NoteTone = 'note' | 'fault' | 'summary';
 type NameOf = (slug: string) => string;
 
-/** What the block of an entry depends on besides it. */
 export interface LogBefore {
   readonly nameOf: NameOf;
   readonly entries: readonly Entry[];
@@ -80,9 +79,9 @@ export function blockOf(entry: Entry, before: LogBefore): Block | null {
       return { kind: 'message', index, entry, calls, feedback: [], lateFor: late };
     }
     case 'handoff':
-      return passage(entry, 'handoff', entry.summary);
+      return passage(entry, entry.summary);
     case 'delegation-requested':
-      return passage(entry, 'delegation', entry.request);
+      return passage(entry, entry.request);
     case 'turn-started':
       return entry.resumed && before.stateOf(entry.agent).status === 'running'
         ? note(entry, 'note', entry.agent, 'continues its turn after a restart of the daemon', '')
@@ -139,11 +138,9 @@ type ControlType =
   | 'agent-dismissed'
   | 'team-changed';
 
-function passage(
-  { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
-  tone: 'handoff' | 'delegation',
-  text: string,
-): Block {
+function passage(entry: EntryOf<'handoff'> | EntryOf<'delegation-requested'>, text: string): Block {
+  const { index, from, to } = entry;
+  const tone = entry.type === 'handoff' ? 'handoff' : 'delegation';
   return { kind: 'passage', index, tone, from, to, text, answeredAt: null };
 }
 

@@ -9,7 +9,6 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kernel/json.ts';
 
 export type Calls = readonly Call[];
 
-/** A tool call and its outcome. */
 export interface Call {
   readonly place: CallPlace;
   readonly id: string;

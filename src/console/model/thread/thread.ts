@@ -29,7 +29,6 @@ export interface AgentState {
 export interface Thinking {
   readonly agent: string;
   readonly turnId: string;
-  /** The start of the turn. */
   readonly since: string;
 }
 
@@ -55,7 +54,6 @@ export class Thread {
   title: string | null = null;
   /** Who answers a message that names no agent. */
   floor: Floor = FIRST_FLOOR;
-  /** The agents that were hired here. */
   readonly hires = new Map<string, Hired>();
   runs: readonly RunSoFar[] = [];
   isStopped = false;

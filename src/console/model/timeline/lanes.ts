@@ -50,7 +50,6 @@ export interface Lanes {
   readonly isWorking: boolean;
 }
 
-/** The lane of all persons. */
 export const PEOPLE = '';
 
 type Open = Pick<Span, 'kind' | 'from' | 'index' | 'label' | 'lane'>;

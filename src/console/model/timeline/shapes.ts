@@ -25,7 +25,6 @@ const SHAPES: Readonly<Record<Span['kind'], readonly [top: number, height: numbe
 /** From the lowest layer to the highest. */
 const KINDS = Object.keys(SHAPES) as Span['kind'][];
 
-/** The visible part of the picture. */
 export interface Window {
   readonly scale: TimeScale;
   readonly rows: readonly string[];

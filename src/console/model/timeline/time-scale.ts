@@ -92,7 +92,6 @@ function merged(intervals: readonly Interval[]): Interval[] {
   return found;
 }
 
-/** A label of the time axis. */
 export interface Tick {
   /** Pixels from the left end. */
   readonly x: number;

@@ -1,14 +1,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/answer.ts';
+import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
+import { argumentsBlock, costText, count, duration, when } from '../../model/format.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
-import { isOperator, sender } from '../../state/session.ts';
-import { onText, PanelForm } from '../parts/controls.tsx';
-import { Avatar, IconButton, Tabs } from '../parts/parts.tsx';
+import { attempt, isOperator, models, sender } from '../../state/session.ts';
+import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
+import { useRequest, useTimeout } from '../parts/hooks.ts';
+import { Avatar, EntryLinks, IconButton, Tabs } from '../parts/parts.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
-import { WhatIfs } from './what-if.tsx';
 import { Why } from './why.tsx';
 
 /** The panel beside the thread about one entry: its request, what if, or a copy of the conversation from it. */
@@ -108,3 +111,219 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
     </PanelForm>
   );
 }
+
+interface OfAnswer {
+  readonly id: string;
+  readonly agent: string;
+  readonly index: number;
+}
+
+const MOST_LISTED = 10;
+
+/** Sends the request of an answer again with a change, and shows the results beside the recorded answer. */
+function WhatIfs({ id, agent, index }: OfAnswer) {
+  const [shown, setShown] = useState<string | null>(null);
+  const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown]); // the form shows a refusal
+  const earlier = answer?.whatIfs.filter((one) => one.agent === agent) ?? [];
+  if (!isOperator.value) return <p class="muted aside">Your token may not start a what-if.</p>;
+  if (shown !== null) {
+    return (
+      <div class="account">
+        <p>
+          <LinkButton onClick={() => setShown(null)}>Try another change</LinkButton>
+        </p>
+        <Result key={shown} id={id} whatIf={shown} />
+      </div>
+    );
+  }
+  return (
+    <div class="account">
+      <WhatIfForm {...{ id, agent, index }} onStart={setShown} />
+      {earlier.length > 0 && (
+        <section>
+          <h3>Earlier what-ifs of this agent</h3>
+          <ul class="plain">
+            {earlier.slice(0, MOST_LISTED).map((one) => (
+              <li key={one.id}>
+                <LinkButton onClick={() => setShown(one.id)}>{changeOf(one)}</LinkButton>{' '}
+                <span class="muted">
+                  {one.state}, {when(one.startedAt, Date.now())}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </div>
+  );
+}
+
+const MOST_RUNS = 20;
+const STARTS = [
+  ['turn', 'the first request of the turn'],
+  ['answer', 'the request of this answer'],
+] as const;
+
+function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf: string) => void }) {
+  const { answer: view } = useRequest(() => requests.view(id, agent, index, ['persona']), [id, agent, index]);
+  const recorded = view?.report.model ?? '';
+  const written = view && String(JSON.parse(view.report.definition.texts?.persona ?? '""'));
+  const [model, setModel] = useState('');
+  const [persona, setPersona] = useState<string | null>(null);
+  const [runs, setRuns] = useState(1);
+  const [start, setStart] = useState<WhatIf['start']>('turn');
+  const isEdited = persona !== null && persona !== written;
+  const submit = async () => {
+    const change = { ...(model !== '' && { model }), ...(isEdited && { persona }) };
+    onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
+  };
+  return (
+    <PanelForm class="panel-form" action="Start" isDisabled={model === '' && !isEdited} onSubmit={submit}>
+      <p>
+        What would another model or another persona have answered? The conversation does not change, and no
+        tool runs.
+      </p>
+      <label>
+        Model
+        <Select
+          value={model}
+          options={[
+            ['', recorded ? `unchanged (${recorded})` : 'unchanged'],
+            ...models.value.filter((name) => name !== recorded),
+          ]}
+          onChoose={setModel}
+        />
+      </label>
+      <label>
+        Persona{isEdited && ' (edited)'}
+        <textarea
+          rows={8}
+          disabled={written === null}
+          value={persona ?? written ?? ''}
+          onInput={onText(setPersona)}
+        />
+      </label>
+      <div class="pair">
+        <label>
+          Begin at
+          <Select value={start} options={STARTS} onChoose={setStart} />
+        </label>
+        <label>
+          Runs of each side
+          <input
+            type="number"
+            min={1}
+            max={MOST_RUNS}
+            required
+            value={runs}
+            onInput={(event) => setRuns(event.currentTarget.valueAsNumber || 1)}
+          />
+        </label>
+      </div>
+      <p class="muted">
+        {runs === 1 ? '1 run' : `${runs} runs`} with the change and as many without it, for comparison. Each
+        model call is paid.
+      </p>
+    </PanelForm>
+  );
+}
+
+function changeOf({ change: { model, persona } }: WhatIf): string {
+  return [model === null ? '' : `model ${model}`, persona ? 'another persona' : '']
+    .filter(Boolean)
+    .join(' and ');
+}
+
+const POLL_MS = 1_000;
+const isOver = ({ state }: WhatIf) => state !== 'queued' && state !== 'running';
+
+/** The progress, polled until the end, and the results. */
+function Result({ id, whatIf }: { readonly id: string; readonly whatIf: string }) {
+  const [polls, setPolls] = useState(0);
+  const { answer: result, fault } = useRequest(() => requests.whatIfResult(id, whatIf), [id, whatIf, polls]);
+  useTimeout(() => setPolls(polls + 1), result && !isOver(result) ? POLL_MS : null, [result]);
+  return (
+    <>
+      {fault && <p class="fault">{fault}</p>}
+      {!fault && !result && <p class="muted">…</p>}
+      {result && <Progress id={id} result={result} />}
+      {result?.results.map((turn) => (
+        <Turn key={turn.at} turn={turn} change={changeOf(result)} />
+      ))}
+    </>
+  );
+}
+
+function Progress({ id, result }: { readonly id: string; readonly result: WhatIfResult }) {
+  const { state, reason, done, total } = result;
+  return (
+    <section>
+      <h3>What if: {changeOf(result)}</h3>
+      <p role="status">
+        {state}
+        {reason !== undefined && ` (${reason})`}, {count(done)} of {count(total)} runs
+      </p>
+      {!isOver(result) && (
+        <p class="running">
+          <progress value={done} max={total} aria-label="Runs that ended" />
+          <Button onClick={() => void attempt(() => requests.whatIfStop(id, result.id))}>Stop</Button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Turn({ turn, change }: { readonly turn: WhatIfTurn; readonly change: string }) {
+  const { at, recorded, control, changed, failure, truncated } = turn;
+  return (
+    <section>
+      <h3>
+        The turn of entry <EntryLinks entries={[at]} />
+      </h3>
+      {failure && <p class="fault">{failure.message}</p>}
+      {truncated && <p class="muted">The texts are cut, because they are too large for one answer.</p>}
+      <div class="sides">
+        <Side title="Recorded" runs={[recorded]} />
+        <Side title="Unchanged" runs={control} />
+        <Side title={change} runs={changed} />
+      </div>
+    </section>
+  );
+}
+
+/** What was recorded has no verdict. */
+type Outcome = WhatIfTurn['recorded'] & Partial<Pick<WhatIfRun, 'verdict' | 'message' | 'duration'>>;
+
+function Side({ title, runs }: { readonly title: string; readonly runs: readonly Outcome[] }) {
+  return (
+    <div class="side">
+      <h4>{title}</h4>
+      {runs.length === 0 && <p class="muted">no run yet</p>}
+      {runs.map(({ content, toolCalls, used, verdict, message, duration: took }, place) => (
+        <div key={place} class="outcome">
+          {verdict && <p class={`verdict ${verdict}`}>{VERDICTS[verdict]}</p>}
+          {message && <p class="fault">{message}</p>}
+          {content && <p class="text">{escapeHidden(content)}</p>}
+          {toolCalls.map((call, nth) => (
+            <pre key={nth}>
+              ⚙ {escapeHidden(call.name)} {argumentsBlock(call.arguments)}
+            </pre>
+          ))}
+          <p class="meta">
+            {count(used.inputTokens)} in, {count(used.outputTokens)} out ·{' '}
+            {costText(used.usd, used.unpricedCalls)}
+            {took !== undefined && ` · ${duration(took)}`}
+          </p>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const VERDICTS: Readonly<Record<WhatIfRun['verdict'], string>> = {
+  same: 'same as recorded',
+  different: 'different answer',
+  diverged: 'another call, which has no recorded result',
+  failed: 'failed',
+  interrupted: 'interrupted',
+};

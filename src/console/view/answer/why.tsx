@@ -346,7 +346,6 @@ interface ComparedProps extends DefinitionProps {
 
 interface Comparison {
   readonly parts: readonly PartDifference[];
-  /** The other definition. */
   readonly there: ReportedDefinition | null;
 }
 
@@ -416,14 +415,8 @@ function Compared(props: ComparedProps) {
 const MOST_PARTS = 100;
 
 /** The older definition comes first. Equal hashes in the log need no request. */
-async function compare({
-  id,
-  agent,
-  index,
-  now,
-  turns: { own, others },
-  other,
-}: ComparedProps): Promise<Comparison> {
+async function compare({ id, agent, index, now, turns, other }: ComparedProps): Promise<Comparison> {
+  const { own, others } = turns;
   const start = others.find((one) => one.index === other);
   if (start?.definition && start.definition === own?.definition) return { parts: [], there: null };
   const at = other === 'next' ? null : other;

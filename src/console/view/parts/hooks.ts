@@ -37,6 +37,14 @@ export function useNow(everyMs: number | null): number {
   return now;
 }
 
+/** Acts after a while, unless the inputs change before. Null: never. */
+export function useTimeout(action: () => void, ms: number | null, inputs: readonly unknown[]): void {
+  useEffect(() => {
+    const timer = ms === null ? undefined : setTimeout(action, ms);
+    return () => clearTimeout(timer);
+  }, inputs);
+}
+
 /** Puts it into the title of the page while the component is shown. */
 export function useHeading(text: string): void {
   useEffect(() => {

@@ -84,9 +84,6 @@ export function BackLink() {
   );
 }
 
-const isOpenNow = ({ currentTarget }: Event): boolean =>
-  currentTarget instanceof HTMLDetailsElement && currentTarget.open;
-
 /** A native disclosure, which needs no script and supports the keyboard. */
 export function Fold({
   summary,
@@ -101,10 +98,10 @@ export function Fold({
   readonly name?: string;
 }) {
   const conversation = useConversation();
-  const keep =
-    name === undefined ? undefined : (event: Event) => keepUnfolded(conversation, name, isOpenNow(event));
+  const isOpenFirst = name === undefined ? isOpen : isUnfolded(conversation, name);
+  const keep = (isNow: boolean) => name !== undefined && keepUnfolded(conversation, name, isNow);
   return (
-    <details class="fold" open={name === undefined ? isOpen : isUnfolded(conversation, name)} onToggle={keep}>
+    <details class="fold" open={isOpenFirst} onToggle={({ currentTarget }) => keep(currentTarget.open)}>
       <summary>
         <Icon name="chevron" />
         {summary}

@@ -415,7 +415,6 @@ function amount(value: number, unit: Unit): string {
   return unit === 'usd' ? money(value) : `${count(Math.round(value))} tokens`;
 }
 
-/** Posts that the daemon refused, with the reason. */
 function Letters({ letters, status: { deadLetters } }: System) {
   const more = Math.max(0, (deadLetters ?? 0) - letters.length);
   if (letters.length === 0) return null;

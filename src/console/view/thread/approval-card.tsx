@@ -221,10 +221,7 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
   return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
 }
 
-interface AnsweringProps {
-  readonly answering: ReturnType<typeof useAnswers>;
-  readonly call: Call;
-}
+type Answering = ReturnType<typeof useAnswers>;
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
 function useFocusOnChange(isEditing: boolean) {
@@ -240,7 +237,7 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({ answering, call, agent, approval }: AnsweringProps & ApprovalProps) {
+function Choices({ answering, call, agent, approval }: ApprovalProps & { readonly answering: Answering }) {
   const { mayHaveRun, approvalId, asks } = approval;
   const covers = isOperator.value ? approval.covers : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
@@ -438,12 +435,9 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
   return ` with exactly this ${fixed.join(' and ')}${free}`;
 }
 
-interface EditProps extends Omit<AnsweringProps, 'call'> {
-  readonly agent: string;
-}
-
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering: { field, edited, setEdited, say }, agent }: EditProps) {
+function EditArguments({ answering, agent }: { readonly answering: Answering; readonly agent: string }) {
+  const { field, edited, setEdited, say } = answering;
   const read = parseJson(edited);
   const given = isRecord(read) ? read : null;
   const texts = given && plainTexts(given);

@@ -33,7 +33,7 @@ import { jumpTo, linkTo, pointed, route } from '../../state/route.ts';
 import { me } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
 import { Button, LinkButton } from '../parts/controls.tsx';
-import { useVirtualList } from '../parts/hooks.ts';
+import { useTimeout, useVirtualList } from '../parts/hooks.ts';
 import { Avatar, Fold, Name } from '../parts/parts.tsx';
 import { FailedTurnActions } from './failure-view.tsx';
 import { draftView, EntryTime, messageView, postView, workingView } from './message.tsx';
@@ -215,7 +215,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     hasMoved.current = true;
     release();
   };
-  useSettled(isWhole, release);
+  useTimeout(release, isWhole ? SETTLED_MS : null, [isWhole]);
   useEffect(() => {
     for (const name of MOVES) scroller.current?.addEventListener(name, move, { passive: true });
   }, []);
@@ -249,17 +249,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   return { isBehind, seen, onScroll, catchUp };
 }
 
-/** After the whole thread was loaded, the heights are known within `SETTLED_MS`. */
-function useSettled(isWhole: boolean, settled: () => void): void {
-  useEffect(() => {
-    if (!isWhole) return;
-    const timer = setTimeout(settled, SETTLED_MS);
-    return () => clearTimeout(timer);
-  }, [isWhole]);
-}
-
 /** Above an entry to which a link led, in pixels. */
 const SPACE_ABOVE = 80;
+/** The heights are known, after the whole thread was loaded. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
 
