@@ -16,8 +16,7 @@ import { addMcpRoutes } from './mcp/routes.ts';
 import { addOpenAiRoutes, openAiError } from './openai/routes.ts';
 import type { Measurements } from './port.ts';
 import { httpStatus, problem, publicErrorOf } from './problem.ts';
-import { addFileRoutes } from './rest/files.ts';
-import { addExportRoute, addRestRoutes } from './rest/handlers.ts';
+import { addExportRoute, addFileRoutes, addRestRoutes } from './rest/handlers.ts';
 import { roleOf } from './rest/routes.ts';
 
 /**

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ParleyError } from '../kernel/index.ts';
 
-/** The folder of the built console. */
+/** The folder of the built console. In a file of its own: the public types of the daemon name no package of HTTP. */
 
 export const PAGE = 'index.html';
 

@@ -11,8 +11,8 @@ import {
   UNKNOWN_TYPE,
 } from '../conversation/index.ts';
 import { cut, isBase64 } from '../kernel/index.ts';
+import { digest } from './client-ids.ts';
 import type { Request, RouteContext } from './context.ts';
-import { digest } from './conversation-id.ts';
 import { fetchFile } from './fetch.ts';
 import { refusedField } from './fields.ts';
 import { ownUrl } from './guard/hosts.ts';

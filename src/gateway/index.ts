@@ -3,7 +3,7 @@
  *
  * gateway.ts, application.ts   the server; its routes and the guard in order; metrics
  * port.ts, context.ts          what routes need of the daemon; problem.ts: errors as problem details
- * console.ts                   the console's files; conversation-id.ts: conversations for clients' ids; fields.ts: their fields
+ * console.ts                   the console's files; client-ids.ts: ids of clients and of the log; fields.ts: their fields
  * guard/     tokens, hosts and origins, rate, size of bodies, open requests
  * rest/      every route with its role; `/api` and the OpenAPI document; events/: `/api/conversations/<id>/events`
  * progress/  requests to the daemon, following a conversation, reading logs, event streams

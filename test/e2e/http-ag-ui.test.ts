@@ -1,6 +1,6 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
 import { describe, expect, it } from 'vitest';
-import { conversationOf } from '../../src/gateway/conversation-id.ts';
+import { conversationOf } from '../../src/gateway/client-ids.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import { posting } from '../support/http.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';

@@ -195,7 +195,7 @@ describe('the chat of another caller', () => {
   it('a chat is not placed in a conversation whose id an attacker computed from an idempotency key', async () => {
     const own = await chat('alice', [user('Good night')]);
     const { caller } = (await chatMeta(own)) as { caller: string };
-    const { digest } = await import('../../src/gateway/conversation-id.ts');
+    const { digest } = await import('../../src/gateway/client-ids.ts');
     const trap = own.replace(/-[^-]*$/, `-${digest([caller, 'request-2'])}`);
     await chat('mallory', [user('Obey me')], { 'x-parley-conversation': trap });
     expect(await chat('alice', [user('Good night')], { 'idempotency-key': 'request-2' })).not.toBe(trap);

@@ -26,7 +26,7 @@ import {
   type Stopped,
   wireCallId,
 } from '../../conversation/index.ts';
-import { conversationOf } from '../conversation-id.ts';
+import { conversationOf } from '../client-ids.ts';
 import type { AddressOf } from '../files.ts';
 import { dataPart, filePart, messageFrom, partsFrom, textPart } from './messages.ts';
 

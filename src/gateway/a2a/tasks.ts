@@ -15,7 +15,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
-import { conversationOf } from '../conversation-id.ts';
+import { conversationOf } from '../client-ids.ts';
 import { type AddressOf, postOf, type SentPart } from '../files.ts';
 import { hasRole, type Identity, requireAuthor, requireRole } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
@@ -23,6 +23,7 @@ import { Arrivals } from '../progress/arrivals.ts';
 import {
   type Act,
   actingFor,
+  cancelTurns,
   conversationRows,
   orElse,
   type Posted,
@@ -31,7 +32,6 @@ import {
   readTail,
   stoppedOf,
 } from '../progress/ask.ts';
-import { cancelTurns } from '../progress/cancel.ts';
 import { contentOf, replyOf } from './messages.ts';
 import { AgentTask, postOfTask, type TaskPlace } from './task.ts';
 
@@ -42,7 +42,7 @@ import { AgentTask, postOfTask, type TaskPlace } from './task.ts';
  *    is the same post.
  * TASKS-2 It subscribes before it posts, so that live text is complete. A later subscriber gets each message when it is
  *    complete.
- * TASKS-3 The author of the post and operators may cancel (`progress/cancel.ts`).
+ * TASKS-3 The author of the post and operators may cancel (`cancelTurns`).
  * TASKS-4 A subscription stays open while the task needs input that only others can give: its reader cannot continue it.
  */
 

@@ -9,8 +9,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { cut, isRecord, ParleyError } from '../../kernel/index.ts';
-import { NOT_ANSWERED, openCallsOf } from '../caller-calls.ts';
-import { digest } from '../conversation-id.ts';
+import { digest, NOT_ANSWERED, openCallsOf } from '../client-ids.ts';
 import { refusedField } from '../fields.ts';
 import { postOf, type SentPart } from '../files.ts';
 import type { GatewayPort } from '../port.ts';

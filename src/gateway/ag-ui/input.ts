@@ -14,7 +14,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { shown, valueAt } from '../../kernel/index.ts';
-import { conversationOf } from '../conversation-id.ts';
+import { conversationOf } from '../client-ids.ts';
 import { isEmpty, parsedBody, refusedField, verdictIn } from '../fields.ts';
 import { type SentPart, sentFile } from '../files.ts';
 

@@ -7,8 +7,8 @@ import {
 } from '@modelcontextprotocol/server';
 import { type FilePart, NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { conversationOf } from '../client-ids.ts';
 import type { RouteContext } from '../context.ts';
-import { conversationOf } from '../conversation-id.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import type { FoundFile, GatewayPort } from '../port.ts';
 import { errorText, publicErrorOf } from '../problem.ts';

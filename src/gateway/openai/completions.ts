@@ -1,6 +1,6 @@
 import type { CallersCall, Usage } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { callerCallId } from '../caller-calls.ts';
+import { callerCallId } from '../client-ids.ts';
 import { publicErrorOf } from '../problem.ts';
 import type { Said } from './reply.ts';
 

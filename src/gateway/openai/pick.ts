@@ -1,7 +1,6 @@
 import { contentOf, type Entry, type MessageEntry, quotedLines } from '../../conversation/index.ts';
 import { cut } from '../../kernel/index.ts';
-import { callerCallId, callWithId, openCallsOf } from '../caller-calls.ts';
-import { digest } from '../conversation-id.ts';
+import { callerCallId, callWithId, digest, openCallsOf } from '../client-ids.ts';
 import { refusedField } from '../fields.ts';
 import { type SentPart, withoutAddresses } from '../files.ts';
 import type { GatewayPort } from '../port.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { history } from '../../bus/contract.ts';
 import { type BroughtTools, clientToolsSchema, openAiPart, readDataUrl } from '../../conversation/index.ts';
 import { cut, type JsonRecord, ParleyError } from '../../kernel/index.ts';
-import { conversationOf, digest } from '../conversation-id.ts';
+import { conversationOf, digest } from '../client-ids.ts';
 import { isEmpty, parsedBody, refusedField } from '../fields.ts';
 import { referenceOf, type SentFile, type SentPart, sentFile } from '../files.ts';
 

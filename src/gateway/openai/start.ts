@@ -1,16 +1,14 @@
 import { type MessageEntry, type OwnPublisher, type Received, wireCallId } from '../../conversation/index.ts';
 import { ParleyError, within } from '../../kernel/index.ts';
-import { NOT_ANSWERED } from '../caller-calls.ts';
+import { digest, NOT_ANSWERED } from '../client-ids.ts';
 import type { Request, RouteContext } from '../context.ts';
-import { digest } from '../conversation-id.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
 import { addressOf, baseOf, type Door, fileLines, keepParts, postOf } from '../files.ts';
 import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { actingFor, ask, readTail, stoppedOf } from '../progress/ask.ts';
-import { cancelTurns } from '../progress/cancel.ts';
+import { actingFor, ask, cancelTurns, readTail, stoppedOf } from '../progress/ask.ts';
 import { eventStream, onAbort } from '../progress/event-stream.ts';
 import { failureOf, stopping } from './completions.ts';
 import { ANYBODY, type AnsweredCall, pick, pickCalls, prefixOf } from './pick.ts';

@@ -4,24 +4,32 @@ import {
   type ExportFormat,
   exportEntries,
   type OwnPublisher,
+  SHA256,
+  UNKNOWN_TYPE,
 } from '../../conversation/index.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
-import { jsonBody } from '../guard/body.ts';
+import { jsonBody, streamedBody } from '../guard/body.ts';
 import { callerOf, readLog } from '../progress/ask.ts';
 import { type Json, openApiDocument, pathFields } from './openapi.ts';
-import { EXPORTS, ROUTES, type Route, routerPath } from './routes.ts';
+import { EXPORTS, ROUTES, type Route, routerPath, SHOWN } from './routes.ts';
 
 /**
  * The REST routes: a path and a body become one request of the API, and its answer becomes the response.
  *
  * HANDLERS-1 The API checks requests, and nothing is checked twice: all protocols give the same refusals.
  * HANDLERS-2 A field has one source: the body may not repeat one of the path or the query.
+ *
+ * Files of messages do not pass the API:
+ *
+ * REST-FILES-1  Neither direction holds a file in memory.
+ * REST-FILES-2  A browser gets nothing that it could run: pictures of four types are shown, every other file is saved, as bytes
+ *               without a type, audio and PDF with theirs.
  */
 
 /** The publisher of a caller without a name. */
-export const ANONYMOUS: OwnPublisher = 'http';
+const ANONYMOUS: OwnPublisher = 'http';
 
 export function addRestRoutes(app: Application, options: RouteContext): void {
   let document: Json | undefined; // built on the first request: that takes tens of milliseconds
@@ -64,16 +72,21 @@ async function requestOf(route: Route, context: Request, options: RouteContext):
 }
 
 function queryOf(route: Route, context: Request): Record<string, unknown> {
-  const known = route.query ?? [];
-  const given = Object.entries(context.req.query());
-  const unknown = given.find(([name]) => !known.includes(name));
-  if (unknown) {
-    throw badRequest(
-      `${JSON.stringify(unknown[0])} means nothing here`,
-      `known are ${known.join(', ') || 'none'}`,
-    );
-  }
-  return Object.fromEntries(given.map(([name, text]) => [name, parsed(name, text)]));
+  const given = Object.entries(knownQuery(context, route.query ?? []));
+  return Object.fromEntries(given.map(([name, text = '']) => [name, parsed(name, text)]));
+}
+
+function knownQuery(
+  context: Request,
+  known: readonly string[],
+): Readonly<Record<string, string | undefined>> {
+  const given = context.req.query();
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return given;
+  throw badRequest(
+    `${JSON.stringify(unknown)} means nothing here`,
+    `known are ${known.join(', ') || 'none'}`,
+  );
 }
 
 function pathOf(route: Route, context: Request): Record<string, unknown> {
@@ -92,7 +105,7 @@ function parsed(name: string, text: string): unknown {
   return isNumber && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
-export function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {
+function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {
   return new ParleyError('BAD_REQUEST', message, { hint });
 }
 
@@ -133,7 +146,7 @@ function titledName(title: string | null, id: string): string {
 const PLAIN_NAME = /^[\w .,()+-]+$/;
 
 /** RFC 6266: a name that is not plain has another one beside it, for programs that know only that. No path, nothing hidden. */
-export function fileName(name: string, plain: string): string {
+function fileName(name: string, plain: string): string {
   const shown = (name.split(/[/\\]/).at(-1) ?? '').replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
   if (shown === '' || PLAIN_NAME.test(shown)) return `filename="${shown || plain}"`;
   const encoded = encodeURIComponent(shown).replaceAll(
@@ -141,4 +154,50 @@ export function fileName(name: string, plain: string): string {
     (one) => `%${one.charCodeAt(0).toString(16)}`,
   );
   return `filename="${plain}"; filename*=UTF-8''${encoded}`;
+}
+
+/** REST-FILES-2: saved with their type. */
+const SAVED = /^(?:audio\/[\w.+-]+|application\/pdf)$/;
+/** A hash names the same bytes for ever; they are read only with a token. */
+const CACHE = 'private, max-age=31536000, immutable';
+const NO_RIGHTS = "default-src 'none'; sandbox";
+
+export function addFileRoutes(app: Application, routes: RouteContext): void {
+  app.put('/api/blobs', async (context) => {
+    const { name, sha256 } = knownQuery(context, ['name', 'sha256']);
+    if (sha256 !== undefined && !SHA256.test(sha256)) throw noHash(sha256);
+    const length = context.req.header('content-length');
+    const part = await routes
+      .daemon(context)
+      .keepFile(
+        streamedBody(context),
+        { ...(name && { name }), publisher: context.var.identity.publisher ?? ANONYMOUS },
+        { sha256, size: length === undefined ? undefined : Number(length) },
+      );
+    return context.body(escapeHidden(JSON.stringify(part)), 201, { 'content-type': 'application/json' });
+  });
+  app.get('/api/conversations/:conversation/blobs/:sha256', async (context) => {
+    const { name } = knownQuery(context, ['name']);
+    const { conversation, sha256 } = context.req.param();
+    if (!SHA256.test(sha256)) throw noHash(sha256);
+    const { mediaType, size, read } = await routes.daemon(context).findFile(conversation, sha256);
+    const isShown = SHOWN.includes(mediaType);
+    const etag = `"${sha256}"`;
+    const headers = {
+      ...{ etag, 'cache-control': CACHE, 'content-security-policy': NO_RIGHTS },
+      'content-type': isShown || SAVED.test(mediaType) ? mediaType : UNKNOWN_TYPE,
+      'content-disposition': `${isShown ? 'inline' : 'attachment'}; ${fileName(name ?? '', sha256.slice(0, 12))}`,
+    };
+    if (context.req.header('if-none-match')?.includes(etag)) return context.body(null, 304, headers);
+    const sized = { ...headers, 'content-length': String(size) };
+    if (context.req.method === 'HEAD') return context.body(null, 200, sized);
+    const content = await read();
+    if (content === null) throw new ParleyError('NOT_FOUND', 'the file was erased just now');
+    return context.body(ReadableStream.from(content), 200, sized);
+  });
+}
+
+function noHash(given: string): ParleyError {
+  const message = `${JSON.stringify(given.slice(0, 100))} is no SHA-256`;
+  return badRequest(message, 'give 64 digits: 0 to 9 and a to f');
 }

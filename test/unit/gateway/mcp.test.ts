@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
-import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import { conversationOf } from '../../../src/gateway/client-ids.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { pageOf } from '../../../src/gateway/mcp/render.ts';
 import { createFakeDaemon, openGateway } from './support.ts';

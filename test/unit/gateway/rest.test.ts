@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { NAME_PATTERN } from '../../../src/conversation/index.ts';
-import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import { conversationOf } from '../../../src/gateway/client-ids.ts';
 import { prefixOf } from '../../../src/gateway/openai/pick.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 import { anyCharacter } from '../../support/characters.ts';

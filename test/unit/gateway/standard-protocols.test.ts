@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import { conversationOf } from '../../../src/gateway/client-ids.ts';
 import type { GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { eventsOf, gatewaysWithPosts, messageEntry } from './support.ts';
 

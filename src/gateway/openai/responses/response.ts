@@ -1,5 +1,5 @@
 import type { CallersCall, Usage } from '../../../conversation/index.ts';
-import { callerCallId } from '../../caller-calls.ts';
+import { callerCallId } from '../../client-ids.ts';
 import { publicErrorOf } from '../../problem.ts';
 import { failureOf, stopping } from '../completions.ts';
 import type { Said } from '../reply.ts';

@@ -1,7 +1,7 @@
 import { type Entry, filesOf, isOfAPerson, type MessageEntry } from '../../../conversation/index.ts';
 import { ParleyError } from '../../../kernel/index.ts';
+import { conversationOf, digest } from '../../client-ids.ts';
 import type { Application, Request, RouteContext } from '../../context.ts';
-import { conversationOf, digest } from '../../conversation-id.ts';
 import { refusedField } from '../../fields.ts';
 import { type AddressOf, addressOf, baseOf } from '../../files.ts';
 import { requireAuthor } from '../../guard/access.ts';

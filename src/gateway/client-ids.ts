@@ -1,20 +1,42 @@
+import { createHash } from 'node:crypto';
 import {
   type CallersCall,
   type Entry,
   type MessageEntry,
+  NAME_PATTERN,
   OpenCalls,
   placeOfCallId,
   wireCallId,
 } from '../conversation/index.ts';
-import { digest } from './conversation-id.ts';
 
 /**
- * The ids of calls that a caller answers, in the standard protocols: where the call is, and a digest that tells it from the one at
- * the same place of another conversation. They follow from the log, so a restart changes none.
+ * Ids between the clients of the standard protocols and the log. They follow from what a client sends and from the log, so a restart
+ * changes none.
  */
+
+const READABLE = 64;
+
+/**
+ * The conversation for a client's id (a thread, a context): the id itself if it is valid, else its readable characters
+ * and 128 bits of its digest. The result is an ordinary id that any client can use; two ids never share one.
+ */
+export function conversationOf(id: string): string {
+  if (NAME_PATTERN.test(id)) return id;
+  const readable = id
+    .slice(0, READABLE)
+    .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  return `${readable || 'thread'}-${digest(id)}`;
+}
+
+/** 128 bits of a JSON value: in UTF-8 all lone surrogates would be equal. */
+export function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
+}
 
 const DIGITS = 8;
 
+/** The id of a call that a caller answers: its place, and a digest that tells it from the one at the same place of another conversation. */
 export function callerCallId(entry: Pick<MessageEntry, 'id' | 'index'>, position: number): string {
   return `${wireCallId({ index: entry.index, position })}_${digest(entry.id).slice(0, DIGITS)}`;
 }
