@@ -3,7 +3,7 @@ import { type FilePart, plainName, showBytes, shownName } from '../conversation/
 import { cut, decodeUtf8, isBase64, percentDecoded, wellFormed } from '../kernel/index.ts';
 
 /**
- * Files as content blocks of the protocol, and blocks as files.
+ * Messages and files as content blocks of the protocol, and blocks as messages and files.
  *
  * ACP-BLOCKS-1 A file is in a block whole or not at all, by its kind and size: a message of the protocol is one line of JSON.
  * ACP-BLOCKS-2 A block with bytes is a file, also an embedded text. The type that its sender says is a hint (MEDIA-TYPE-1).
@@ -119,4 +119,53 @@ export function notKept(
   const bytes = isEncoded ? Math.floor((content.length * 3) / 4) : Buffer.byteLength(content);
   const facts = [plainName(name), plainName(mediaType), showBytes(bytes)].filter((fact) => fact !== '');
   return `[file ${facts.join(', ')}: not kept: ${why}]`;
+}
+
+export const textBlock = (text: string): ContentBlock => ({ type: 'text', text });
+
+/** UTF-16 units of an attached text that is quoted. A longer one is a file: it would fill each view. */
+const LONGEST_QUOTED = 100_000;
+
+/**
+ * A prompt as the text of one message and its files. Links stay where they were written; attached texts follow the text, each in a fence,
+ * so that nothing in them mentions an agent.
+ */
+export function postOf(blocks: readonly ContentBlock[]): {
+  readonly text: string;
+  readonly files: readonly SentFile[];
+} {
+  const attached: string[] = [];
+  const files: SentFile[] = [];
+  let text = '';
+  let wasText = false;
+  for (const block of blocks) {
+    const file = sentFile(block);
+    if (block.type === 'text') text += `${wasText ? '\n' : ''}${block.text}`;
+    else if (block.type === 'resource_link') text += linkTo(block.uri, block.name);
+    else if (isQuoted(block)) {
+      text += linkTo(block.resource.uri);
+      attached.push(`${block.resource.uri}:\n${fenced(block.resource.text)}`);
+    } else if (file) files.push(file);
+    wasText = block.type === 'text';
+  }
+  return { text: [text, ...attached].filter((part) => part !== '').join('\n\n'), files };
+}
+
+type Quoted = Extract<ContentBlock, { type: 'resource' }> & { readonly resource: { readonly text: string } };
+
+function isQuoted(block: ContentBlock): block is Quoted {
+  return (
+    block.type === 'resource' && 'text' in block.resource && block.resource.text.length <= LONGEST_QUOTED
+  );
+}
+
+function linkTo(uri: string, name: string = uri.replace(/.*\/(?=.)/, '')): string {
+  return `[${name.replaceAll(/[[\]\n]/g, ' ')}](${uri})`;
+}
+
+/** The fence is longer than any in the text. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;
 }

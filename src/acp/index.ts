@@ -2,13 +2,13 @@
  * The Agent Client Protocol (ACP), version 1: JSON-RPC over stdio.
  *
  * agents/    coding agents as participants: a handler of offered turns that drives the process of an agent
- * blocks.ts  files as content blocks, and blocks as files
+ * blocks.ts  messages and files as content blocks, and blocks as messages and files
  * editors/   Parley as the agent of an editor. server.ts: sessions, which are conversations of a running daemon;
- *            modes.ts: who answers; prompt.ts: one prompt, followed to its end; permissions.ts: approvals; updates.ts: entries
- *            and steps of a progress as updates; content.ts: a prompt as a post
+ *            modes.ts: who answers; prompt.ts: one prompt, followed to its end, with its approvals; updates.ts: entries and steps
+ *            of a progress as updates
  */
 export { CodingAgent } from './agents/coding-agent.ts';
-export { diagnose } from './agents/diagnose.ts';
+export { diagnose } from './agents/connection.ts';
 export { promptFor } from './agents/prompt.ts';
 export type {
   AcpAnswer,

@@ -26,8 +26,8 @@ import {
   sleep,
 } from '../kernel/index.ts';
 import type { FollowEvent, FollowOptions } from './follow.ts';
-import { isUnreachable } from './unreachable.ts';
-import type { AnswerOf, Endpoint, PostAnswer, PostMessage, PostOptions, RequestOf } from './verbs.ts';
+import { isUnreachable } from './requests.ts';
+import type { PostAnswer, PostMessage, PostOptions, SendRequest } from './verbs.ts';
 
 /**
  * A message and its answer: posts, runs the tools that the post brings, and follows until every turn that it caused has ended.
@@ -94,11 +94,7 @@ const RETRY_MS = 1_000;
 /** What it needs of a client. */
 interface Client {
   post(message: PostMessage, options: PostOptions): Promise<PostAnswer>;
-  request<E extends Endpoint>(
-    endpoint: E,
-    body: RequestOf<E>,
-    options?: { signal?: AbortSignal },
-  ): Promise<AnswerOf<E>>;
+  readonly request: SendRequest;
   follow(conversation: string, options: FollowOptions): AsyncIterable<FollowEvent>;
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { MOST_PIECE_BYTES } from '../bus/index.ts';
 import type { FilePart } from '../conversation/index.ts';
 import { ParleyError, sleep } from '../kernel/index.ts';
-import { isUnreachable } from './unreachable.ts';
+import { isUnreachable } from './requests.ts';
 import type { AnswerOf, RequestOf } from './verbs.ts';
 
 /**

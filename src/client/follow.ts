@@ -1,11 +1,11 @@
 import { type Arrival, Follower, type LiveChunk } from '../bus/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
-import { isUnreachable } from './unreachable.ts';
-import type { AnswerOf } from './verbs.ts';
+import { isUnreachable } from './requests.ts';
+import type { AnswerOf, SendRequest } from './verbs.ts';
 
 /**
- * Follows one conversation over a connection: each entry once, in order, and the live text (`Follower`).
+ * Follows one conversation over a connection: each entry once, in order, and the live text (`Follower`); or reads its log once.
  *
  * CLIENT-FOLLOW-1 The log is polled each `pollMs`: a connection can lose messages of the feed.
  * CLIENT-FOLLOW-2 Memory is bounded: when the reader lags, live chunks are dropped (they are lossy by contract) and so are
@@ -91,5 +91,36 @@ export async function* followConversation(
   } finally {
     for (const one of signals) one.removeEventListener('abort', close);
     close();
+  }
+}
+
+interface Requests {
+  readonly request: SendRequest;
+}
+
+/** Yields the log from an index on, page by page. */
+export async function* logEntries(
+  client: Requests,
+  conversation: string,
+  from: number,
+): AsyncGenerator<Entry, void, undefined> {
+  for (let next = from; ; ) {
+    const { entries, length } = await client.request('entries', { conversation, from: next });
+    yield* entries;
+    const last = entries.at(-1);
+    if (last === undefined || last.index + 1 >= length) return;
+    next = last.index + 1;
+  }
+}
+
+const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
+
+/** The length of the log; 0 for a conversation that does not exist yet. */
+export async function logLength(client: Requests, conversation: string): Promise<number> {
+  try {
+    return (await client.request('conversation', { conversation })).length;
+  } catch (error) {
+    if (error instanceof ParleyError && NOT_THERE.has(error.code)) return 0;
+    throw error;
   }
 }

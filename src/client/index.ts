@@ -3,9 +3,8 @@
  *
  * connect.ts          `connect`; client.ts: the client itself, loaded at the first connection
  * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
- * requests.ts         one request with its retries
- * follow.ts           each entry of a conversation once, in order, and the live text; unreachable.ts: which errors it waits out
- * log-pages.ts        a log, page by page
+ * requests.ts         one request with its retries, and which errors pass
+ * follow.ts           each entry of a conversation once, in order, and the live text; a log, page by page
  * ask.ts              a message with its answer: tools of the caller, typed values
  * files.ts            files in pieces: uploads that continue after a lost connection, downloads
  * agent.ts            a program as an agent: its types, its turns
@@ -81,7 +80,7 @@ export {
 } from './connection-file.ts';
 export type { DownloadOptions, FileContent, UploadOptions } from './files.ts';
 export type { FollowEvent, FollowOptions } from './follow.ts';
-export { logEntries, logLength } from './log-pages.ts';
+export { logEntries, logLength } from './follow.ts';
 export type { RequestPolicy } from './requests.ts';
-export { isUnreachable } from './unreachable.ts';
+export { isUnreachable } from './requests.ts';
 export type * from './verbs.ts';

@@ -38,7 +38,7 @@ type Attempt =
   | { readonly kind: 'answered'; readonly body: unknown }
   | { readonly kind: 'failed'; readonly error: ParleyError; readonly again: boolean };
 
-export interface OutgoingRequest {
+interface OutgoingRequest {
   readonly subject: string;
   /** For error messages. */
   readonly endpoint: string;
@@ -188,4 +188,12 @@ function describedFailure(
         'check the connection to the NATS server',
       ];
   }
+}
+
+/** Transient failures: the daemon restarts, the network recovers. */
+const TRANSIENT = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT', 'NATS_REQUEST_FAILED']);
+
+/** Whether the request failed because the daemon does not answer. It may be repeated later, a post with the same id. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof ParleyError && TRANSIENT.has(error.code);
 }

@@ -12,6 +12,13 @@ type ClientRequest<V extends Verb> = V extends 'post'
 
 export type { ClientRequest as RequestOf };
 
+/** Sends one request and returns its answer. */
+export type SendRequest = <E extends Endpoint>(
+  endpoint: E,
+  body: ClientRequest<E>,
+  options?: { signal?: AbortSignal },
+) => Promise<AnswerOf<E>>;
+
 export type Verbs = { [V in Verb]: { request: ClientRequest<V>; answer: AnswerOf<V> } };
 
 /** `id` is made when it is left out. The same id again is answered, never appended twice. */

@@ -19,10 +19,9 @@ import {
 } from '../../client/index.ts';
 import type { Entry, FilePart, OpenCall } from '../../conversation/index.ts';
 import { hasVisible, VERSION } from '../../kernel/index.ts';
-import { bytesOf, notKept, shownBlocks } from '../blocks.ts';
-import { postOf } from './content.ts';
-import type { Person, SessionContext } from './context.ts';
+import { bytesOf, notKept, postOf, shownBlocks } from '../blocks.ts';
 import { invalid, modeIdOf, modeRequest, modesOf } from './modes.ts';
+import type { Person, SessionContext } from './prompt.ts';
 import { Prompt } from './prompt.ts';
 import { Updates } from './updates.ts';
 

@@ -26,7 +26,7 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { canonicalArguments, isRecord, type JsonRecord, parseJson, visibleCall } from '../../kernel/index.ts';
-import { textBlock } from './content.ts';
+import { textBlock } from '../blocks.ts';
 
 /**
  * Entries of the log and steps of a progress as updates of one session.
