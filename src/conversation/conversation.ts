@@ -7,8 +7,7 @@ import { evolve } from './state/evolve.ts';
 import { publisherOfPost } from './state/people.ts';
 import { type Roster, rosterOf } from './state/roster.ts';
 import { type ConversationState, EMPTY_STATE } from './state/state.ts';
-import { AgentView } from './view/view.ts';
-import { DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view-parts.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view.ts';
 
 /** Dependencies of a conversation besides its log, the same for every decision. */
 export interface ConversationRules

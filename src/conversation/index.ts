@@ -7,7 +7,7 @@
  * decide/      commands to entries and effects: posts (posting.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
  * tools/       the tools that act on the conversation; the port to the rules for other tools; shell commands in one form
- * view/        what an agent is shown, as messages (view-parts.ts: their types); reports, differences of requests and definitions
+ * view/        what an agent is shown, as messages; reports, differences of requests and definitions
  * reduction/   what is taken out of a view that is too large, and the text of summaries
  * recall/      reading and searching a log as one agent may see it
  * laws/        an independent checker of logs; it may use `state` and `decide`, no other folder here uses it
@@ -40,7 +40,6 @@ export { feedbackIn } from './log/feedback.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
 export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export * from './log/model-failure.ts';
-export * from './log/part-schema.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';
 export { askedText } from './log/server-asks.ts';
@@ -53,8 +52,8 @@ export * from './progress/turn-watch.ts';
 export * from './recall/recall.ts';
 export * from './reduction/compaction.ts';
 export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
+export { sizeOf } from './reduction/reduction-builder.ts';
 export { type SummaryInput, summaryText, transcript } from './reduction/summary-text.ts';
-export { sizeOf } from './reduction/view-groups.ts';
 export { agentNamed, mentions, unknownMentionsText } from './state/answering.ts';
 export { awayTokens, hardLimit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
@@ -96,5 +95,4 @@ export * from './tools/shell-command.ts';
 export * from './tools/tool-rules.ts';
 export * from './view/view.ts';
 export * from './view/view-diff.ts';
-export * from './view/view-parts.ts';
 export type * from './view/view-report.ts';

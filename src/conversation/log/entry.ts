@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import { clientToolSchema, toolChoiceSchema } from './client-tools.ts';
 import { FEEDBACK, MODES } from './names.ts';
-import { partSchema } from './part-schema.ts';
 
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
  *
  * An entry is one JSON object. `index` is its dense position in the log; `type` determines its other fields.
- * Unknown fields are kept: a newer minor version or an import may have written them.
+ * Unknown fields are kept: a newer minor version or an import may have written them. One file, since the types are one union.
  */
 
 export { placeOfCallId, wireCallId } from './call-id.ts';
@@ -45,6 +44,27 @@ export type ServerAsks = Readonly<z.infer<typeof serverAsksSchema>>;
 /** The address of a tool call: the index of its assistant entry and its position in it (L10). */
 const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });
 export type CallPlace = z.infer<typeof callPlaceSchema>;
+
+export const SHA256 = /^[0-9a-f]{64}$/;
+
+export const textPartSchema = z.object({ type: z.literal('text'), text: z.string() });
+
+/** A file of a message. What `parts.ts` does with it needs no schema. */
+export const filePartSchema = z.object({
+  type: z.literal('file'),
+  sha256: z.string().regex(SHA256),
+  name: z.string().optional(),
+  mediaType: z.string(),
+  /** Bytes. */
+  size: z.int().nonnegative(),
+  /** Pixels of a picture. */
+  width: z.int().positive().optional(),
+  height: z.int().positive().optional(),
+});
+export type FilePart = Readonly<z.infer<typeof filePartSchema>>;
+
+export const partSchema = z.discriminatedUnion('type', [textPartSchema, filePartSchema]);
+export type Part = Readonly<z.infer<typeof partSchema>>;
 
 export const toolCallSchema = z.object({
   /** The provider's id. Providers repeat ids, so nothing relies on it (L10). */

@@ -1,9 +1,8 @@
 import { plainName } from '../text/look-alikes.ts';
 import { escapeTokens } from '../text/text.ts';
-import type { Entry } from './entry.ts';
-import type { FilePart, Part } from './part-schema.ts';
+import type { Entry, FilePart, Part } from './entry.ts';
 
-export type { FilePart, Part } from './part-schema.ts';
+export type { FilePart, Part } from './entry.ts';
 
 /**
  * The parts of a message that is more than one text (docs/spec/entries.md).

@@ -1,17 +1,20 @@
 import { NO_LIMIT } from '../state/budget.ts';
 import { PREVIEW_LENGTH } from '../text/text.ts';
-import type { ViewMessage, ViewPart } from '../view/view-parts.ts';
+import type { ViewMessage, ViewPart } from '../view/view.ts';
 import {
   CHARS_PER_TOKEN,
+  type Group,
+  groupsOf,
   isOver,
   ReductionBuilder,
   type ReductionInput,
   type ReductionPlan,
   SHORTEST,
+  type Size,
   SUMMARY_OVERHEAD,
   type SummaryBudget,
+  sizeOf,
 } from './reduction-builder.ts';
-import { type Group, groupsOf, type Size, sizeOf } from './view-groups.ts';
 
 /**
  * Plans what to take out of an agent's view that is too large for its model.
