@@ -5,7 +5,7 @@ import { connect } from 'nats';
 import { EMPTY_STATE, hasOutstandingWork } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../src/daemon/conversations/worker/worker.ts';
-import { appendHeaders } from '../src/persistence/jetstream/log-reader.ts';
+import { appendHeaders } from '../src/persistence/jetstream/stream-log.ts';
 import { openTestStore } from '../test/support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer } from '../test/support/nats-server.ts';
 import { exampleHistory } from './support/history.ts';

@@ -138,6 +138,16 @@ export async function read<T>(broker: Broker, stream: string, work: () => Promis
   }
 }
 
+/** Compare-and-set: the server accepts a message only if this is the last sequence of its subject. */
+export const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
+/** Bytes of a payload that are reserved for headers: the server counts them too. */
+const HEADER_RESERVE = 384;
+
+/** Bytes of the body of a message. */
+export function maxBody({ connection }: Broker): number {
+  return (connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
+}
+
 export async function publish(
   broker: Broker,
   stream: string,

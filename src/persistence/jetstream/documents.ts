@@ -4,6 +4,8 @@ import type { AuditRecord } from '../port.ts';
 import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
 import {
   type Broker,
+  EXPECTED_HEADER,
+  maxBody,
   openBucket,
   type PublishOutcome,
   publish,
@@ -11,7 +13,6 @@ import {
   requireStored,
   storeError,
 } from './broker.ts';
-import { EXPECTED_HEADER, HEADER_RESERVE } from './log-reader.ts';
 import { lastMessage, purgeSubject, readRange, type StoredMessage, subjectsOf } from './reader.ts';
 import type { StoreNames } from './streams.ts';
 
@@ -34,11 +35,6 @@ const MAX_READS = 3;
 const READ_PAUSE_MS = 300;
 
 type ReportUnsaved = (key: string, reason: string) => void;
-
-/** Bytes of the body of a message. */
-export function maxBody({ connection }: Broker): number {
-  return (connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
-}
 
 export class BucketDocuments implements Documents {
   readonly #broker: Broker;

@@ -13,18 +13,8 @@ import type {
 import { requireConversationId } from '../rules.ts';
 import { type BlobContents, bytesFrom, type ReachStorePoint, type Storage } from '../storage.ts';
 import { openStore as openWith } from '../store.ts';
-import { type Broker, type ConnectionWatch, openBroker, publish, requireStored } from './broker.ts';
-import { BucketDocuments, createStreamAudit, maxBody } from './documents.ts';
-import {
-  appendOf,
-  beginsLog,
-  conversationsIn,
-  decodeBody,
-  follow,
-  type LogSource,
-  Placement,
-  statusOf,
-} from './log-reader.ts';
+import { type Broker, type ConnectionWatch, maxBody, openBroker, publish, requireStored } from './broker.ts';
+import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
   firstAfter,
   lastMessage,
@@ -33,7 +23,17 @@ import {
   type StoredMessage,
   subjectsOf,
 } from './reader.ts';
-import { openStreamLog } from './stream-log.ts';
+import {
+  appendOf,
+  beginsLog,
+  conversationsIn,
+  decodeBody,
+  follow,
+  type LogSource,
+  openStreamLog,
+  Placement,
+  statusOf,
+} from './stream-log.ts';
 import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams.ts';
 
 /**

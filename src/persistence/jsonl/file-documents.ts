@@ -22,7 +22,7 @@ import { refuseUnfinishedMigration } from '../archive.ts';
 import type { AuditRecord, ConversationRow } from '../port.ts';
 import { TEXT_HASH } from '../rules.ts';
 import { type AuditLog, type Documents, type Durability, InOrder } from '../storage.ts';
-import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
+import { folderOf, idOf, type StorePaths, storePaths } from './directory/layout.ts';
 import { fileTimestamp, refuseFile, type StoreLog } from './log/durable.ts';
 
 /**

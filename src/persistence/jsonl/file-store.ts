@@ -11,9 +11,8 @@ import {
 import type { ConversationStore, Removed } from '../port.ts';
 import type { BlobContents, ReachStorePoint, Storage } from '../storage.ts';
 import { auditTrailOf, openStore } from '../store.ts';
-import { identityOf, writeFormat } from './directory/format.ts';
+import { folderOf, identityOf, idOf, type StorePaths, storePaths, writeFormat } from './directory/layout.ts';
 import { takeDirectory } from './directory/lock.ts';
-import { folderOf, idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { createAuditFiles, FileDocuments, readAuditLines, refuseUnfinished } from './file-documents.ts';
 import { fileTimestamp, type LogFiles, nodeLogFiles, type StoreEvent, type StoreLog } from './log/durable.ts';
 import { openFileLog } from './log/file-log.ts';

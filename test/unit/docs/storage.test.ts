@@ -3,10 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { ensureStreams as ensureBusStreams } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import type { FindingKind } from '../../../src/daemon/offline/fsck.ts';
-import { appendHeaders } from '../../../src/persistence/jetstream/log-reader.ts';
+import { appendHeaders } from '../../../src/persistence/jetstream/stream-log.ts';
 import { ensureStreams as ensureStoreStreams } from '../../../src/persistence/jetstream/streams.ts';
-import { FORMAT } from '../../../src/persistence/jsonl/directory/format.ts';
-import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
+import { FORMAT, storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { codeIn, specPage } from './tables.ts';
 
 /** docs/spec/storage.md names streams, files and findings; here they are compared with the code. */

@@ -7,7 +7,7 @@ import { identify } from '../../../src/gateway/guard/access.ts';
 import { checkHost, checkOrigin } from '../../../src/gateway/guard/hosts.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
-import { decodeBody, encodeBody } from '../../../src/persistence/jetstream/log-reader.ts';
+import { decodeBody, encodeBody } from '../../../src/persistence/jetstream/stream-log.ts';
 import { runs } from '../../support/runs.ts';
 import { type FakeDaemon, openGateway } from '../gateway/support.ts';
 import { entry } from '../persistence/support.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/paths.ts';
+import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { foldCase } from '../../support/folding-disk.mjs';
 import { entry, row, storeFolderPerTest } from './support.ts';
 

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type Entry, viewOf } from '../../../src/conversation/index.ts';
 import { VERSION } from '../../../src/kernel/index.ts';
-import { checkFormat } from '../../../src/persistence/jsonl/directory/format.ts';
+import { checkFormat } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { batch, entry, logBytes, type StoreFolder, storeFolderPerTest } from './support.ts';
 

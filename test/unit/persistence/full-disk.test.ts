@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { onFullDisk } from '../../../src/daemon/compose/faults.ts';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
-import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
+import { storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { nodeLogFiles, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { entry } from '../../contract/samples.ts';
 import { errorWith } from '../../support/error-with.ts';

@@ -27,9 +27,8 @@ import { createAuditFiles, FileDocuments, readAuditLines, refuseUnfinished } fro
 import { createBlobFiles, DELETED_PREFIX, type FileStoreOptions, openOwned } from '../file-store.ts';
 import { writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
-import { checkFormat, knownIdentity } from './format.ts';
+import { checkFormat, folderOf, idOf, knownIdentity, type StorePaths, storePaths } from './layout.ts';
 import { tryLockFile } from './lock.ts';
-import { folderOf, idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
  * Reads a data directory without the lock, and changes nothing.

@@ -4,7 +4,7 @@ import { tryLock } from 'fs-native-extensions';
 import { closeData, makeDirectory, messageOf, openPrivate, ParleyError } from '../../../kernel/index.ts';
 import { directoryInUse } from '../../rules.ts';
 import { refuseFile, writeNewFile } from '../log/durable.ts';
-import { type StorePaths, storePaths } from './paths.ts';
+import { type StorePaths, storePaths } from './layout.ts';
 
 /**
  * A lock that the kernel holds on an open file.
