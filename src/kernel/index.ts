@@ -11,7 +11,7 @@
  *   package                   the folder and the version of this package
  *   mailbox                   batching of commands
  *   paging                    lists in messages of a limited size
- *   files, open-to-others     directories, disk space, files of one owner, permissions
+ *   files                     directories, disk space, files of one owner, permissions
  *   nats-names                server lists and subject prefixes
  *   one-time-code             proof of knowledge of a key, accepted once
  *   traceparent               the trace context that messages carry
@@ -27,11 +27,9 @@ export * from './log.ts';
 export * from './mailbox.ts';
 export * from './nats-names.ts';
 export * from './one-time-code.ts';
-export * from './open-to-others.ts';
 export * from './package.ts';
 export * from './paging.ts';
 export * from './schema-fault.ts';
 export * from './text.ts';
-export * from './time.ts';
 export * from './time.ts';
 export * from './traceparent.ts';
