@@ -18,7 +18,6 @@ import type {
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection.ts';
-import { beginReading, ingressStart, unsettledUntil } from './ingress/begin-reading.ts';
 import { Capacity, capacityIn } from './ingress/capacity.ts';
 import {
   createDeadLetters,
@@ -28,6 +27,7 @@ import {
   publishRefusedRuns,
 } from './ingress/dead-letters.ts';
 import { Ingress } from './ingress/ingress.ts';
+import { beginReading, ingressStart, unsettledUntil } from './ingress/settled-keeper.ts';
 import { type IngressSources, lastSequence } from './ingress/stored-posts.ts';
 import { type RunningService, type StoreKind, startService } from './serving/service.ts';
 import { isAgentConnected, NatsTurnLine } from './serving/turn-line.ts';

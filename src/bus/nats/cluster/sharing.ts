@@ -17,9 +17,8 @@ import type {
 } from '../../port.ts';
 import { markOf } from '../../settled.ts';
 import { ANY, EVERY_DAEMON, type Subjects } from '../../subjects.ts';
-import { beginReading } from '../ingress/begin-reading.ts';
 import { Ingress } from '../ingress/ingress.ts';
-import { SettledKeeper } from '../ingress/settled-keeper.ts';
+import { beginReading, SettledKeeper } from '../ingress/settled-keeper.ts';
 import { type IngressSources, readDelivery, timeOf } from '../ingress/stored-posts.ts';
 
 /** Daemons set it on appends; messages without it are not from a daemon. */

@@ -5,10 +5,10 @@ import { logFault } from '../../envelopes.ts';
 import type { Delivery, IngressLag, IngressOptions } from '../../port.ts';
 import type { Fate } from '../../post.ts';
 import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
-import type { Beginning } from './begin-reading.ts';
 import { type LetterOf, refusedAfter } from './dead-letters.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import { BodyMode, FloodWatch, handOverSkipped, RefusedTogether, skipAhead } from './flood.ts';
+import type { Beginning } from './settled-keeper.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import {
   deliveryOf,
