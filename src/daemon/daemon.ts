@@ -35,7 +35,6 @@ import { type Given, searchPathOf } from './compose/given.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
-import { createRuntime, type Runtime } from './create-runtime.ts';
 import { Watchers } from './feed/watchers.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
@@ -43,7 +42,16 @@ import { Metrics } from './observe/metrics.ts';
 import type { TelemetrySink } from './observe/telemetry.ts';
 import { openTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
-import { finish, Grace, gaugesOf, orFault, serve, startRetention } from './serve.ts';
+import {
+  createRuntime,
+  finish,
+  Grace,
+  gaugesOf,
+  orFault,
+  type Runtime,
+  serve,
+  startRetention,
+} from './serve.ts';
 import { absentMsOf } from './team/team.ts';
 import { requireRoom } from './tools/large.ts';
 /**

@@ -1,6 +1,6 @@
 /**
  * The daemon: joins the conversation core, the bus, the stores, models, tools and HTTP. No domain rule is decided here.
- * `daemon` starts and stops it, `serve` reads and answers, `create-runtime` makes what the conversations share.
+ * `daemon` starts and stops it, `serve` makes what its parts share, reads and answers.
  * A room imports only rooms below it (test/architecture/import-rules.ts), which are, from the top:
  *
  *   offline/        commands on files without a daemon: fsck, transfer, migrate, backup, explain, nats-config

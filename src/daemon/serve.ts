@@ -1,7 +1,10 @@
+import { FileCache, LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import {
   type Clock,
+  createIdSource,
+  type Log,
   messageOf,
   monotonicClock,
   type ParleyError,
@@ -16,15 +19,97 @@ import { Retention } from './api/retention.ts';
 import { Search } from './api/search.ts';
 import type { DaemonFacts } from './api/status.ts';
 import type { Membership } from './cluster/membership.ts';
+import { composeModels } from './compose/compose.ts';
+import { type Given, timeOf } from './compose/given.ts';
+import { IngressProgress } from './conversations/deletion.ts';
+import type { Ownership } from './conversations/ownership.ts';
 import type { Workers } from './conversations/workers.ts';
-import type { Runtime } from './create-runtime.ts';
-import type { Watchers } from './feed/watchers.ts';
+import { feedOf, type Watchers } from './feed/watchers.ts';
+import { Files } from './files/files.ts';
 import { Posts } from './ingress/posts.ts';
+import type { ReachCrashPoint } from './observe/crash-points.ts';
 import type { Gauges, Metrics } from './observe/metrics.ts';
+import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
 import type { TraceExporter } from './observe/trace-exporter.ts';
 import type { Reloader } from './reload/reloader.ts';
+import { Definitions } from './team/definitions.ts';
+import { ModelHealth } from './team/health.ts';
+import { createTeam, type Team } from './team/team.ts';
+import type { ToolProgress } from './tools/run-tool.ts';
+import { WhatIfs } from './what-if/what-ifs.ts';
 
-/** Reads posts and answers requests, alone or with the other daemons of the cluster; removes old texts. */
+/**
+ * What the parts of a daemon share, and its work: it reads posts and answers requests, alone or with the other daemons of the
+ * cluster, and removes old texts.
+ */
+
+/**
+ * Makes what the parts of a daemon share, from the configuration and the acquired resources. Each part names what it needs of
+ * it: none takes all of it.
+ */
+export type Runtime = Awaited<ReturnType<typeof createRuntime>>;
+
+/** The resources that must be acquired first. */
+interface Acquired {
+  readonly store: ConversationStore;
+  readonly ownership: Ownership;
+  readonly log: Log;
+  /** Aborted when the grace period is over. */
+  readonly shutdown: AbortSignal;
+  readonly reach: ReachCrashPoint;
+  readonly traces: TraceExporter | null;
+  readonly bus: Bus;
+  readonly watchers: Watchers;
+  /** The model of all agents in other processes. */
+  readonly remote: Model;
+  readonly toolbox: Toolbox;
+  readonly telemetry: TelemetrySink | undefined;
+  /** Called with the milliseconds that an append took. */
+  readonly onAppended?: ((durationMs: number) => void) | undefined;
+  /** All posts are read again, so no stored position counts. */
+  readonly isReplay: boolean;
+  readonly given: Given;
+}
+
+export async function createRuntime(config: Config, acquired: Acquired) {
+  const { bus, watchers, toolbox, telemetry, onAppended, isReplay, given, ...shared } = acquired;
+  const { store, remote, log } = shared;
+  const newId = createIdSource();
+  const { now, elapsed, timers } = timeOf(given);
+  let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
+  const cache = new FileCache((sha256) => store.blobs.read(sha256));
+  const definitions = new Definitions(store.definitions, cache);
+  const taking = {
+    ...{ store, now, newId },
+    get team() {
+      return team;
+    },
+  };
+  return {
+    ...shared,
+    files: await Files.open(taking, given.simulation ? null : config.daemon.data),
+    ...feedOf(store, bus, watchers),
+    progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
+    get team() {
+      return team;
+    },
+    replaceTeam(next: Team) {
+      team = next;
+    },
+    definitions,
+    believesNames: config.daemon.nats.kind === 'managed',
+    whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
+    maxPayload: bus.maxPayload,
+    ...{ now, elapsed, timers, newId },
+    telemetry: createTelemetry(telemetry, now, onAppended),
+    lastPost: (conversation: string) => bus.lastPost(conversation),
+    ingressEnd: () => bus.ingressEnd(),
+    liveText: new LiveText(timers, newId),
+    health: new ModelHealth(elapsed),
+    retries: new Map<string, Retry & { readonly since: number }>(),
+    toolProgress: new Map<string, ToolProgress>(),
+  };
+}
 
 /** Deliveries in progress: enough for many conversations, bounded for memory. */
 const MAX_IN_FLIGHT = 1_000;
@@ -35,7 +120,7 @@ const MAX_CONVERSATIONS_OF_ONE = 32;
 /** 1000 posts of the maximum payload would be a gigabyte. */
 const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;
 
-export interface Serving {
+interface Serving {
   readonly runtime: Runtime;
   readonly workers: Workers;
   readonly bus: Bus;

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CodingAgent } from '../../src/acp/index.ts';
 import { fileLine } from '../../src/conversation/index.ts';
-import { findType } from '../../src/daemon/files/measure.ts';
+import { findType } from '../../src/daemon/files/files.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
 import { newFolder } from '../support/lifetime.ts';
 import { hasLongTests } from '../support/runs.ts';

@@ -45,7 +45,7 @@ import {
   composeQuarantine,
 } from '../compose/archives.ts';
 import { rowOf, stateOf } from '../conversations/projections.ts';
-import { measured } from '../files/measure.ts';
+import { measured } from '../files/files.ts';
 
 /**
  * Exports conversations from a data directory, and imports them from files.

@@ -34,11 +34,11 @@ import { type ClaimHolder, ClaimingOwner } from '../../../src/daemon/cluster/cla
 import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
-import type { Runtime } from '../../../src/daemon/create-runtime.ts';
 import { Files } from '../../../src/daemon/files/files.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
+import type { Runtime } from '../../../src/daemon/serve.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../../src/daemon/team/health.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
