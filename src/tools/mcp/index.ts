@@ -2,8 +2,7 @@
  * Tools of MCP servers.
  *
  * toolbox.ts    the tools of all servers: their wire names, and which of them a person has accepted
- * arguments.ts  schema checks
- * server.ts     keeps one server running; connection.ts: its settings, and one connection to it
+ * server.ts     keeps one server running, and checks the arguments of its tools; connection.ts: its settings, and one connection to it
  * render-result.ts   results as text; failure.ts: failures, without secrets
  * oauth/   logins of people: log-in.ts makes one, logins.ts keeps them encrypted, authorization.ts uses and renews them,
  *          guarded-fetch.ts requests what a server names

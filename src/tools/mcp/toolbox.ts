@@ -12,7 +12,6 @@ import { escapeTokens } from '../../conversation/index.ts';
 import { cut, hideValues, messageOf, monotonicClock } from '../../kernel/index.ts';
 import type { Enclose } from '../processes.ts';
 import { failed } from '../toolbox.ts';
-import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
 import { ChildTransport } from './child-transport.ts';
 import {
   DEFAULT_TIMES,
@@ -26,7 +25,13 @@ import { reasonFor, unavailable } from './failure.ts';
 import { HttpTransport } from './http-transport.ts';
 import { Authorization } from './oauth/authorization.ts';
 import { type LoginStore, needsLogin } from './oauth/logins.ts';
-import { McpServer, type ServerStatus } from './server.ts';
+import {
+  type ArgumentsCheck,
+  argumentsCheck,
+  McpServer,
+  type ServerStatus,
+  wireParameters,
+} from './server.ts';
 
 /**
  * The tools of all servers, as one toolbox.
