@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Entry } from '../src/conversation/index.ts';
-import { ONE_CONVERSATION } from '../src/gateway/events/feed.ts';
+import { ONE_CONVERSATION } from '../src/gateway/events/feeds.ts';
 import { GREETING } from '../src/gateway/events/routes.ts';
 import type { Arrival } from '../src/gateway/index.ts';
 import { createFakeDaemon, messageEntry, openGateway } from '../test/unit/gateway/support.ts';

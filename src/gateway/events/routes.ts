@@ -2,8 +2,14 @@ import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, RouteContext } from '../context.ts';
 import { eventStream } from '../progress/event-stream.ts';
-import { conversationFeed, type Feed, frame, ONE_CONVERSATION, SEVERAL_CONVERSATIONS } from './feed.ts';
-import { ListFeed } from './list-feed.ts';
+import {
+  conversationFeed,
+  type Feed,
+  frame,
+  ListFeed,
+  ONE_CONVERSATION,
+  SEVERAL_CONVERSATIONS,
+} from './feeds.ts';
 
 /** The event streams: log, live text and list as server-sent events. */
 

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { ListFeed } from '../../../src/gateway/events/list-feed.ts';
+import { ListFeed } from '../../../src/gateway/events/feeds.ts';
 import type { Gateway, Token } from '../../../src/gateway/index.ts';
 import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
