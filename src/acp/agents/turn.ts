@@ -1,6 +1,18 @@
-import type { FilePart, SentPrompt, Usage } from '../../conversation/index.ts';
+import { createHash } from 'node:crypto';
+import type { ContentBlock, PromptCapabilities } from '@agentclientprotocol/sdk';
+import {
+  AWAY_MARKER,
+  type FilePart,
+  fileLine,
+  PERMITS,
+  type SentPrompt,
+  type Usage,
+  unseenFileLine,
+} from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import { blockRefusal, fileBlock, isText } from '../blocks.ts';
 
-/** What a coding agent needs of the turn that it is offered: a part of `AgentTurn` of the client library. */
+/** A turn that a coding agent is offered: what the agent needs of it, a part of `AgentTurn` of the client library, and the prompt. */
 export interface OfferedTurn {
   readonly conversation: string;
   readonly turnId: string;
@@ -79,4 +91,141 @@ export interface FileStore {
     bytes: Uint8Array,
     about: { name?: string; mediaType?: string },
   ): Promise<FilePart>;
+}
+
+/**
+ * What a session is told of a turn: a pure function of the offer.
+ *
+ * ACP-PROMPT-1 A session that continues keeps its own history, so it is told what it missed (MISSED-1), and never its own messages.
+ * ACP-PROMPT-2 A new session is told the whole view, its own earlier messages included, in the order of the view.
+ * ACP-PROMPT-3 The away block repeats messages that come before it, so it is left out.
+ * ACP-PROMPT-4 A result is told only if the program that waited for it has ended: whether what a permission allowed has run
+ *              is not known then (L12).
+ * ACP-PROMPT-5 A file that the program takes follows its text, the newest ones up to `MOST_FILES` and `MOST_BYTES`. The line of
+ *              another one says why it does not, and which tool reads it.
+ * ACP-PROMPT-6 What is sent, and what `explain` shows, is `promptFor` of the same request. The answer has its hash (`prompt`).
+ */
+export function promptOf(
+  { messages, missed, tools = [] }: Request,
+  isNew: boolean,
+  can: PromptCapabilities = {},
+): Told[] {
+  const places = isNew || missed === undefined ? messages.map((_, place) => place) : missed;
+  const shown = new ShownFiles(
+    can,
+    tools.some((tool) => tool.function.name === READER),
+  );
+  const told = places.toReversed().map((place) => {
+    const text = textOf(messages, place, isNew);
+    return text === '' ? [] : shown.withFiles(text, messages[place]?.files);
+  });
+  const parts = told.reverse().flat();
+  return parts.length > 0 ? parts : [{ type: 'text', text: CONTINUE }];
+}
+
+/** What a prompt takes from an offer. */
+interface Request extends Pick<OfferedTurn, 'messages' | 'missed'> {
+  readonly tools?: readonly { readonly function: { readonly name: string } }[];
+}
+
+/** A text, or a file whose content follows it. */
+type Told = { readonly type: 'text'; readonly text: string } | FilePart;
+
+interface Prompt {
+  readonly blocks: ContentBlock[];
+  /** The bytes whose hash the log has. */
+  readonly json: string;
+  readonly sent: SentPrompt;
+}
+
+/** ACP-PROMPT-6. `read` rejects if the file cannot be read: it is named then. */
+export async function promptFor(
+  request: Request,
+  isNew: boolean,
+  takes: readonly string[],
+  read: (file: FilePart) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<Prompt> {
+  const can = Object.fromEntries(takes.map((kind) => [kind, true]));
+  const blocks = await Promise.all(promptOf(request, isNew, can).map((part) => blockOf(part, read)));
+  const json = JSON.stringify(blocks);
+  const hash = createHash('sha256').update(json).digest('hex');
+  return { blocks, json, sent: { isNew, takes: [...takes], hash } };
+}
+
+/** The kinds of files that a program takes. */
+export const takenBy = (can: PromptCapabilities = {}) =>
+  (['image', 'audio', 'embeddedContext'] as const).filter((kind) => can[kind]);
+
+async function blockOf(
+  part: Told,
+  read: (file: FilePart) => Promise<AsyncIterable<Uint8Array>>,
+): Promise<ContentBlock> {
+  if (part.type === 'text') return part;
+  try {
+    return await fileBlock(part, await read(part));
+  } catch (error) {
+    const why = `not shown: it cannot be read: ${messageOf(error)}`;
+    return { type: 'text', text: unseenFileLine(part, why) };
+  }
+}
+
+/** A prompt has no more of them: it is one line of JSON. */
+const MOST_FILES = 20;
+const MOST_BYTES = 20_000_000;
+/** The tool that reads the texts of a conversation: its results over MCP are text. */
+const READER = 'fs_read';
+
+/** ACP-PROMPT-5. The newest message first. */
+class ShownFiles {
+  readonly #can: PromptCapabilities;
+  readonly #isReadable: boolean;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(can: PromptCapabilities, isReadable: boolean) {
+    this.#can = can;
+    this.#isReadable = isReadable;
+  }
+
+  withFiles(text: string, files: readonly FilePart[] = []): Told[] {
+    const shown = files.filter((file) => {
+      const why = blockRefusal(file, this.#can) ?? this.#overflow(file);
+      const next = this.#isReadable && isText(file.mediaType) ? `; the tool ${READER} reads it` : '';
+      if (why !== null)
+        text = text.replace(fileLine(file), () => unseenFileLine(file, `not shown: ${why}${next}`));
+      return why === null;
+    });
+    return [{ type: 'text', text }, ...shown];
+  }
+
+  #overflow({ size }: FilePart): string | null {
+    if (this.#files >= MOST_FILES || this.#bytes + size > MOST_BYTES) return 'too much for one prompt';
+    this.#files += 1;
+    this.#bytes += size;
+    return null;
+  }
+}
+
+const CONTINUE =
+  '=== CONTINUE ===\nYour work on this request was interrupted. Continue where it ends, and repeat nothing.';
+
+/** Empty: it is not told. */
+function textOf(messages: readonly TurnMessage[], place: number, isNew: boolean): string {
+  const message = messages[place];
+  const content = message?.content ?? '';
+  if (message === undefined || content.startsWith(AWAY_MARKER)) return ''; // ACP-PROMPT-3
+  if (message.role === 'tool') return resultText(nameOfCall(messages, message), content);
+  if (message.role !== 'assistant') return content;
+  return isNew && content !== '' ? `[You, earlier]: ${content}` : ''; // ACP-PROMPT-1
+}
+
+/** ACP-PROMPT-4 */
+function resultText(name: string, content: string): string {
+  if (!PERMITS.has(name)) return `[Result of your call ${name}]: ${content}`;
+  return `[You asked for a permission, and were interrupted. The answer was: ${content}. It is not known whether the call ran: look, and ask again if it is still wanted.]`;
+}
+
+function nameOfCall(messages: readonly TurnMessage[], { tool_call_id: id }: TurnMessage): string {
+  const calls = messages.flatMap(({ tool_calls: made = [] }) => made);
+  return calls.find((call) => call.id === id)?.function.name ?? 'of a tool';
 }

@@ -15,18 +15,17 @@ import {
   type ConversationDetail,
   logEntries,
   type ParleyClient,
+  type RequestOf,
   type WorkflowSummary,
 } from '../../client/index.ts';
 import type { Entry, FilePart, OpenCall } from '../../conversation/index.ts';
 import { hasVisible, VERSION } from '../../kernel/index.ts';
 import { bytesOf, notKept, postOf, shownBlocks } from '../blocks.ts';
-import { invalid, modeIdOf, modeRequest, modesOf } from './modes.ts';
-import type { Person, SessionContext } from './prompt.ts';
-import { Prompt } from './prompt.ts';
+import { type Person, Prompt, type SessionContext } from './prompt.ts';
 import { Updates } from './updates.ts';
 
 /**
- * Parley as an agent of the protocol.
+ * Parley as an agent of the protocol: its sessions, which are conversations of a running daemon, and who answers in them.
  *
  * EDITOR-SERVER-1 It starts without a daemon: each request connects if it has to, and its error says what to do.
  * EDITOR-SERVER-2 It ends when its input ends. Running turns continue.
@@ -44,6 +43,7 @@ const SESSIONS_LISTED = 200;
 /** Codes of JSON-RPC. */
 const NOT_FOUND = -32002;
 const INTERNAL = -32603;
+const INVALID_PARAMS = -32602;
 
 /** What it can do. */
 const CAPABILITIES = {
@@ -318,4 +318,63 @@ class Session {
 
 function brokenBase64(file: Parameters<typeof notKept>[0]): never {
   throw invalid(`nothing was posted: ${notKept(file, 'its base64 is broken')}`);
+}
+
+/** Who answers, as the modes of a session: `team`, `chat`, `agent:<slug>` and `run:<workflow>`. */
+
+const TEAM = {
+  id: 'team',
+  name: 'Team',
+  description: 'who answers follows the phase; agents hand over to each other',
+};
+const CHAT = {
+  id: 'chat',
+  name: 'Chat',
+  description: 'a casual conversation, without the instructions of agents',
+};
+
+/** `detail`: null for a conversation that does not exist yet. */
+async function modesOf(client: ParleyClient, detail: ConversationDetail | null): Promise<SessionModeState> {
+  const [{ agents }, { workflows }] = await Promise.all([
+    client.request('agents', {}),
+    client.request('workflows', {}),
+  ]);
+  const availableModes = [
+    TEAM,
+    ...agents.map(({ slug, name, description }) => ({ id: `agent:${slug}`, name, description })),
+    ...workflows.map(({ id, nodes }) => {
+      const description = `the workflow: ${nodes.map(({ node }) => node).join(', ')}`;
+      return { id: `run:${id}`, name: `Run ${id}`, description };
+    }),
+    CHAT,
+  ];
+  const currentModeId = detail === null ? TEAM.id : modeIdOf(detail);
+  const isListed = availableModes.some(({ id }) => id === currentModeId);
+  const [, name = currentModeId] = currentModeId.split(':'); // a hired agent, or a workflow that was removed
+  return {
+    currentModeId,
+    availableModes: isListed ? availableModes : [...availableModes, { id: currentModeId, name }],
+  };
+}
+
+function modeIdOf({ mode, activeAgent, run }: ConversationDetail): string {
+  if (mode === 'chat') return CHAT.id;
+  if (run) return `run:${run.workflow}`;
+  return activeAgent === null ? TEAM.id : `agent:${activeAgent}`;
+}
+
+/** The fields of the verb `mode`. */
+function modeRequest(id: string): Pick<RequestOf<'mode'>, 'mode' | 'agent' | 'workflow'> {
+  if (id === CHAT.id) return { mode: 'chat' };
+  if (id === TEAM.id) return { mode: 'agent', agent: null };
+  const [, kind, name] = /^(agent|run):(.+)$/.exec(id) ?? [];
+  if (kind === 'agent') return { mode: 'agent', agent: name };
+  if (kind === 'run') return { mode: 'run', workflow: name };
+  const hint = 'choose one of availableModes, as session/new and session/load return them';
+  throw invalid(`there is no mode ${JSON.stringify(id)}; ${hint}`);
+}
+
+/** A request that the client must correct. */
+function invalid(message: string, data?: object): RequestError {
+  return new RequestError(INVALID_PARAMS, message, data);
 }

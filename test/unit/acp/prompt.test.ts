@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { promptOf } from '../../../src/acp/agents/prompt.ts';
+import { promptOf } from '../../../src/acp/agents/turn.ts';
 import { AWAY_MARKER, type FilePart, fileLine } from '../../../src/conversation/index.ts';
 import { sampleFile } from '../../support/sample-files.ts';
 
