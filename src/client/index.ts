@@ -1,14 +1,14 @@
 /**
  * `parleyd/client`: post, request, follow or be an agent from any program that has a NATS connection.
  *
- * connect.ts          `connect`; client.ts: the client itself, loaded at the first connection
+ * connect.ts          `connect`, and the address that a daemon leaves in its data directory; client.ts: the client itself, loaded at
+ *                     the first connection
  * verbs.ts            names for the requests and answers of `src/bus/contract.ts`
  * requests.ts         one request with its retries, and which errors pass
  * follow.ts           each entry of a conversation once, in order, and the live text; a log, page by page
  * ask.ts              a message with its answer: tools of the caller, typed values
  * files.ts            files in pieces: uploads that continue after a lost connection, downloads
  * agent.ts            a program as an agent: its types, its turns
- * connection-file.ts  the address that a daemon leaves in its data directory
  *
  * Everything exported here is public. Every failure is a `ParleyError`.
  */
@@ -69,15 +69,15 @@ export type {
 } from './agent.ts';
 export type { Answer, AskOptions, CallersTool, CallOfTool, Question, Shape, ValueOf } from './ask.ts';
 export type { ClientOptions, ParleyClient } from './client.ts';
-export { connect } from './connect.ts';
 export {
   type ConnectionFile,
+  connect,
   connectionFilePath,
   readConnectionFile,
   removeConnectionFile,
   type TokenOwner,
   writeConnectionFile,
-} from './connection-file.ts';
+} from './connect.ts';
 export type { DownloadOptions, FileContent, UploadOptions } from './files.ts';
 export type { FollowEvent, FollowOptions } from './follow.ts';
 export { logEntries, logLength } from './follow.ts';
