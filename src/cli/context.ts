@@ -5,7 +5,7 @@ import { type Config, type ConfigFlags, SETTINGS } from '../config/index.ts';
 import { escapeHidden, PACKAGE } from '../kernel/index.ts';
 import type { CliDependencies, Io } from './io.ts';
 import type { GlobalOptions } from './options/options.ts';
-import { commandLine, withFlags } from './options/taken-options.ts';
+import { commandLine, withFlags } from './options/options.ts';
 import {
   createPalette,
   type Failure,

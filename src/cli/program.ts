@@ -32,8 +32,7 @@ import { addInit } from './commands/offline/init.ts';
 import { addBackup, addMigrate } from './commands/offline/stores.ts';
 import { type Act, createContext } from './context.ts';
 import { type CliDependencies, type Io, realDependencies } from './io.ts';
-import { addGlobalOptions, type GlobalOptions } from './options/options.ts';
-import { refuseIgnored } from './options/taken-options.ts';
+import { addGlobalOptions, type GlobalOptions, refuseIgnored } from './options/options.ts';
 import { type Failure, renderFailure } from './render/text.ts';
 
 /**

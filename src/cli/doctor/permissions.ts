@@ -9,7 +9,7 @@ import {
   WRITING_BY_ALL,
   WRITING_BY_OTHERS,
 } from '../../kernel/index.ts';
-import { quoted } from '../options/taken-options.ts';
+import { quoted } from '../options/options.ts';
 
 /** Finds files that other users of this machine may read, change or replace, and names the command that prevents it. */
 

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { withDocuments } from '../../../src/cli/context.ts';
-import { commandLine, withFlags } from '../../../src/cli/options/taken-options.ts';
+import { commandLine, withFlags } from '../../../src/cli/options/options.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { ROOT } from '../../support/pages.ts';
 import { fakeDaemon, parley } from './support.ts';

@@ -13,9 +13,8 @@ import { ChatSession } from '../../chat/session.ts';
 import { createPaste, createScreen, type Paste } from '../../chat/terminal.ts';
 import type { Act, Context } from '../../context.ts';
 import { ask } from '../../find-daemon.ts';
-import { conversationId } from '../../options/options.ts';
+import { conversationId, quoted } from '../../options/options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../../options/publisher.ts';
-import { quoted } from '../../options/taken-options.ts';
 import { plural, printable, renderFailure } from '../../render/text.ts';
 
 /** The conversation of `parley chat` without an argument. */

@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { diffDefinitions, diffViews, ParleyError, type View } from '../../../client/index.ts';
 import { type Act, type Context, loadConfig } from '../../context.ts';
 import { withDaemon } from '../../find-daemon.ts';
-import { entryIndex, ofConversation } from '../../options/options.ts';
-import { noEffect } from '../../options/taken-options.ts';
+import { entryIndex, noEffect, ofConversation } from '../../options/options.ts';
 import { renderDiff, renderView } from '../../render/view.ts';
 
 interface ExplainOptions {

@@ -21,7 +21,7 @@ import {
 } from '../../doctor/servers.ts';
 import { joinedServers, type Servers, withDaemon } from '../../find-daemon.ts';
 import type { Io } from '../../io.ts';
-import { noEffect } from '../../options/taken-options.ts';
+import { noEffect } from '../../options/options.ts';
 import { indent, type Palette, plural } from '../../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {

@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander';
 import { ParleyError } from '../../../client/index.ts';
 import { PACKAGE, VERSION } from '../../../kernel/index.ts';
 import type { Act, Context } from '../../context.ts';
-import { quoted } from '../../options/taken-options.ts';
+import { quoted } from '../../options/options.ts';
 import { ask } from '../../output/terminal.ts';
 import { plural } from '../../render/text.ts';
 

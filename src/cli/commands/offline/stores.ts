@@ -5,7 +5,7 @@ import { revealed } from '../../../config/index.ts';
 import type { BackupOptions, BackupReport, MigrateOptions, MigrationReport } from '../../../daemon/index.ts';
 import { type Act, type Context, loadConfig } from '../../context.ts';
 import { addressOf, daemonAddress, dataDirectoryOf, isOnServer } from '../../find-daemon.ts';
-import { noEffect } from '../../options/taken-options.ts';
+import { noEffect } from '../../options/options.ts';
 import { createLog } from '../../output/log.ts';
 
 /** Copies all conversations: into a new data directory (`backup`), or into the other store (`migrate`). */
