@@ -32,8 +32,7 @@ import {
   readTail,
   stoppedOf,
 } from '../progress/ask.ts';
-import { contentOf, replyOf } from './messages.ts';
-import { AgentTask, postOfTask, type TaskPlace } from './task.ts';
+import { AgentTask, contentOf, postOfTask, replyOf, type TaskPlace } from './task.ts';
 
 /**
  * The tasks of one agent, with the permissions of one caller.

@@ -1,7 +1,7 @@
 import { type Message, Role } from '@a2a-js/sdk';
 import { describe, expect, it } from 'vitest';
 import type { Entry, OpenCall } from '../../../src/conversation/index.ts';
-import { replyOf } from '../../../src/gateway/a2a/messages.ts';
+import { replyOf } from '../../../src/gateway/a2a/task.ts';
 import { conversationOf } from '../../../src/gateway/client-ids.ts';
 import type { GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { gatewaysWithPosts, messageEntry } from './support.ts';
