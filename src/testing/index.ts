@@ -4,7 +4,7 @@
  *   test-team        `testTeam`: starts the daemon on the store and the bus in memory; posts, approves, moves the
  *                    clock; its configuration is without keys, servers and MCP servers
  *   stand-ins        models and tools that are functions of a test, with the requests that they got
- *   simulated-time   the clock of the team
+ *   simulation       the clock and the bus of the team, in memory
  *   expectations     assertions that throw `AssertionError`; the turns, calls and questions of a log
  *
  * No file is written but a temporary one for each file of a message, no port is opened, and no test runner is imported.

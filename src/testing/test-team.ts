@@ -13,8 +13,7 @@ import type { ConversationStore } from '../persistence/index.ts';
 import { createMemoryStore } from '../persistence/memory/index.ts';
 import type { InProcessTool } from '../tools/index.ts';
 import { askingIn, isAnswer, listedCalls } from './expectations.ts';
-import { createMemoryBus, type MemoryBus } from './memory-bus.ts';
-import { SimulatedTime } from './simulated-time.ts';
+import { createMemoryBus, type MemoryBus, SimulatedTime } from './simulation.ts';
 import { type FakeTool, type ModelSource, StandIns } from './stand-ins.ts';
 
 export interface TestTeamOptions extends ConfigurationOptions {

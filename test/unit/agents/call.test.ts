@@ -9,7 +9,7 @@ import {
   type ModelOutcome,
 } from '../../../src/agents/index.ts';
 import { systemTimers } from '../../../src/kernel/index.ts';
-import { SimulatedTime } from '../../../src/testing/simulated-time.ts';
+import { SimulatedTime } from '../../../src/testing/simulation.ts';
 import { modelRequest } from './support.ts';
 
 const request = modelRequest({ hash: 'the-hash' });

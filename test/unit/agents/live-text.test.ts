@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type LiveDelta, LiveText, type ModelDelta } from '../../../src/agents/index.ts';
-import { SimulatedTime } from '../../../src/testing/simulated-time.ts';
+import { SimulatedTime } from '../../../src/testing/simulation.ts';
 
 const text = (delta: string): ModelDelta => ({ type: 'text', delta });
 const thought = (delta: string): ModelDelta => ({ type: 'reasoning', delta });

@@ -1,7 +1,7 @@
 import type { Bus, DeletedPosts, Delivery } from '../../../src/bus/index.ts';
 import type { DaemonFacts } from '../../../src/daemon/api/status.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
-import { createMemoryBus } from '../../../src/testing/memory-bus.ts';
+import { createMemoryBus } from '../../../src/testing/simulation.ts';
 
 interface Refused {
   readonly publisher: string;
