@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
-/** Below `src`. `thread` is next to the chunks, where `thread-index.ts` looks for it. */
+/** Below `src`. `thread` is next to the chunks, where `search/index.ts` looks for it. */
 export const PROGRAM = { 'cli/main': 'cli/main.ts', thread: 'search/thread.ts' };
 export const LIBRARIES = {
   index: 'index.ts',

@@ -9,9 +9,15 @@ import {
 } from '../../../config/index.ts';
 import { escapeHidden, hideValues } from '../../../kernel/index.ts';
 import { type Act, type Context, loadConfig, withDocuments } from '../../context.ts';
-import { type Check, dataCheck, named, nodeCheck } from '../../doctor/check.ts';
+import {
+  type Check,
+  dataCheck,
+  foreignConfiguration,
+  named,
+  nodeCheck,
+  openConfiguration,
+} from '../../doctor/check.ts';
 import { agentChecks, deepChecks, modelChecks, probeChecks } from '../../doctor/models.ts';
-import { foreignConfiguration, openConfiguration } from '../../doctor/permissions.ts';
 import {
   codingChecks,
   enclosureChecks,

@@ -5,7 +5,7 @@ import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/in
 import type { Faults, Readiness, SkipUntil } from '../../../daemon/index.ts';
 import { hideValues } from '../../../kernel/index.ts';
 import { type Act, type Context, loadConfig } from '../../context.ts';
-import { startWarnings } from '../../doctor/permissions.ts';
+import { startWarnings } from '../../doctor/check.ts';
 import type { Io } from '../../io.ts';
 import { commandLine, skipUntil } from '../../options/options.ts';
 import { createConsoleTelemetry, createLog } from '../../output/log.ts';
