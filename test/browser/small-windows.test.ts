@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { inboxItem, message, sharedStage, textOf } from './support.ts';
+import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
 const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
@@ -43,6 +43,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
   beforeAll(async () => {
     for (const [conversation, content] of [
       ['calm', 'Hello there'],
+      ['touched', 'hello'],
       ['over', 'overwrite the plan'],
       ['over-zoomed', 'overwrite the plan'],
       ['long', 'long'],
@@ -132,6 +133,22 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(0);
     const covers = await textOf(card.getByText('also approves later calls of shell'));
     expect(covers.length).toBeLessThan(300); // the command is above, in full
+  });
+
+  it('a long call that comes after a touched message is shown from its beginning, and a tap on an answer leads to its end first', async () => {
+    const page = await stage.look('#/c/touched', PHONE);
+    await message(page, 'Noted: hello').locator('.prose').tap();
+    await write(page, 'long please');
+    const card = page.locator('.ask-card');
+    await card.getByText('rm /the/end').first().waitFor();
+    const top = () => card.locator('.whole-call').evaluate((one) => one.getBoundingClientRect().top);
+    await expect.poll(top).toBeGreaterThan(0);
+    expect(await page.getByRole('button', { name: 'Read on to answer' }).count()).toBe(1);
+    for (const event of ['pointerdown', 'click'])
+      await page.getByRole('button', { name: 'Approve' }).dispatchEvent(event); // a tap would scroll first
+    await page.locator('.ask-card.seen').waitFor();
+    expect(await shownOf(card.locator('.call-end'), page)).toBeGreaterThan(40);
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(1);
   });
 
   it('in the inbox too, the way to the answers of a long call is in sight', async () => {

@@ -55,8 +55,18 @@ export function ApprovalCard(props: ApprovalProps) {
         )}
       </fieldset>
     );
+  const readOn = () => end?.scrollIntoView({ block: 'center' });
+  const guard = (event: Event) => {
+    if (isSeen !== false || !(event.target as Element).closest('.decide')) return;
+    event.stopPropagation();
+    readOn();
+  };
   return (
-    <fieldset class={`ask-card ${isSeen ? 'seen' : ''}`} aria-label={`May ${escapeHidden(call.tool)} run?`}>
+    <fieldset
+      class={`ask-card ${isSeen ? 'seen' : ''}`}
+      aria-label={`May ${escapeHidden(call.tool)} run?`}
+      onClickCapture={guard}
+    >
       <p>
         {approval.mayHaveRun
           ? 'The daemon ended while this call was running. It may have taken effect. What was the outcome?'
@@ -65,7 +75,7 @@ export function ApprovalCard(props: ApprovalProps) {
       <WholeCall call={call} change={change} onEnd={setEnd} />
       {isSeen === false && (
         <p class="read-on">
-          <Button onClick={() => end?.scrollIntoView({ block: 'center' })}>Read on to answer ↓</Button>
+          <Button onClick={readOn}>Read on to answer ↓</Button>
         </p>
       )}
       {approval.why && !approval.mayHaveRun && (

@@ -184,8 +184,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
   const [wasWhole, hasMoved] = [useRef(false), useRef(false)];
-  /** Where the view was when it followed the end. */
+  /** Where the view was when it followed the end, and the call that was there. */
   const followed = useRef(-1);
+  const calling = useRef<Element | null>(null);
   const shown = useRef(thread);
   if (shown.current !== thread) left.current = readingPlace(id); // the older part came before it
   shown.current = thread;
@@ -201,7 +202,10 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
       const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
       if (item) place.scrollTop = item.start + offset;
     } else if (isAtEnd.current && !isSelectedIn(place)) {
-      const end = endOf(place, thread.blocks.length);
+      const call = callAtEnd(place, thread.blocks.length);
+      if (call !== calling.current) hasMoved.current = false; // the person has not moved within this one
+      calling.current = call;
+      const end = endOf(place, call);
       if (!hasMoved.current || place.scrollTop < end) place.scrollTop = end;
       followed.current = place.scrollTop;
     }
@@ -231,7 +235,8 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const onScroll = () => {
     const place = scroller.current;
     if (!place) return;
-    const isNear = endOf(place, thread.blocks.length) - place.scrollTop < NEAR_END;
+    const end = endOf(place, callAtEnd(place, thread.blocks.length));
+    const isNear = end - place.scrollTop < NEAR_END;
     // The event may come when what is below has grown since: then the person has not moved.
     isAtEnd.current = isNear || (isAtEnd.current && place.scrollTop === followed.current);
     isBehind.value = !isAtEnd.current;
@@ -255,11 +260,15 @@ const SPACE_ABOVE = 80;
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
 
-/** Where the view is at the end (READING-1). `count`: the blocks of the thread. */
-function endOf(place: Element, count: number): number {
-  const end = place.scrollHeight - place.clientHeight;
+/** The call that waits in the last one of `count` blocks. */
+function callAtEnd(place: Element, count: number): Element | null {
   const last = place.querySelector(`[data-index="${count - 1}"]`);
-  const call = last?.querySelector('.ask-card :is(.whole-call, .edit-arguments)')?.closest('.call');
+  return last?.querySelector('.ask-card :is(.whole-call, .edit-arguments)')?.closest('.call') ?? null;
+}
+
+/** Where the view is at the end (READING-1). */
+function endOf(place: Element, call: Element | null): number {
+  const end = place.scrollHeight - place.clientHeight;
   if (!call) return end;
   const above = call.getBoundingClientRect().top - place.getBoundingClientRect().top;
   return Math.min(end, place.scrollTop + above);
