@@ -1,15 +1,14 @@
 /**
  * Tools that are functions in the process of the daemon: of the program which contains it, or of files of the configuration.
  *
- *   tool      `tool({ name, input, run })`: one tool, its schema and its results; the tools of one daemon
- *   files     loads tools from the files `config/tools/*.ts`
+ *   tool      `tool({ name, input, run })`: one tool, its schema and its results; those of one daemon; the files `config/tools/*.ts`
  *
  * Policy, approvals, audit and crash rules are those of every other tool: nothing here decides whether a call runs.
  */
-export { loadToolFiles } from './files.ts';
 export {
   createInProcessTools,
   type InProcessTool,
+  loadToolFiles,
   outcomeOf,
   type ToolCall,
   type ToolSpec,
