@@ -2,7 +2,7 @@
  * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel`, zod, jsdiff and shell-quote.
  *
  * conversation.ts   one log in memory with its folds; the messages of a request, for libraries
- * log/         entries: types, traits of each type, a reader that follows a log
+ * log/         entries: types, traits of each type
  * state/       the fold: state of the conversation, who answers by it, knowledge of each agent, rosters, people, usage, budgets
  * decide/      commands to entries and effects: posts (posting.ts alone selects who answers a person), turns, calls,
  *              approvals, runs, hiring, forks, changes of the team, claims, recovery, restored logs
@@ -38,7 +38,6 @@ export * from './log/entry.ts';
 export { ENTRY_TRAITS, routedTo, traitsOf } from './log/entry-traits.ts';
 export { feedbackIn } from './log/feedback.ts';
 export { adviceOn, cutBy, emptyAnswerFailure, finishNotice, finishReasonOf } from './log/finish-reason.ts';
-export { FollowedLog, type LogPage, READ_AGAIN_MS } from './log/followed-log.ts';
 export * from './log/model-failure.ts';
 export * from './log/parts.ts';
 export { expand, isWithin, type Ranges } from './log/ranges.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { FollowedLog } from '../../../src/bus/follower.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { FollowedLog } from '../../../src/conversation/log/followed-log.ts';
 
 const entryAt = (index: number, log: string) => ({ index, id: `${log}${index}`, type: 'note' }) as Entry;
 const entriesOf = (log: string, from: number, to: number) =>
