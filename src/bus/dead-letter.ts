@@ -61,7 +61,7 @@ export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
   const { code, reason, hint, original, truncated, size, id, ingress, refused } = fieldsOf(text);
   const body = typeof original === 'string' ? original : text;
   const position = positionOf(ingress);
-  const runs = refusedRunsOf(refused);
+  const runs = runsShape.safeParse(refused).data ?? null;
   return {
     ...place,
     code: typeof code === 'string' ? code : 'UNREADABLE',
@@ -99,10 +99,6 @@ const runsShape = z.object({
   to: z.number(),
   runs: z.array(z.tuple([z.number(), z.number()])).min(1),
 });
-
-function refusedRunsOf(value: unknown): RefusedRuns | null {
-  return runsShape.safeParse(value).data ?? null;
-}
 
 export type Repost =
   | { readonly ok: true; readonly body: Uint8Array; readonly id: string }

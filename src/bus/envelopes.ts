@@ -107,7 +107,7 @@ export function logFault(log: BusLog, fault: unknown, fields: object, message: s
 const CODES: readonly (readonly [number, readonly string[]])[] = [
   [401, ['UNAUTHORIZED']],
   [403, ['FORBIDDEN']],
-  [404, ['NOT_FOUND', 'UNKNOWN_CONVERSATION', 'UNKNOWN_ENDPOINT']],
+  [404, ['NOT_FOUND']],
   [409, ['CONFLICT', 'ID_CONFLICT', 'NOT_RETRYABLE', 'DEAD_LETTER_CUT']],
   [409, ['APPROVAL_ANSWERED', 'APPROVAL_EXPIRED', 'MISSING_BLOB']],
   [413, ['TOO_LARGE', 'BLOB_TOO_LARGE', 'BLOB_QUOTA']],

@@ -113,14 +113,12 @@ export async function* logEntries(
   }
 }
 
-const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
-
 /** The length of the log; 0 for a conversation that does not exist yet. */
 export async function logLength(client: Requests, conversation: string): Promise<number> {
   try {
     return (await client.request('conversation', { conversation })).length;
   } catch (error) {
-    if (error instanceof ParleyError && NOT_THERE.has(error.code)) return 0;
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
     throw error;
   }
 }

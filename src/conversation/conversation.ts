@@ -140,7 +140,6 @@ export function viewOf(entries: readonly Entry[], agent: string, policy: ViewPol
   return new AgentView(entries, agent, policy).build();
 }
 
-/** Input of `buildAgentMessages`. */
 export interface AgentMessagesInput {
   /** The log, or its beginning; `entries[i].index` is `i`. */
   readonly entries: readonly Entry[];

@@ -31,7 +31,6 @@ export { entriesFromMessages, quotedHistory } from './exchange/legacy-messages.t
 export * from './exchange/openai-parts.ts';
 export { checkAudit, checkKnowledge, checkLaws, checkShapes } from './laws/laws.ts';
 export * from './log/answer.ts';
-export { type AnswerBlock, blocksOf, keptReports, reportedText } from './log/answer.ts';
 export { conversationOfApproval } from './log/call-id.ts';
 export * from './log/client-tools.ts';
 export * from './log/entry.ts';

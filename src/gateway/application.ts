@@ -104,7 +104,7 @@ function addGuard(app: Application, options: ApplicationOptions): void {
       checkSite(context.req.header('sec-fetch-site'), context.req.header('sec-fetch-dest'));
     const identity = isPublic(context) ? null : identifyOf(context, tokens, known.publicUrl);
     const caller = identity !== null && !(identity instanceof ParleyError) ? identity.caller : '';
-    if (!rate.take(caller || addressOf(context))) {
+    if (!rate.take(caller || (context.env?.incoming?.socket.remoteAddress ?? ''))) {
       throw new ParleyError('RATE_LIMITED', 'too many requests', {
         hint: 'wait a second, or raise http.requestsPerSecond',
       });
@@ -152,10 +152,6 @@ function identifyOf(
     if (error instanceof ParleyError) return error;
     throw error;
   }
-}
-
-function addressOf(context: Request): string {
-  return context.env?.incoming?.socket.remoteAddress ?? '';
 }
 
 /** The path exists, but not with this method. */

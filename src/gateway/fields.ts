@@ -6,7 +6,6 @@ import type { Request } from './context.ts';
 
 const REFUSED = { code: 'BAD_REQUEST', hint: 'docs/guides/standard-protocols.md says what is taken' };
 
-/** A refused field. */
 class FieldRefused extends ParleyError {
   /** As OpenAI names it: `messages.0.content`. */
   readonly param: string | null;

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 /** The folder of this package. The source and the bundle have different depths below it; only it has a `package.json`. */
 export const PACKAGE: string = findPackage(dirname(fileURLToPath(import.meta.url)));
 
-/** The version of this package. */
 export const VERSION: string = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')).version;
 
 function findPackage(folder: string): string {

@@ -49,7 +49,6 @@ interface SharedExtent {
   }>;
 }
 
-/** The content of blobs. */
 export interface BlobContents {
   /** Durable when it resolves, with the name of the content. Where `content` throws, nothing is left. */
   put(sha256: string, content: AsyncIterable<Uint8Array>): Promise<string>;

@@ -199,7 +199,7 @@ export async function callWithRetries(
     if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome;
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
     tries += outcome.tries ?? 1;
-    if (attempt >= policy.attempts) return withAdvice(outcome, triedText(tries));
+    if (attempt >= policy.attempts) return withAdvice(outcome, tries === 1 ? '' : `Tried ${tries} times.`);
     const wait = outcome.afterMs ?? backoff(attempt, policy, options.random);
     if (wait > LONGEST_WAIT_MS) {
       const seconds = Math.ceil(wait / 1000);
@@ -231,10 +231,6 @@ function withAdvice(outcome: Failed, text: string): Failed {
   if (text === '') return outcome;
   const message = outcome.message.trimEnd();
   return { ...outcome, message: `${message}${/[.!?…]$/.test(message) ? '' : '.'} ${text}` };
-}
-
-function triedText(tries: number): string {
-  return tries === 1 ? '' : `Tried ${tries} times.`;
 }
 
 /**

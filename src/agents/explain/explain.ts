@@ -416,7 +416,7 @@ function statusOf(reducible: Reducible, { shortened, withoutFiles }: Holdings): 
   if (needsReduction(reducible) && nextReductionOf(reducible) === null) return 'no_effect';
   const isReduced =
     shortened.length + withoutFiles.length > 0 ||
-    assembled.parts.some((part) => kindsOf(part).includes('summary'));
+    assembled.parts.some((part) => part.kind.split('+').includes('summary'));
   return isReduced ? 'reduced' : 'not_needed';
 }
 
@@ -439,10 +439,6 @@ function weigh(
     return { kind, entries, tokens: own };
   });
   return { parts: weighed, groups };
-}
-
-function kindsOf({ kind }: { readonly kind: string }): readonly string[] {
-  return kind.split('+');
 }
 
 function nextReduction(reducible: Reducible, profile: ModelProfile, { included }: Holdings): NextReduction {

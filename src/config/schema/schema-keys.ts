@@ -14,7 +14,6 @@ interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-/** A schema for editors. */
 export function editorSchema(title: string, schema: z.ZodType): Record<string, unknown> {
   const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return { $schema, title, ...rest };

@@ -318,7 +318,6 @@ function extractLine({ entry, name, what, weight }: ExtractItem): string {
   return `- entry ${entry.index}, ${name}: ${oneLine(what, weight === 2 ? LAST_WORD_LENGTH : EXTRACT_LENGTH)}`;
 }
 
-/** The text of an entry. */
 function textOfEntry(entry: ShownEntry): string {
   switch (entry.type) {
     case 'message':

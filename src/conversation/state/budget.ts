@@ -41,15 +41,11 @@ export function hardLimit(max: number | null): Limit {
  */
 const RATIO_BOUNDS = { least: MAX_SHARE, most: 4 };
 
-function boundedRatio(ratio: number): number {
-  return Math.min(RATIO_BOUNDS.most, Math.max(RATIO_BOUNDS.least, ratio));
-}
-
 /**
  * Real tokens per estimated token of the request that this entry answers; undefined if either number is missing. An agent in another
  * process counts requests of its own.
  */
 export function tokenRatio({ usage, estimatedTokens }: MessageEntry): number | undefined {
   if (!usage || usage.byAgent || !estimatedTokens || !(usage.inputTokens > 0)) return undefined;
-  return boundedRatio(usage.inputTokens / estimatedTokens);
+  return Math.min(RATIO_BOUNDS.most, Math.max(RATIO_BOUNDS.least, usage.inputTokens / estimatedTokens));
 }

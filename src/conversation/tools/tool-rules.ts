@@ -44,12 +44,6 @@ export interface ToolRules {
   fingerprint(text: string): string;
 }
 
-/** Rules for an agent without tools. */
-export const NO_TOOLS: ToolRules = {
-  judge: ({ name }) => ({ kind: 'refuse', code: 'TOOL_NOT_AVAILABLE', message: `you have no tool ${name}` }),
-  fingerprint: (text) => text,
-};
-
 /** A record of the audit log: the part that the conversation's log can confirm. */
 export interface AuditedCall {
   readonly type: string;

@@ -79,7 +79,6 @@ export class Definitions {
     }
   }
 
-  /** The requests of one conversation. */
   requestsOf(conversation: string, teamOf: TeamOf): Requests {
     return new Requests(
       conversation,

@@ -319,7 +319,6 @@ interface Content {
   readonly parts: readonly SentPart[];
 }
 
-/** The content of a message. */
 export function contentOf({ parts }: Message): Content {
   const texts: string[] = [];
   const words: SentPart[] = [];

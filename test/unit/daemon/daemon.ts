@@ -22,7 +22,6 @@ import {
   createRoster,
   DEFAULT_VIEW_POLICY,
   type Entry,
-  NO_TOOLS,
   pendingApprovals,
   type ToolRules,
   type Workflow,
@@ -53,6 +52,12 @@ import { type Fault, faultyStore } from './faulty-store.ts';
 import { FACTS, handBus } from './hand-bus.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
+
+/** Rules for an agent without tools. */
+const NO_TOOLS: ToolRules = {
+  judge: ({ name }) => ({ kind: 'refuse', code: 'TOOL_NOT_AVAILABLE', message: `you have no tool ${name}` }),
+  fingerprint: (text) => text,
+};
 
 /** One model call that a turn made; it waits until the test says what comes of it. */
 interface Call {

@@ -13,7 +13,6 @@ export interface Host {
   run(command: string, args: readonly string[], timeoutMs: number): Promise<CommandResult>;
   /** Asks the person at the terminal; null when there is no terminal. */
   confirm?(question: string): Promise<boolean | null>;
-  /** Free bytes on the disk of this directory. */
   freeBytes(directory: string): Promise<number>;
 }
 

@@ -126,7 +126,7 @@ function edited(
   { find, replace, all = false }: z.infer<typeof editSchema>,
   names: readonly string[],
 ) {
-  const count = occurrences(text, find);
+  const count = text.split(find).length - 1;
   if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
   return { changed: text.split(find).join(replace), count }; // a replacement may hold "$&" and the like
 }
@@ -153,10 +153,6 @@ function strictText(bytes: Buffer): string | null {
   } catch {
     return null;
   }
-}
-
-function occurrences(text: string, find: string): number {
-  return text.split(find).length - 1;
 }
 
 function doesNotFit(names: readonly string[], count: number): ParleyError {
