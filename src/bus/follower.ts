@@ -236,17 +236,6 @@ function charactersIn(value: unknown): number {
   return sum;
 }
 
-/**
- * The position of one reader that follows a log through the live feed: it emits each entry once, in order.
- *
- * FOLLOWED-1 Where daemons share logs, the feed also contains appends that the server refused: two daemons may claim a
- *            conversation at once, or a frozen one may resume. Only the log is authoritative.
- * FOLLOWED-2 An append of the feed is accepted if it has the next index and contains no claim. Otherwise the log is read
- *            until it has an entry at that index, at most `MOST_READINGS` times.
- * FOLLOWED-3 If the log does not have the entry that was emitted last, the log was deleted and made again. A log that is
- *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first.
- */
-
 /** Pause in milliseconds between two readings of a log that lacks an append of the feed, and the most readings. */
 const READ_AGAIN_MS = 50;
 const MOST_READINGS = 100;
@@ -263,6 +252,16 @@ interface LogRead {
   readonly again: 'no' | 'now' | 'later';
 }
 
+/**
+ * The position of one reader that follows a log through the live feed: it emits each entry once, in order.
+ *
+ * FOLLOWED-1 Where daemons share logs, the feed also contains appends that the server refused: two daemons may claim a
+ *            conversation at once, or a frozen one may resume. Only the log is authoritative.
+ * FOLLOWED-2 An append of the feed is accepted if it has the next index and contains no claim. Otherwise the log is read
+ *            until it has an entry at that index, at most `MOST_READINGS` times.
+ * FOLLOWED-3 If the log does not have the entry that was emitted last, the log was deleted and made again. A log that is
+ *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first.
+ */
 export class FollowedLog {
   #next: number;
   /** Emitted last. */

@@ -4,8 +4,7 @@ import type { Command } from 'commander';
 import { type Config, type ConfigFlags, SETTINGS } from '../config/index.ts';
 import { escapeHidden, PACKAGE } from '../kernel/index.ts';
 import type { CliDependencies, Io } from './io.ts';
-import type { GlobalOptions } from './options/options.ts';
-import { commandLine, withFlags } from './options/options.ts';
+import { commandLine, type GlobalOptions, withFlags } from './options/options.ts';
 import {
   createPalette,
   type Failure,

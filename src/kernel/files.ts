@@ -15,7 +15,10 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { errnoOf, messageOf, ParleyError } from './errors.ts';
 
-/** Directories, disk space, and files that only their owner can read, from their first byte on. */
+/**
+ * Directories, disk space, and files that only their owner can read, from their first byte on; and which files other users of this
+ * machine may read or write, of which systems without such modes have none.
+ */
 
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
@@ -162,8 +165,6 @@ export async function readOwnText(
     throw new ParleyError(code, `${path} cannot be read: ${why}`, { hint, cause });
   }
 }
-
-/** Finds files that other users of this machine may read or write. On systems without such modes it finds none. */
 
 /** Mode bits: any access by the group or others. */
 const ANYTHING_BY_OTHERS = 0o077;

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Entry, ParleyClient, View } from '../../src/client/index.ts';
-import { ParleyError } from '../../src/client/index.ts';
+import { type Entry, type ParleyClient, ParleyError, type View } from '../../src/client/index.ts';
 import type { Acknowledged } from './actors/publishers.ts';
 import { outstandingIn } from './checks/answers.ts';
 import { type SeenView, type Violation, violation } from './findings.ts';

@@ -15,8 +15,7 @@ import {
 } from './environment.ts';
 import { checkEffects, checkLogs, type Observed, type Violation, violation } from './findings.ts';
 import { ProgressTimeout, readRefusals, rereadLog, seeViews, waitUntilIdle } from './observe.ts';
-import type { ChaosReport } from './report.ts';
-import { keepEvidence } from './report.ts';
+import { type ChaosReport, keepEvidence } from './report.ts';
 import { hash } from './rng.ts';
 import { type RunOutcome, runSchedule } from './runner.ts';
 import type { Schedule } from './schedule.ts';

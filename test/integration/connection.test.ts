@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nkeys } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { NatsOptions } from '../../src/bus/nats/index.ts';
-import { openNats } from '../../src/bus/nats/index.ts';
+import { type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { makeCertificates, type TestCertificates } from '../support/certificates.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 

@@ -18,8 +18,15 @@ import { abortable, type LinkedAbort, linkedAbort, ParleyError, within } from '.
 import { heardBlocks } from '../blocks.ts';
 import { type AgentCommand, AgentConnection, START_MS } from './connection.ts';
 import { permission, permitCall } from './permission.ts';
-import type { AcpAnswer, FileStore, OfferedTurn, ToolRequest, TurnMessage } from './turn.ts';
-import { promptFor, takenBy } from './turn.ts';
+import {
+  type AcpAnswer,
+  type FileStore,
+  type OfferedTurn,
+  promptFor,
+  type ToolRequest,
+  type TurnMessage,
+  takenBy,
+} from './turn.ts';
 import { type CallResult, TurnTools } from './turn-tools.ts';
 import { Updates } from './updates.ts';
 

@@ -11,8 +11,7 @@ import { resolvePublishers } from '../schema/http-file.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import { Secret } from '../schema/secret.ts';
-import type { ConfigFlags } from '../schema/setting-sources.ts';
-import { type Environment, variable } from '../schema/setting-sources.ts';
+import { type ConfigFlags, type Environment, variable } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
   DEFAULT_CONFIG,

@@ -3,8 +3,7 @@ import { reportedText } from '../log/answer.ts';
 import { type Entry, type MessageEntry, wireCallId } from '../log/entry.ts';
 import { fileLine, filesOf } from '../log/parts.ts';
 import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
-import type { ViewPolicy } from '../view/view.ts';
-import { AgentView } from '../view/view.ts';
+import { AgentView, type ViewPolicy } from '../view/view.ts';
 
 /**
  * Lets an agent read its conversation: entries by index, or entries that contain certain words.

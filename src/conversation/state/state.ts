@@ -1,7 +1,6 @@
 import type { CallPlace, Candidate, Mode, Risk, ServerAsks } from '../log/entry.ts';
 import { type HiredAgents, NONE_HIRED } from './roster.ts';
-import type { Spent } from './usage.ts';
-import { NOTHING_USED, type Used } from './usage.ts';
+import { NOTHING_USED, type Spent, type Used } from './usage.ts';
 import { type Delegation, WaitingQueue } from './waiting.ts';
 
 /**

@@ -23,7 +23,7 @@ import { BYTES_OF_ONE, PublisherLimits } from '../ingress/publisher-limits.ts';
 import type { Team } from '../team/team.ts';
 
 /**
- * Takes files of people, programs and tools, and stores their bytes.
+ * Takes files of people, programs and tools, finds their size, hash and type in their bytes, and stores them.
  *
  * FILES-1  Bytes go to a private temporary file while they are counted and hashed: memory does not grow with a file, and nothing
  *          of a file that is refused or incomplete is kept.

@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { OneTimeCodes } from '../../kernel/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { type OneTimeCodes, ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 import { digestOfToken, identify, type Token } from './access.ts';
 import { isOwnOrigin } from './hosts.ts';

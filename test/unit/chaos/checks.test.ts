@@ -3,8 +3,7 @@ import type { Entry } from '../../../src/client/index.ts';
 import { checkAnswered, outstandingIn } from '../../chaos/checks/answers.ts';
 import { checkPosts } from '../../chaos/checks/posts.ts';
 import { checkViews } from '../../chaos/checks/views.ts';
-import type { SeenView, Violation } from '../../chaos/findings.ts';
-import { checkEffects, checkLogs } from '../../chaos/findings.ts';
+import { checkEffects, checkLogs, type SeenView, type Violation } from '../../chaos/findings.ts';
 import { plannedPost, type RecordedRun, runOf, viewOf } from './recorded-run.ts';
 
 /** Breaks each law once. The check that enforces it must report this. */

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Entry } from '../../../src/client/index.ts';
-import { ParleyError } from '../../../src/client/index.ts';
+import { type Entry, ParleyError } from '../../../src/client/index.ts';
 import {
   agent,
   ended,

@@ -8,8 +8,7 @@ import { covers, LowWaterMark, type Settled, union } from '../../settled.ts';
 import { type LetterOf, refusedAfter } from './dead-letters.ts';
 import { FairQueue, type FairQueueLimits, type QueuedDelivery } from './fair-queue.ts';
 import { BodyMode, FloodWatch, handOverSkipped, RefusedTogether, skipAhead } from './flood.ts';
-import type { Beginning } from './settled-keeper.ts';
-import { MOST_OPEN } from './settled-keeper.ts';
+import { type Beginning, MOST_OPEN } from './settled-keeper.ts';
 import {
   deliveryOf,
   fetchPost,
