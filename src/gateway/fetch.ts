@@ -2,6 +2,7 @@ import { lookup } from 'node:dns';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { showBytes } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import { reachOf } from '../kernel/public-address.ts';
 
@@ -120,7 +121,7 @@ export const isPublicAddress = (address: string) => reachOf(address) === 'public
 /** FETCH-3 */
 async function read(response: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const tooLarge = () =>
-    new ParleyError('BLOB_TOO_LARGE', `a file may have ${maxBytes} bytes`, {
+    new ParleyError('BLOB_TOO_LARGE', `a file may have ${showBytes(maxBytes)}`, {
       hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
     });
   if (Number(response.headers['content-length'] ?? 0) > maxBytes) {

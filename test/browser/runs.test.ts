@@ -30,6 +30,10 @@ nodes:
   join: { agent: joiner, after: [text, picture], brief: Join both., outcomes: { joined: end } }
 `;
 const RULES = [
+  {
+    when: { mode: 'run', agent: 'editor', last: '/break it/' },
+    reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
+  },
   { when: { mode: 'run', agent: 'starter' }, reply: complete('begun', 'A text and a picture.') },
   { when: { mode: 'run', agent: 'author' }, reply: complete('written', 'The text is short.') },
   {
@@ -125,6 +129,13 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await expect
       .poll(() => page.evaluate('document.activeElement.closest("article")?.innerText ?? ""'))
       .toContain('write');
+  });
+
+  it('a node whose turn failed says so', async () => {
+    await post('broken', 'break it', { workflow: 'article' });
+    const page = await stage.look('#/c/broken');
+    const says = 'Eve Editor failed: it begins again with the next message';
+    await expect.poll(() => textOf(page.locator('.run-name'))).toContain(says);
   });
 
   it('an earlier run stays readable below the newest one', async () => {

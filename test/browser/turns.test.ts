@@ -20,7 +20,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.getByRole('button', { name: 'CSV' }).click();
     const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n');
     expect(lines).toHaveLength(2);
-    expect(lines[1]).toContain('two,lead,');
+    expect(lines[1]).toContain('two,hand it over,lead,');
     await page.getByLabel('Tool').fill('none');
     await page.getByText('No turn fits.').waitFor();
     await page.getByLabel('Tool').fill('');

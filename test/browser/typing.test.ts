@@ -45,7 +45,7 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     await page.getByLabel('Message').fill('ask me, please');
     await page.getByLabel('Message').press('Enter');
     await page.getByLabel('Your answer').waitFor();
-    await says('Answers the question of Lena Lead');
+    await says('Answers “Which colour?” of Lena Lead');
     await post('busy', '@dev slowly');
     const busy = await stage.look('#/c/busy');
     await expect

@@ -113,7 +113,7 @@ describe.each(hasLongTests ? ['here', 'there'] : ['there'])('files of the coding
     const large = Buffer.concat([DRAWN, Buffer.alloc(LIMIT)]);
     const answer = await answerTo(`large-${agent}`, `show ${JSON.stringify(image(large))}`);
     expect(answer.content).toMatch(
-      /^\[file image\/png, 100 kB: not kept: BLOB_TOO_LARGE: a file may have 100000 bytes\]$/,
+      /^\[file image\/png, 100 kB: not kept: BLOB_TOO_LARGE: a file may have 100 kB\]$/,
     );
     expect(filesOf(answer)).toEqual([]);
   });

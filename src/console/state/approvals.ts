@@ -135,7 +135,7 @@ export function moveAnswer(conversation: string, call: Call): void {
 export function tellKept(conversation: string, call: Call): void {
   if (isBeingAnswered(conversation, call)) return;
   const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));
-  if (texts.every((text) => text === '' || text === offeredArguments(call))) return;
+  if (texts.every((text) => text === '')) return;
   notice.value = { text: `${overBy(call)} Your text is at this call in its conversation.`, hint: '' };
 }
 

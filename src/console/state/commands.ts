@@ -79,6 +79,12 @@ function everywhere(): Offer[] {
       run: () => focusOn('composer'),
       isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
     },
+    {
+      name: 'Add files to the message…',
+      words: 'attach upload picture',
+      run: () => document.querySelector<HTMLElement>('.composer input[type="file"]')?.click(),
+      isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
+    },
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
     { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },

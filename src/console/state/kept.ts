@@ -25,15 +25,15 @@ export const unsent = computed<ReadonlySet<string>>(
     ]),
 );
 
-/** A text field whose text is kept; an empty text is forgotten. */
-export function useKeptText(field: string): readonly [string, (text: string) => void] {
+/** A text field whose text is kept; an empty text, and the one that was `offered`, is forgotten. */
+export function useKeptText(field: string, offered = ''): readonly [string, (text: string) => void] {
   const place = `${useConversation()}/${field}`;
   const [text, setText] = useState(() => readDraft(place));
   return [
     text,
     (next) => {
       setText(next);
-      keepDraft(place, next);
+      keepDraft(place, next === offered ? '' : next);
     },
   ];
 }

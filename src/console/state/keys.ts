@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import { loading, opened, selected, version } from './conversation.ts';
 import { isFilterOpen } from './list.ts';
 import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
+import { notice } from './session.ts';
 
 /**
  * The keys of the page, and its stray clicks. While a person types, only Esc works; it leaves the field.
@@ -13,6 +14,7 @@ import { focusSelected, go, lastConversation, linkTo, route } from './route.ts';
  *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
+ * KEYS-6 A control that leaves the page with the focus gives it to the entry around it.
  */
 
 /** KEYS-1, KEYS-3, and for stray clicks. */
@@ -70,6 +72,7 @@ export function listenToKeys({ search, ...handlers }: Handlers): () => void {
   document.addEventListener('keydown', notePressed, first); // menus keep theirs from bubbling
   document.addEventListener('keydown', onKey, { signal: ended.signal });
   document.addEventListener('pointerdown', () => (isSelected = false), first);
+  document.addEventListener('focusout', keepFocus, first);
   return () => ended.abort();
 }
 
@@ -84,6 +87,16 @@ function notePressed(event: KeyboardEvent): void {
   if (event.key === 'Escape') lastEscape = after(lastEscape);
   if (isCharacter(event)) lastCharacter = after(lastCharacter);
   if (event.key !== 'Shift') [isSelected, wasSelected] = [SELECTS.has(event.key), isSelected];
+}
+
+/** KEYS-6 */
+function keepFocus({ target }: FocusEvent): void {
+  if (!(target instanceof Element)) return;
+  const entry = target.closest<HTMLElement>('article');
+  setTimeout(() => {
+    if (!target.isConnected && document.activeElement === document.body)
+      entry?.focus({ preventScroll: true });
+  });
 }
 
 function isCharacter({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
@@ -127,19 +140,26 @@ function act(event: KeyboardEvent, { help, actionOf }: Omit<Handlers, 'search'>)
   return action !== undefined && action(event) !== false;
 }
 
-/** The control of the selected entry or conversation that has this key, if it is the only one. */
+/** The control of the selected entry or conversation, or of the call with the focus, that has this key, if it is the only one. */
 function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
-  const entry = document.activeElement?.closest('article, .rows li');
-  if (!document.activeElement?.matches(wasSelected ? 'article, .row' : '.row')) return false;
-  if (repeat || !entry || !/^[a-z1-9]$/.test(key)) return false;
-  const [control, ...others] = entry.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
-  if (!control || others.length > 0) return false;
+  const place = document.activeElement?.closest('.ask-card, article, .rows li');
+  if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
+  const [control, ...others] = place.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
+  if (!control) return false;
+  if (!wasSelected && !document.activeElement?.matches('.row'))
+    return tell(`Press an arrow key or Tab, then ${key}.`);
+  if (others.length > 0) return tell(`Several calls wait here. Reach one with Tab, then press ${key}.`);
   const readOn = control.closest('.ask-card')?.querySelector<HTMLElement>('.read-on button');
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
     [isSelected, readOnAt] = [true, timeStamp];
     readOn?.click();
   } else if (control instanceof HTMLInputElement) control.focus();
   else control.click();
+  return true;
+}
+
+function tell(text: string): true {
+  notice.value = { text, hint: '' };
   return true;
 }
 

@@ -109,6 +109,11 @@ export function discard(id: string): void {
   for (const file of filesFor(postOf(id))) remove(file.id);
 }
 
+/** The browser asks before it closes the tab, which alone has them. */
+addEventListener('beforeunload', (event) => {
+  if (outbox.peek().length > 0) event.preventDefault();
+});
+
 /** Sends what waits, now and as long as it waits. */
 effect(() => {
   void next.value; // an upload has ended

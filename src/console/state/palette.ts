@@ -4,7 +4,7 @@ import type { FoundMessage } from '../model/answers.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { fitOf, refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { type Command, commands } from './commands.ts';
-import { team } from './conversation.ts';
+import { selected, team } from './conversation.ts';
 import { rows } from './conversations.ts';
 import { writeTo } from './keys.ts';
 import { openToWrite, route, showEntry, writeNew } from './route.ts';
@@ -46,6 +46,7 @@ const wantedAction = computed(() => (typed.value.startsWith('>') ? typed.value.s
 export const isHelp = computed(() => wantedAction.value !== null);
 
 export const choices = computed<readonly Choice[]>(() => {
+  void isPaletteOpen.value; // the buttons of the page are others each time
   if (wantedAction.value !== null) return fittingCommands(wantedAction.value);
   const { q, filters } = searchQueryOf(typed.value);
   const hasFilter = Object.keys(filters).length > 0;
@@ -80,10 +81,30 @@ function fittingCommands(text: string): Choice[] {
   const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
   const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(at.id) }] : [];
   const all: readonly Command[] = [...commands.value, ...here];
-  return best(all, ({ name, words = '' }) => fitOf(text, `${name} ${words}`)).map((command) => ({
-    kind: 'command',
-    command,
-  }));
+  return best([...all, ...ofButtons()], ({ name, words = '' }) => fitOf(text, `${name} ${words}`)).map(
+    (command) => ({
+      kind: 'command',
+      command,
+    }),
+  );
+}
+
+/** The buttons of the selected entry, else of the newest one that has some. */
+function ofButtons(): Command[] {
+  const entries = [...document.querySelectorAll(`.thread article:has(button)`)];
+  const entry = document.querySelector(`[data-place="${selected.value}"] article`) ?? entries.at(-1);
+  const buttons = [...(entry?.querySelectorAll('button') ?? [])].filter((one) => one.matches(':enabled'));
+  return buttons.map((button) => {
+    const tool = button.closest('.ask-card')?.querySelector('.tool')?.textContent;
+    const label = button.ariaLabel ?? button.innerText;
+    return {
+      name: `${label}${tool ? ` (${tool})` : ''}${/entry \d+/.test(label) ? '' : ', this entry'}`,
+      run: () => {
+        button.focus();
+        button.click();
+      },
+    };
+  });
 }
 
 /** Why the list is empty; null: it may have something soon, or nothing fits. */
@@ -96,6 +117,7 @@ export const nothing = computed<string | null>(() => {
 export function openCommands(): void {
   openPalette();
   typed.value = '>';
+  chosen.value = -1; // who reads the keys and presses Enter does nothing
 }
 
 /** With a conversation: finds its messages only. */

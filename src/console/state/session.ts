@@ -51,7 +51,8 @@ export const notice = signal<Notice | null>(null);
 /** The daemon does not answer. The page shows it once, not for each request. */
 export const isAway = signal(false);
 isAway.subscribe((isNow) => {
-  if (!isNow && notice.peek()?.isUnreachable) notice.value = null;
+  if (!isNow && notice.peek()?.isUnreachable)
+    notice.value = { text: 'Your last action was not done', hint: 'Repeat it: the daemon answers again.' };
 });
 
 /** Loads the user and the agents; asks for a token if one is required. */

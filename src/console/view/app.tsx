@@ -77,7 +77,11 @@ function NoticeBar() {
     notice.value = null;
   };
   useEffect(() => hide, [here]);
-  useTimeout(() => document.querySelector('.notice :focus') ?? hide(), NOTICE_MS, [notice.value]);
+  const hideLate = () => {
+    const isAwaited = isAway.value && notice.value?.isUnreachable;
+    if (!isAwaited && !document.querySelector('.notice :focus')) hide();
+  };
+  useTimeout(hideLate, NOTICE_MS, [notice.value]);
   const bar = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(innerWidth);
   useEffect(() => {

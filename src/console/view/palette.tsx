@@ -73,7 +73,7 @@ function Search() {
         value={typed.value}
         onInput={(event) => {
           typed.value = event.currentTarget.value;
-          chosen.value = 0;
+          chosen.value = typed.value.trim() === '>' ? -1 : 0;
         }}
         onKeyDown={onKeyDown}
       />
@@ -101,7 +101,7 @@ function hintOf(count: number): ComponentChildren {
   if (isSearching.value) return 'Searching…';
   if (count === 0) return nothing.value ?? 'Nothing matches.';
   if (isHelp.value)
-    return 'Type words of an action. Actions without a mark need the entry that has the focus.';
+    return 'Type words of an action, or choose one. Grey ones are keys alone, for the entry that has the focus.';
   return [<code key=">">&gt;</code>, 'actions', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
 }
 

@@ -123,12 +123,14 @@ function answered(
 }
 
 const COLUMNS = [
-  ...['conversation', 'agent', 'models', 'outcome', 'startedAt', 'ms', 'calls', 'tokens', 'usd'],
+  ...['conversation', 'title', 'agent', 'models', 'outcome', 'startedAt', 'ms', 'calls', 'tokens', 'usd'],
   ...['unpricedCalls', 'tools', 'index', 'answer', 'turnId', 'rated'],
 ] as const;
 
 /** RFC 4180. A text that a spreadsheet would run as a formula begins with an apostrophe. */
-export function turnsCsv(rows: readonly (TurnRow & { readonly conversation: string })[]): string {
+export function turnsCsv(
+  rows: readonly (TurnRow & { readonly conversation: string; readonly title?: string | null })[],
+): string {
   const lines = rows.map((row) => COLUMNS.map((name) => csvCell(row[name as keyof typeof row])).join(','));
   return [COLUMNS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileTypeFromBuffer } from 'file-type';
 import { imageSize } from 'image-size';
 import { type AnswerOf, MOST_OF_A_NAME, MOST_PIECE_BYTES, type RequestOf } from '../../bus/index.ts';
-import { type FilePart, UNKNOWN_TYPE } from '../../conversation/index.ts';
+import { type FilePart, showBytes, UNKNOWN_TYPE } from '../../conversation/index.ts';
 import {
   type Clock,
   cut,
@@ -258,7 +258,7 @@ function checkName(name = ''): void {
 }
 
 function tooLarge(maxBytes: number): ParleyError {
-  return new ParleyError('BLOB_TOO_LARGE', `a file may have ${maxBytes} bytes`, {
+  return new ParleyError('BLOB_TOO_LARGE', `a file may have ${showBytes(maxBytes)}`, {
     hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
   });
 }

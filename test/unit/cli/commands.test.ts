@@ -91,7 +91,7 @@ describe('turns', () => {
 
   it('`parley turns` prints CSV or JSON Lines', async () => {
     const csv = await parley(['turns', '--csv', '--limit', '3'], { daemon: daemon() });
-    expect(csv.out).toMatch(/^conversation,agent,.*\r\na,pm,m1,completed,/);
+    expect(csv.out).toMatch(/^conversation,title,agent,.*\r\na,,pm,m1,completed,/);
     expect((await parley(['turns', '--json', '--limit', '3'], { daemon: daemon() })).json()).toHaveLength(3);
   });
 });

@@ -83,9 +83,9 @@ describe('the table of turns', () => {
   it('CSV quotes texts, and no text is a formula', () => {
     const [row] = turnRows(log(...steps, ended));
     if (!row) throw new Error('no row');
-    const [head, line, end] = turnsCsv([{ ...row, conversation: 'a"b' }]).split('\r\n');
-    expect(head).toContain('conversation,agent,models,outcome');
-    expect(line).toBe(`"a""b",pm,m1,completed,${at(1)},3000,2,30,1,0,'=shell,0,2,t,`);
+    const [head, line, end] = turnsCsv([{ ...row, conversation: 'a"b', title: 'One, two' }]).split('\r\n');
+    expect(head).toContain('conversation,title,agent,models,outcome');
+    expect(line).toBe(`"a""b","One, two",pm,m1,completed,${at(1)},3000,2,30,1,0,'=shell,0,2,t,`);
     expect(end).toBe('');
   });
 });

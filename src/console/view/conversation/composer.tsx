@@ -2,11 +2,12 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryMode } from '../../../conversation/index.ts';
 import { showBytes } from '../../../conversation/log/parts.ts';
-import { inOneLine } from '../../../kernel/hidden.ts';
+import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
 import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
+import { oneLine } from '../../model/format.ts';
 import { isAtWork, nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
 import {
   type ChosenFile,
@@ -331,14 +332,21 @@ interface ToProps {
   readonly typing: string | undefined;
 }
 
+const LONGEST_QUESTION = 60;
+
 function To({ content, place, typing }: ToProps) {
   const thread = useThread()?.thread ?? null;
   const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
   const unknown = to.unknown.filter((word) => word !== typing);
+  const asked = thread?.questions.find(({ agent }) => to.slugs.includes(agent));
   return (
     <p id="recipients" class="muted">
-      {to.isAnswer ? 'Answers the question of ' : 'To '}
+      {to.isAnswer && asked ? (
+        <>Answers “{oneLine(escapeHidden(asked.question), LONGEST_QUESTION)}” of </>
+      ) : (
+        'To '
+      )}
       <bdi class="names">{names(to.slugs)}</bdi>
       {to.isHeld && ', which is stopped: resume it, or name it with @'}
       {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}

@@ -48,16 +48,16 @@ function Path({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const outcome = run.steps.at(-1)?.result?.outcome;
   const open = run.isOver ? [] : run.steps.flatMap(({ agent, result }) => (agent && !result ? agent : []));
-  const idle = open.find((agent) => thread && workOf(agent, thread) === IDLE);
+  const idle = open.find((agent) => thread?.stateOf(agent).status === 'idle');
   return (
     <span class="run-line">
       <span class="run-name">
         Run {run.workflowId}
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
-        {idle && (
+        {idle && thread && (
           <span class="waits">
             {' '}
-            {nameOf(idle)} {IDLE}
+            {nameOf(idle)} {workOf(idle, thread)}
           </span>
         )}
       </span>
@@ -106,8 +106,15 @@ const IDLE = 'waits for a message';
 function workOf(agent: string, thread: Thread): string {
   const { status, isStopped } = thread.stateOf(agent);
   if (isStopped) return 'is stopped';
-  if (status === 'idle') return IDLE;
+  if (status === 'idle') return lastEnd(agent, thread) ?? IDLE;
   return status === 'running' ? 'works on it' : WAITS[waitOf(thread, agent)];
+}
+
+/** Null: its last turn was completed. */
+function lastEnd(agent: string, { entries }: Thread): string | null {
+  const last = entries.findLast((entry) => entry.type === 'turn-ended' && entry.agent === agent);
+  if (last?.type !== 'turn-ended' || last.outcome === 'completed') return null;
+  return `${last.outcome === 'aborted' ? 'was stopped' : 'failed'}: it begins again with the next message`;
 }
 
 /** What happened, in order, and where each node can lead. */

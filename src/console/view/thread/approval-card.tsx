@@ -73,7 +73,7 @@ export function ApprovalCard(props: ApprovalProps) {
           : 'May this call run?'}
       </p>
       <WholeCall call={call} change={change} onEnd={setEnd} />
-      {isSeen === false && (
+      {isSeen === false && mayApprove.value && (
         <p class="read-on">
           <Button onClick={readOn}>Read on to answer ↓</Button>
         </p>
@@ -215,9 +215,11 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
   const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
-  const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId));
+  const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId), offeredArguments(call));
   const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (given: ApprovalAnswer) => {
+    const card = document.activeElement?.closest('.ask-card');
+    const entry = card?.closest('article');
     setBusy(true);
     const outcome = await answerApproval(id, call, approval, given);
     setBusy(false);
@@ -226,7 +228,10 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
       setReason('');
       setEdited('');
     }
-    (onDone ?? writeNext)();
+    const others = [...(entry?.querySelectorAll('.ask-card') ?? [])].filter((other) => other !== card);
+    if (onDone) onDone();
+    else if (others.length > 0) entry?.focus();
+    else writeNext();
   };
   return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
 }

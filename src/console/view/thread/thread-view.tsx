@@ -183,10 +183,8 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   isWholeNow.current = isWhole;
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
-  const [wasWhole, hasMoved] = [useRef(false), useRef(false)];
-  /** Where the view was when it followed the end, and the call that was there. */
-  const followed = useRef(-1);
-  const calling = useRef<Element | null>(null);
+  const wasWhole = useRef(false);
+  const followed = useRef<Followed>({ top: -1, call: null, hasMoved: false });
   const shown = useRef(thread);
   if (shown.current !== thread) left.current = readingPlace(id); // the older part came before it
   shown.current = thread;
@@ -201,14 +199,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
       const { index, offset } = left.current;
       const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
       if (item) place.scrollTop = item.start + offset;
-    } else if (isAtEnd.current && !isSelectedIn(place)) {
-      const call = callAtEnd(place, thread.blocks.length);
-      if (call !== calling.current) hasMoved.current = false; // the person has not moved within this one
-      calling.current = call;
-      const end = endOf(place, call);
-      if (!hasMoved.current || place.scrollTop < end) place.scrollTop = end;
-      followed.current = place.scrollTop;
-    }
+    } else if (isAtEnd.current && !isSelectedIn(place)) follow(place, thread.blocks.length, followed.current);
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
@@ -216,7 +207,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     left.current = undefined;
   };
   const move = () => {
-    hasMoved.current = true;
+    followed.current.hasMoved = true;
     release();
   };
   useTimeout(release, isWhole ? SETTLED_MS : null, [isWhole]);
@@ -235,10 +226,9 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const onScroll = () => {
     const place = scroller.current;
     if (!place) return;
-    const end = endOf(place, callAtEnd(place, thread.blocks.length));
-    const isNear = end - place.scrollTop < NEAR_END;
+    const isNear = endOf(place, followed.current.call) - place.scrollTop < NEAR_END;
     // The event may come when what is below has grown since: then the person has not moved.
-    isAtEnd.current = isNear || (isAtEnd.current && place.scrollTop === followed.current);
+    isAtEnd.current = isNear || (isAtEnd.current && place.scrollTop === followed.current.top);
     isBehind.value = !isAtEnd.current;
     if (left.current) return;
     const item = list.getVirtualItemForOffset(place.scrollTop);
@@ -247,7 +237,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     keepReadingPlace(id, isKept ? { index, offset: Math.round(place.scrollTop - item.start) } : undefined);
   };
   const catchUp = () => {
-    release();
+    left.current = undefined;
     isAtEnd.current = true;
     scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
   };
@@ -259,6 +249,24 @@ const SPACE_ABOVE = 80;
 /** The heights are known, after the whole thread was loaded. */
 const SETTLED_MS = 3_000;
 const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
+
+/** Where the view was when it followed the end. */
+interface Followed {
+  top: number;
+  /** The call that was there. */
+  call: Element | null;
+  /** The person has scrolled, or used a key, since it was there. */
+  hasMoved: boolean;
+}
+
+/** Moves the view to the end (READING-1), if the person is not below the beginning of this call. */
+function follow(place: Element, count: number, followed: Followed): void {
+  const call = callAtEnd(place, count);
+  const hasMoved = followed.hasMoved && call === followed.call;
+  const end = endOf(place, call);
+  place.scrollTop = hasMoved ? Math.max(place.scrollTop, end) : end;
+  Object.assign(followed, { top: place.scrollTop, call, hasMoved });
+}
 
 /** The call that waits in the last one of `count` blocks. */
 function callAtEnd(place: Element, count: number): Element | null {

@@ -1,0 +1,88 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, pressAlone, sharedStage, textOf, write } from './support.ts';
+import { RULES } from './team.ts';
+
+const PATHS = ['@project/one.md', '@project/two.md'];
+const WRITES = PATHS.map((path) => ({ name: 'fs_write', arguments: { path, content: 'text' } }));
+
+describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
+  const stage = sharedStage(
+    {
+      script: [{ when: { last: '/two files/' }, reply: { tool_calls: WRITES } }, ...RULES],
+    },
+    /net::ERR_FAILED/,
+  );
+  const focused = (page: Page) => page.evaluate<string>('document.activeElement.tagName');
+  const run = async (page: Page, action: string) => {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(`>${action}`);
+    await page.keyboard.press('Enter');
+  };
+
+  it('says why the key of an answer does nothing: no arrow key selected the call, or several wait', async () => {
+    const page = await stage.begin('several', 'two files');
+    const cards = page.locator('.ask-card');
+    await expect.poll(() => cards.count()).toBe(2);
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('k');
+    await pressAlone(page, 'a');
+    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
+    await page.keyboard.press('ArrowDown');
+    await pressAlone(page, 'a');
+    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
+    expect(await cards.count()).toBe(2);
+  });
+
+  it('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {
+    const page = await stage.begin('two', 'two files');
+    const cards = page.locator('.ask-card');
+    await expect.poll(() => cards.count()).toBe(2);
+    await cards.last().getByLabel('Reason').focus();
+    await page.keyboard.press('Tab');
+    await pressAlone(page, 'd');
+    await expect.poll(() => cards.count()).toBe(1);
+    await expect.poll(() => focused(page)).toBe('ARTICLE');
+    await page.keyboard.press('Tab');
+    await pressAlone(page, 'a');
+    await message(page, 'That is what came of it').waitFor();
+    const calls = await textOf(page.locator('article', { hasText: 'one.md' }).last());
+    expect(calls).toContain('two.md');
+  });
+
+  it('an action of an entry is found by its words, and after a note the focus stays at its entry', async () => {
+    const page = await stage.begin('rated', 'hello', 'Noted: hello');
+    await run(page, 'good answer');
+    await page.getByRole('button', { name: 'Add a note' }).focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('well said');
+    await page.keyboard.press('Enter');
+    await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
+    await expect.poll(() => focused(page)).toBe('ARTICLE');
+  });
+
+  it('Enter after “?” runs nothing, and an action is chosen with an arrow key or words', async () => {
+    const page = await stage.begin('help', 'hello', 'Noted: hello');
+    await page.getByLabel('Message').press('Escape');
+    await pressAlone(page, '?');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('option').first().waitFor();
+    expect(await dialog.locator('[aria-selected="true"]').count()).toBe(0);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('ArrowDown');
+    expect(await textOf(dialog.locator('[aria-selected="true"]'))).toContain('Stop all agents');
+  });
+
+  it('a tab with a message that was not sent asks before it is closed', async () => {
+    const page = await stage.begin('unsent', 'hello', 'Noted: hello');
+    await page.route('**/messages', (route) => route.abort());
+    await write(page, 'not yet sent');
+    await page.locator('.kept-posts li').waitFor();
+    const asked = page.waitForEvent('dialog');
+    await page.close({ runBeforeUnload: true });
+    const dialog = await asked;
+    expect(dialog.type()).toBe('beforeunload');
+    await dialog.accept();
+  });
+});
