@@ -75,7 +75,7 @@ describe('a file that arrives', () => {
       'is too large',
       pieces('x'.repeat(60_000), 'x'.repeat(60_000)),
       {},
-      errorWith('BLOB_TOO_LARGE', '100000'),
+      errorWith('BLOB_TOO_LARGE', '100 kB'),
     ],
     [
       'is shorter than announced',
