@@ -204,7 +204,10 @@ export function open(id: string): void {
     },
     onConnection(state) {
       connection.value = state;
-      if (state.kind === 'over' && state.code === 'CONVERSATION_DELETED') again(id);
+      if (state.kind === 'over' && state.code === 'CONVERSATION_DELETED') {
+        close(); // it has begun anew
+        open(id);
+      }
       if (state.kind === 'lost') drafts.value = interrupted(chunks.splice(0).reduce(withChunk, drafts.value));
     },
   };
@@ -218,12 +221,6 @@ export function open(id: string): void {
     });
     follow(following);
   });
-}
-
-/** Follows a conversation that was deleted, and has begun anew. */
-function again(id: string): void {
-  close();
-  open(id);
 }
 
 /** A log that is loaded arrives in many parts. */

@@ -93,7 +93,7 @@ function NoticeBar() {
   if (!notice.value || (notice.value.isUnreachable && isAway.value)) return null;
   const { text, hint, undo } = notice.value;
   return (
-    <div class={`notice ${undo ? 'done' : ''}`} role="alert" ref={bar}>
+    <div class={`notice text-small breaks ${undo ? 'done' : ''}`} role="alert" ref={bar}>
       <p>
         {text}
         {hint && <span class="muted">{hint}</span>}
@@ -133,7 +133,7 @@ function AwayBanner() {
   return (
     <div role="status">
       {isAway.value && (
-        <p class="away">
+        <p class="away text-small">
           Not connected. Trying again…
           {notice.value?.isUnreachable &&
             ' Your last action was not done: repeat it when the daemon answers.'}

@@ -48,21 +48,21 @@ export function InboxPage() {
   const shown = items.slice(0, MOST_SHOWN);
   const [chosen, choose] = useChosen([...shown, ...others]);
   return (
-    <main class="page inbox" aria-busy={!isListed.value}>
+    <main class="page inbox column" aria-busy={!isListed.value}>
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Inbox</h2>
         <AlertChoice alert="notification" label="Notify me" />
         <AlertChoice alert="sound" label="Sound" />
       </header>
-      <div class="inbox-body">
+      <div class="inbox-body column">
         {isNotificationRefused.value && (
           <p class="muted" role="status">
             The browser refuses notifications of this page. Allow them in its settings for this address.
           </p>
         )}
         {isListed.value && items.length === 0 && (
-          <div class="empty">
+          <div class="empty muted">
             <p>Nothing needs you.</p>
             <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
           </div>
@@ -146,7 +146,7 @@ function useChosen(items: readonly InboxItem[]) {
 function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: string }) {
   if (alert === 'notification' && !hasNotifications) return null;
   return (
-    <label class="alert-choice">
+    <label class="alert-choice text-small muted">
       <input
         type="checkbox"
         checked={chosenAlerts.value.has(alert)}
@@ -216,7 +216,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />
         <span>
-          <span class="by">
+          <span class="by wraps text-small">
             <span class="kind">{KIND_LABELS[kind]}</span>
             <When at={since} />
           </span>
@@ -224,8 +224,8 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
         </span>
       </Button>
       {isChosen && (
-        <div class="detail">
-          <p class="by">
+        <div class="detail text-small">
+          <p class="by wraps text-small">
             <Name id={agent} />
             {content && 'asker' in content && content.asker && (
               <span class="muted">

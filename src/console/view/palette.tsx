@@ -77,7 +77,14 @@ function Search() {
         }}
         onKeyDown={onKeyDown}
       />
-      <div id="palette-found" class="found" role="listbox" aria-label="Found" ref={list} tabIndex={-1}>
+      <div
+        id="palette-found"
+        class="found scrolls"
+        role="listbox"
+        aria-label="Found"
+        ref={list}
+        tabIndex={-1}
+      >
         {found.map((choice, place) => (
           <Option
             key={keyOf(choice)}
@@ -87,7 +94,7 @@ function Search() {
           />
         ))}
       </div>
-      <p class="muted hint" role="status">
+      <p class="muted hint wraps" role="status">
         {hintOf(found.length)}
       </p>
     </>

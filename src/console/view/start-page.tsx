@@ -26,12 +26,12 @@ export function StartPage() {
     return true;
   };
   return (
-    <main class="page start">
+    <main class="page start column">
       <header class="head">
         <BackLink />
         <h2>{mayPost.value ? 'New conversation' : 'Parley'}</h2>
       </header>
-      <div class="start-body">
+      <div class="start-body column scrolls">
         <NeedsYou />
         <AtWork />
         <p class="lead">
@@ -132,9 +132,9 @@ function AgentCard({ slug, name, description }: { slug: string; name: string; de
       </span>
     </>
   );
-  if (!mayPost.value) return <div class="agent-card">{card}</div>;
+  if (!mayPost.value) return <div class="agent-card frame text-small">{card}</div>;
   return (
-    <Button class="agent-card" title={`Write to @${slug}`} onClick={() => writeTo(slug)}>
+    <Button class="agent-card frame text-small" title={`Write to @${slug}`} onClick={() => writeTo(slug)}>
       {card}
     </Button>
   );
@@ -144,7 +144,7 @@ function AgentCard({ slug, name, description }: { slug: string; name: string; de
 function NameQuestion() {
   if (!mayPost.value || identity.value?.name) return null;
   return (
-    <div class="name-question">
+    <div class="name-question wraps">
       <label for="name">What is your name?</label>
       <NameField id="name" placeholder="As the team should see it" />
       <NameFault />

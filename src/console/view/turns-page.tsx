@@ -11,7 +11,7 @@ import { linkTo } from '../state/route.ts';
 import { agents, attempt } from '../state/session.ts';
 import { Button, onText, Select } from './parts/controls.tsx';
 import { useHeading } from './parts/hooks.ts';
-import { BackLink } from './parts/parts.tsx';
+import { BackLink, TableHead } from './parts/parts.tsx';
 
 /** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
 
@@ -63,14 +63,14 @@ export function TurnsPage() {
     };
   }, [filters]);
   return (
-    <main class="page turns-page" aria-busy={page === null}>
+    <main class="page turns-page column" aria-busy={page === null}>
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Turns</h2>
         <Button onClick={() => void save(filters, 'csv')}>CSV</Button>
         <Button onClick={() => void save(filters, 'jsonl')}>JSON Lines</Button>
       </header>
-      <div class="turn-filters">
+      <div class="turn-filters wraps">
         <Select
           label="Agent"
           value={filters.agent}
@@ -98,17 +98,12 @@ export function TurnsPage() {
       </div>
       {page && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-        <section class="turn-table" tabIndex={0} aria-label="Turns">
+        <section class="turn-table scrolls text-small" tabIndex={0} aria-label="Turns">
           <table>
-            <thead>
-              <tr>
-                {COLUMNS.map(([heading, look]) => (
-                  <th key={heading} scope="col" class={look}>
-                    {heading}
-                  </th>
-                ))}
-              </tr>
-            </thead>
+            <TableHead
+              headings={COLUMNS.map(([heading]) => heading)}
+              looks={COLUMNS.map(([, look]) => look)}
+            />
             <tbody>
               {page.turns.map((row) => (
                 <tr key={`${row.conversation} ${row.turnId}`}>

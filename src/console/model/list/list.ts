@@ -1,3 +1,4 @@
+import type { AnswerOf } from '../../../bus/contract.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
 
 /** Which conversations the list shows, and in which order. */
@@ -119,12 +120,8 @@ const IS_SHOWN: Readonly<Record<Shown, (row: ConversationRow, known: Known) => b
   failed: hasFailed,
 };
 
-/** The entries that a person has seen of each conversation, and since when they are counted. */
-export interface Seen {
-  /** ISO 8601. Older conversations count as read. */
-  readonly since: string;
-  readonly lengths: Readonly<Record<string, number>>;
-}
+/** The entries that a person has seen of each conversation. Conversations that are older than `since` count as read. */
+export type Seen = Pick<AnswerOf<'reading'>, 'since' | 'lengths'>;
 
 export function isUnread(row: ConversationRow, { since, lengths }: Seen): boolean {
   const seen = Object.hasOwn(lengths, row.id) ? lengths[row.id] : undefined;

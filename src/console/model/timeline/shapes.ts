@@ -141,12 +141,7 @@ export function summaryOf({ spans, passages, agents }: Lanes): string {
 }
 
 /** The turn in this direction; without turns, the call or post. */
-export function neighbour(
-  stops: readonly Span[],
-  rows: readonly string[],
-  now: Span,
-  key: string,
-): Span | undefined {
+export function neighbour(stops: readonly Span[], rows: readonly string[], now: Span, key: string) {
   const at = stops.indexOf(now);
   if (key === 'ArrowRight') return stops[at + 1];
   if (key === 'ArrowLeft') return stops[at - 1];

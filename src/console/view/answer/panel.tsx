@@ -26,18 +26,22 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   }, [index, entry?.id]);
   const agent = entry?.type === 'message' && entry.author.kind === 'agent' ? entry.author.id : null;
   return (
-    <aside class="answer-panel" aria-labelledby="answer">
+    <aside class="answer-panel column" aria-labelledby="answer">
       <header class="head">
         {agent && <Avatar id={agent} />}
         <h2 id="answer" tabIndex={-1} ref={heading}>
-          {HEADINGS[kind](agent ? nameOf(agent) : 'it')}
+          {KINDS[kind][1](agent ? nameOf(agent) : 'it')}
         </h2>
         <IconButton icon="close" aria-label="Close" onClick={() => go(linkTo.conversation(id))} />
       </header>
       {isOperator.value && agent && (
         <Tabs
           label="About this answer"
-          tabs={TABS.map(([one, text]) => [linkTo.panel(id, { index, kind: one }), text, one === kind])}
+          tabs={(['why', 'what-if', 'fork'] as const).map((one) => [
+            linkTo.panel(id, { index, kind: one }),
+            KINDS[one][0],
+            one === kind,
+          ])}
         />
       )}
       {kind === 'why' && agent && <Why key={index} id={id} index={index} agent={agent} />}
@@ -59,17 +63,12 @@ function isInSight(place: number): boolean {
   return top !== undefined && bottom !== undefined && bottom > 0 && top < innerHeight;
 }
 
-const HEADINGS: Readonly<Record<Panel['kind'], (name: string) => string>> = {
-  why: (name) => `Why did ${name} say that?`,
-  'what-if': () => 'What if?',
-  fork: () => 'Fork from here',
+/** Of each kind: its tab, and its heading about the answer of an agent. */
+const KINDS: Readonly<Record<Panel['kind'], readonly [tab: string, heading: (name: string) => string]>> = {
+  why: ['Why?', (name) => `Why did ${name} say that?`],
+  'what-if': ['What if?', () => 'What if?'],
+  fork: ['Fork from here', () => 'Fork from here'],
 };
-
-const TABS: readonly (readonly [Panel['kind'], string])[] = [
-  ['why', 'Why?'],
-  ['what-if', 'What if?'],
-  ['fork', 'Fork from here'],
-];
 
 const OUTCOMES: Readonly<Record<ForkPoint['outcome'], string>> = {
   answers: 'Messages that have no answer at that entry are answered again in the copy.',
@@ -86,14 +85,19 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
   const [as] = useState(() => crypto.randomUUID().replaceAll('-', '')); // kept: a repeated fork continues the first one
   const original = titleOf(id) ?? opened.value?.thread.title ?? id;
   const [title, setTitle] = useState(`${original.slice(0, LONGEST_TITLE - ENDING.length)}${ENDING}`);
-  if (!isOperator.value) return <p class="muted aside">Your token may not fork a conversation.</p>;
+  if (!isOperator.value) return <p class="muted aside text-small">Your token may not fork a conversation.</p>;
   const fork = async () => {
     await requests.fork(id, { as, at, ...sender() });
     await requests.label(as, { title: title.trim(), ...sender() });
     openToWrite(as);
   };
   return (
-    <PanelForm class="account panel-form" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
+    <PanelForm
+      class="account panel-form text-small"
+      action="Fork"
+      isDisabled={title.trim() === ''}
+      onSubmit={fork}
+    >
       <p>
         A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
         no tool runs again. {OUTCOMES[outcome]}
@@ -125,10 +129,10 @@ function WhatIfs({ id, agent, index }: OfAnswer) {
   const [shown, setShown] = useState<string | null>(null);
   const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown]); // the form shows a refusal
   const earlier = answer?.whatIfs.filter((one) => one.agent === agent) ?? [];
-  if (!isOperator.value) return <p class="muted aside">Your token may not start a what-if.</p>;
+  if (!isOperator.value) return <p class="muted aside text-small">Your token may not start a what-if.</p>;
   if (shown !== null) {
     return (
-      <div class="account">
+      <div class="account text-small">
         <p>
           <LinkButton onClick={() => setShown(null)}>Try another change</LinkButton>
         </p>
@@ -137,7 +141,7 @@ function WhatIfs({ id, agent, index }: OfAnswer) {
     );
   }
   return (
-    <div class="account">
+    <div class="account text-small">
       <WhatIfForm {...{ id, agent, index }} onStart={setShown} />
       {earlier.length > 0 && (
         <section>
@@ -300,7 +304,7 @@ function Side({ title, runs }: { readonly title: string; readonly runs: readonly
       <h4>{title}</h4>
       {runs.length === 0 && <p class="muted">no run yet</p>}
       {runs.map(({ content, toolCalls, used, verdict, message, duration: took }, place) => (
-        <div key={place} class="outcome">
+        <div key={place} class="outcome frame">
           {verdict && <p class={`verdict ${verdict}`}>{VERDICTS[verdict]}</p>}
           {message && <p class="fault">{message}</p>}
           {content && <p class="text">{escapeHidden(content)}</p>}

@@ -31,11 +31,11 @@ export function Why({ id, index, agent }: { id: string; index: number; agent: st
       ]),
     [id, index, agent],
   );
-  if (fault) return <p class="fault aside">{fault}</p>;
-  if (!answer) return <p class="muted aside">…</p>;
+  if (fault) return <p class="fault aside text-small">{fault}</p>;
+  if (!answer) return <p class="muted aside text-small">…</p>;
   const [now, before] = answer;
   return (
-    <div class="account">
+    <div class="account text-small">
       <Window request={now} />
       <RequestFacts request={now} />
       <LeftOut request={now} />
@@ -116,7 +116,7 @@ function Window({ request }: OfRequest) {
           />
         ))}
       </div>
-      <ul class="legend">
+      <ul class="legend wraps">
         {segments.map(({ group, tokens: own }) => (
           <li key={group}>
             <span class="dot" style={groupStyle(group)} aria-hidden="true" />
@@ -292,7 +292,7 @@ function DefinitionSection({ id, agent, index, now }: DefinitionProps) {
         <code title={hash}>{hash.slice(0, 12)}</code>
       </p>
       {turns.previous === null && <p class="muted">This was the first turn of the agent.</p>}
-      <label class="compare">
+      <label class="compare muted">
         Compare with
         <select
           value={other ?? ''}
@@ -344,11 +344,6 @@ interface ComparedProps extends DefinitionProps {
   readonly other: Other;
 }
 
-interface Comparison {
-  readonly parts: readonly PartDifference[];
-  readonly there: ReportedDefinition | null;
-}
-
 function Compared(props: ComparedProps) {
   const { answer: compared, fault } = useRequest(
     () => compare(props),
@@ -381,7 +376,7 @@ function Compared(props: ComparedProps) {
       {parts.length === 0 ? (
         <p>Same definition as {named}.</p>
       ) : (
-        <p class="changed-note">
+        <p class="changed-note breaks">
           {isPrevious ? 'Changed since' : 'Differs from'} {named}: {parts.map(({ part }) => part).join(', ')}
         </p>
       )}
@@ -415,7 +410,7 @@ function Compared(props: ComparedProps) {
 const MOST_PARTS = 100;
 
 /** The older definition comes first. Equal hashes in the log need no request. */
-async function compare({ id, agent, index, now, turns, other }: ComparedProps): Promise<Comparison> {
+async function compare({ id, agent, index, now, turns, other }: ComparedProps) {
   const { own, others } = turns;
   const start = others.find((one) => one.index === other);
   if (start?.definition && start.definition === own?.definition) return { parts: [], there: null };
@@ -434,7 +429,7 @@ async function compare({ id, agent, index, now, turns, other }: ComparedProps): 
 
 function Hunks({ hunks }: { readonly hunks: NonNullable<PartDifference['hunks']> }) {
   return (
-    <div class="diff">
+    <div class="diff frame">
       {hunks.map(({ before, after, lines }) => (
         <div key={`${before} ${after}`} class="hunk">
           {hunks.length > 1 && (

@@ -59,10 +59,10 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
   const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
-    return <p class="composer muted">Your token may {may} but not post.</p>;
+    return <p class="composer muted text-small">Your token may {may} but not post.</p>;
   }
   return (
-    <form class={`composer ${isOver ? 'drop-here' : ''}`} onSubmit={onSubmit(writing.post)}>
+    <form class={`composer text-small ${isOver ? 'drop-here' : ''}`} onSubmit={onSubmit(writing.post)}>
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
       {workflow ? (
@@ -74,7 +74,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           typing={writing.suggested.length > 0 ? writing.mention?.typed : undefined}
         />
       )}
-      <div class="field">
+      <div class="field frame">
         <ChosenFiles of={draft} />
         <textarea
           id="composer"
@@ -106,7 +106,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           <Icon name="send" />
         </button>
       </div>
-      <div class="options">
+      <div class="options wraps">
         {children}
         {place !== '' && <Signature />}
         {place !== '' && (
@@ -298,7 +298,7 @@ function Suggestions({ writing }: { readonly writing: Writing }) {
     <div
       ref={list}
       id="suggestions"
-      class="suggestions"
+      class="suggestions frame"
       role="listbox"
       aria-label="Agents"
       hidden={writing.suggested.length === 0}
@@ -351,7 +351,9 @@ function To({ content, place, typing }: ToProps) {
       {to.isHeld && ', which is stopped: resume it, or name it with @'}
       {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
       {unknown.length > 0 && (
-        <span class="unknown">There is no agent {unknown.map((word) => `@${word}`).join(', ')}.</span>
+        <span class="unknown breaks muted">
+          There is no agent {unknown.map((word) => `@${word}`).join(', ')}.
+        </span>
       )}
     </p>
   );
@@ -392,7 +394,7 @@ function Chosen({ file }: { readonly file: ChosenFile }) {
   return (
     <li class={state.kind}>
       {previewOf(id) ? <img src={previewOf(id)} alt="" /> : <Icon name="file" />}
-      <span class="file-words">
+      <span class="file-words breaks">
         <bdi class="file-name" title={label}>
           <VisibleText text={name} isLine />
         </bdi>

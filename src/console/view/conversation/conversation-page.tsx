@@ -49,12 +49,12 @@ export function ConversationPage() {
   const title = here && (titleOf(here.id) ?? here.thread.title);
   useHeading(title ?? '');
   const at = route.value;
-  if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
+  if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page column" aria-busy="true" />;
   const post = (content: string, delivery: DeliveryMode) =>
     send(at.id, { content, delivery }, draftOf(at.id));
   return (
     <>
-      <main class="page">
+      <main class="page column">
         <Header key={at.id} />
         <People />
         <ConnectionBar />
@@ -86,7 +86,7 @@ function WaitingBar() {
     amount(unknown, 'outcome', 'unknown'),
   ];
   return (
-    <p class="waiting-bar">
+    <p class="waiting-bar text-small">
       <LinkButton onClick={() => jumpTo(first.place.index)}>
         {needed.filter((part) => part !== '').join(', ')}
       </LinkButton>
@@ -103,7 +103,7 @@ function ConnectionBar() {
   const isDeleted = here && here.thread.entries.length > 0 && deletedIds.value.has(here.id);
   if (!isDeleted && state.kind !== 'over') return null;
   return (
-    <p class="connection" role="status">
+    <p class="connection text-small" role="status">
       {isDeleted
         ? 'This conversation was deleted. Your next message begins a new one.'
         : state.kind === 'over' && state.message}
@@ -118,7 +118,7 @@ function KeptPosts({ place }: { readonly place: string }) {
   );
   if (kept.length === 0) return null;
   return (
-    <ul class="kept-posts" aria-label="Not sent yet">
+    <ul class="kept-posts text-small" aria-label="Not sent yet">
       {kept.map(({ post, state, reason }) => (
         <li key={post.id} class={state}>
           <p dir="auto">{oneLine(post.content, 300)}</p>
@@ -225,13 +225,13 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
   const label = <span class="muted">{name}</span>;
   if (!isOperator.value)
     return (
-      <span class="setting" title={`Your token may not change the ${name.toLowerCase()}`}>
+      <span class="setting text-small" title={`Your token may not change the ${name.toLowerCase()}`}>
         {label} {value}
       </span>
     );
   const isKnown = options.some((option) => [option].flat()[0] === value);
   return (
-    <label class="setting">
+    <label class="setting text-small">
       {label}
       <Select
         value={value}
@@ -332,13 +332,13 @@ function People() {
     </li>
   );
   return (
-    <ul class="people" aria-label="Participants">
-      {isStopped && <li class="chip muted">All agents are stopped</li>}
+    <ul class="people wraps" aria-label="Participants">
+      {isStopped && <li class="chip muted text-small">All agents are stopped</li>}
       {shown.map(chip)}
       {rest.length > 0 && (
         <li>
           <details class="rest">
-            <summary class="chip" aria-label={`${rest.length} other agents`}>
+            <summary class="chip text-small" aria-label={`${rest.length} other agents`}>
               +{rest.length}
             </summary>
             <ul>{rest.map(chip)}</ul>
@@ -347,7 +347,7 @@ function People() {
       )}
       {people.map(({ id }) => (
         <li key={id}>
-          <span class="chip" title={id}>
+          <span class="chip text-small" title={id}>
             <Avatar id={id} size="small" />
             <bdi>{nameOf(id)}</bdi>
           </span>
@@ -383,7 +383,7 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
       {status === 'running' && !isAbsent && <span class="pulse" aria-hidden="true" />}
     </>
   );
-  const look = `chip ${isStopped ? 'stopped' : status}`;
+  const look = `chip text-small ${isStopped ? 'stopped' : status}`;
   if (!mayPost.value) return <span class={look}>{chip}</span>;
   return (
     <Menu

@@ -19,7 +19,7 @@ export function Runs() {
   if (!newest) return null;
   const earlier = runs.slice(0, -1).reverse();
   return (
-    <section class="runs" aria-label="Runs">
+    <section class="runs text-small" aria-label="Runs">
       <Fold name={`run-${newest.runId}`} summary={<Path run={newest} />}>
         <Steps run={newest} />
         {earlier.length > 0 && (
@@ -50,7 +50,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
   const open = run.isOver ? [] : run.steps.flatMap(({ agent, result }) => (agent && !result ? agent : []));
   const idle = open.find((agent) => thread?.stateOf(agent).status === 'idle');
   return (
-    <span class="run-line">
+    <span class="run-line wraps">
       <span class="run-name">
         Run {run.workflowId}
         {run.isOver && <span class="muted"> ended{outcome && `: ${outcome}`}</span>}
@@ -61,7 +61,7 @@ function Path({ run }: { readonly run: RunSoFar }) {
           </span>
         )}
       </span>
-      <ol class="run-path">
+      <ol class="run-path wraps">
         {nodesOf(run).map(({ node, agent, state, visits, branch }, place, path) => {
           const before = path[place - 1]?.branch ?? null;
           const beside = branch !== null && branch !== before ? before : null;
@@ -125,7 +125,7 @@ function Steps({ run }: { readonly run: RunSoFar }) {
     <ol class="run-steps">
       {run.steps.map((step) => (
         <li key={step.index} class={step.result ? 'done' : run.isOver ? 'ahead' : 'current'}>
-          <p class="by">
+          <p class="by wraps text-small">
             {step.agent && <Avatar id={step.agent} size="small" />}
             <LinkButton onClick={() => jumpTo(step.index)}>{step.node}</LinkButton>
             {step.agent && <Name id={step.agent} name={nameOf(step.agent)} />}
@@ -150,7 +150,7 @@ function Outcomes({ step, node }: { readonly step: NodeVisit; readonly node: Pat
   const ways = node?.ways ?? [];
   const taken = wayOf(step, ways);
   return (
-    <ul class="outcomes" aria-label="Outcomes">
+    <ul class="outcomes wraps" aria-label="Outcomes">
       {ways.map((way) => (
         <li key={`${way.isCondition} ${way.by}`} class={way === taken ? 'taken' : ''}>
           {way.isCondition ? `if ${way.by}` : way.by} <span aria-hidden="true">→</span>

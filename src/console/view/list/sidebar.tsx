@@ -39,7 +39,7 @@ const WIDTH = 'parley.list-width';
 export function Sidebar() {
   return (
     <nav
-      class="sidebar"
+      class="sidebar column"
       aria-label="Conversations"
       style={{ width: localStorage.getItem(WIDTH) ?? undefined }}
       onPointerUp={({ currentTarget }) => {
@@ -103,10 +103,12 @@ export function Sidebar() {
       </div>
       {(isFilterOpen.value || isFiltered.value) && <Filters />}
       {isListed.value && rows.value.length + begun.value.length === 0 && (
-        <p class="muted aside">No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}</p>
+        <p class="muted aside text-small">
+          No conversations yet. {mayPost.value && <a href={linkTo.new}>Start one</a>}
+        </p>
       )}
       {rows.value.length > 0 && found.value.length === 0 && (
-        <p class="muted aside">
+        <p class="muted aside text-small">
           No conversation matches. <LinkButton onClick={searchMessages}>Search messages</LinkButton>
         </p>
       )}
@@ -182,7 +184,7 @@ function Rows() {
   const at = route.value;
   const stop = [reached, at.page === 'conversation' ? at.id : ''].find((id) => ids.includes(id)) ?? ids[0];
   return (
-    <div class="rows" ref={scroller}>
+    <div class="rows scrolls" ref={scroller}>
       <ul style={{ height: `${list.getTotalSize()}px` }}>
         {items.map(({ key, index, start }) => {
           const row = shown[index];

@@ -33,16 +33,14 @@ export const onSubmit =
     submit();
   };
 
-/** Copies a text; says so for two seconds. */
-export function CopyButton({
-  text,
-  label,
-  word = label,
-}: {
+interface CopyProps {
   readonly text: () => string;
   readonly label: string;
   readonly word?: string;
-}) {
+}
+
+/** Copies a text; says so for two seconds. */
+export function CopyButton({ text, label, word = label }: CopyProps) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await toClipboard(text());
@@ -205,7 +203,7 @@ export function Menu({ face, items, onHide, ...button }: MenuProps) {
       </Button>
       <div
         id={id}
-        class="menu-list"
+        class="menu-list frame text-small"
         popover="auto"
         ref={menu}
         onToggle={({ newState }) => newState === 'closed' && onHide?.()}
@@ -263,16 +261,14 @@ function isBeside({ target, currentTarget, clientX, clientY }: PointerEvent): bo
   return clientX < left || clientX > right || clientY < top || clientY > bottom;
 }
 
-/** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
-export function Confirm({
-  action,
-  onConfirm,
-  onCancel,
-}: {
+interface ConfirmProps {
   readonly action: string;
   readonly onConfirm: () => void;
   readonly onCancel: () => void;
-}) {
+}
+
+/** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
+export function Confirm({ action, onConfirm, onCancel }: ConfirmProps) {
   const cancel = useRef<HTMLButtonElement>(null);
   useEffect(() => cancel.current?.focus(), []);
   return (

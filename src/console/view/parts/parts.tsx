@@ -84,19 +84,16 @@ export function BackLink() {
   );
 }
 
-/** A native disclosure, which needs no script and supports the keyboard. */
-export function Fold({
-  summary,
-  children,
-  isOpen,
-  name,
-}: {
+interface FoldProps {
   readonly summary: ComponentChildren;
   readonly children: ComponentChildren;
   readonly isOpen?: boolean;
   /** Unique in the conversation: then it stays open when it is scrolled out of sight. */
   readonly name?: string;
-}) {
+}
+
+/** A native disclosure, which needs no script and supports the keyboard. */
+export function Fold({ summary, children, isOpen, name }: FoldProps) {
   const conversation = useConversation();
   const isOpenFirst = name === undefined ? isOpen : isUnfolded(conversation, name);
   const keep = (isNow: boolean) => name !== undefined && keepUnfolded(conversation, name, isNow);
@@ -111,14 +108,10 @@ export function Fold({
   );
 }
 
+type Tab = readonly [address: string, text: string, isShown: boolean];
+
 /** Links to views of one thing; the shown one is marked. */
-export function Tabs({
-  label,
-  tabs,
-}: {
-  readonly label: string;
-  readonly tabs: readonly (readonly [address: string, text: string, isShown: boolean])[];
-}) {
+export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   return (
     <nav class="tabs" aria-label={label}>
       {tabs.map(([address, text, isShown]) => (
@@ -149,7 +142,7 @@ export function Facts({ facts, class: look }: { readonly facts: readonly Fact[];
 
 export function Tags({ texts }: { readonly texts: readonly string[] }) {
   return (
-    <ul class="tags">
+    <ul class="tags wraps">
       {texts.map((text) => (
         <li key={text} class="tag">
           {text}
@@ -189,6 +182,25 @@ export function EntryLinks({ entries, isRange }: { entries: readonly number[]; i
   );
 }
 
+interface HeadProps {
+  readonly headings: readonly string[];
+  readonly looks?: readonly (string | undefined)[];
+}
+
+export function TableHead({ headings, looks = [] }: HeadProps) {
+  return (
+    <thead>
+      <tr>
+        {headings.map((heading, place) => (
+          <th key={heading} scope="col" class={looks[place]}>
+            {heading}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 interface TableProps<T> {
   readonly caption?: string;
   readonly columns: readonly (readonly [heading: string, cell: (of: T) => string])[];
@@ -203,17 +215,9 @@ interface TableProps<T> {
 export function Table<T>({ caption, columns, rows, mark, sum }: TableProps<T>) {
   const cells = (of: T) => columns.map(([heading, cell]) => <td key={heading}>{cell(of)}</td>);
   return (
-    <table class="spending">
+    <table class="spending text-small">
       {caption && <caption>{caption}</caption>}
-      <thead>
-        <tr>
-          {['Agent', ...columns.map(([heading]) => heading)].map((heading) => (
-            <th key={heading} scope="col">
-              {heading}
-            </th>
-          ))}
-        </tr>
-      </thead>
+      <TableHead headings={['Agent', ...columns.map(([heading]) => heading)]} />
       <tbody>
         {rows.map(([agent, of]) => (
           <tr key={agent}>

@@ -41,7 +41,7 @@ const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
 
 export function Diff({ lines }: { readonly lines: readonly DiffLine[] }) {
   return (
-    <div class="diff">
+    <div class="diff frame">
       <Lines lines={lines} />
     </div>
   );

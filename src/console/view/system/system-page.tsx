@@ -26,7 +26,19 @@ import {
 import { DAYS, MOST_LETTERS, problems, refresh, type System, system } from '../../state/system.ts';
 import { Button, Confirm, QuietButton, Select } from '../parts/controls.tsx';
 import { useHeading } from '../parts/hooks.ts';
-import { Avatar, BackLink, Facts, Fold, hued, Icon, Name, Table, Tags, When } from '../parts/parts.tsx';
+import {
+  Avatar,
+  BackLink,
+  Facts,
+  Fold,
+  hued,
+  Icon,
+  Name,
+  Table,
+  TableHead,
+  Tags,
+  When,
+} from '../parts/parts.tsx';
 import { Scrolled, VisibleText } from '../parts/text.tsx';
 
 /** The agents, what they cost, and the state of the daemons and of all that these are connected to. */
@@ -34,14 +46,14 @@ export function SystemPage() {
   useHeading('Team and system');
   const now = system.value;
   return (
-    <main class="page system" aria-busy={now === null && !isAway.value}>
+    <main class="page system column" aria-busy={now === null && !isAway.value}>
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Team and system</h2>
         <a class="button turns" href={linkTo.turns}>
           Turns
         </a>
-        <label class="setting theme">
+        <label class="setting theme text-small">
           <span class="muted">Theme</span>
           <Select label="Theme" value={theme.value} options={THEMES} onChoose={chooseTheme} />
         </label>
@@ -56,7 +68,7 @@ export function SystemPage() {
         )}
       </header>
       {(now || isAway.value) && (
-        <div class="system-body">
+        <div class="system-body scrolls">
           <Health />
           {now && (
             <div class="system-parts">
@@ -81,7 +93,11 @@ export function SystemPage() {
 function Health() {
   const found = problems.value;
   return (
-    <section class={`health ${found.length > 0 ? 'wrong' : 'well'}`} aria-label="Health" role="status">
+    <section
+      class={`health text-small ${found.length > 0 ? 'wrong' : 'well'}`}
+      aria-label="Health"
+      role="status"
+    >
       {found.length === 0 && <p>Everything works.</p>}
       {found.length > 0 && (
         <ul>
@@ -145,7 +161,7 @@ function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: 
         <Fold
           summary={`${owns.count === 1 ? '1 conversation' : `${count(owns.count)} conversations`} in memory`}
         >
-          <ul class="tags">
+          <ul class="tags wraps">
             {owns.first.map((id) => (
               <li key={id}>
                 <a href={linkTo.conversation(id)}>{id}</a>
@@ -167,16 +183,8 @@ function Models({ status: { daemons } }: System) {
   return (
     <section aria-labelledby="models">
       <h3 id="models">Models</h3>
-      <table class="spending models">
-        <thead>
-          <tr>
-            {['Calls', 'Failed', 'Mean', '95 %', 'First word'].map((heading) => (
-              <th key={heading} scope="col">
-                {heading}
-              </th>
-            ))}
-          </tr>
-        </thead>
+      <table class="spending models text-small">
+        <TableHead headings={['Calls', 'Failed', 'Mean', '95 %', 'First word']} />
         {rows.map(({ daemon, model }) => (
           <ModelRows key={`${daemon} ${model.model}`} {...{ daemon, model }} />
         ))}
@@ -222,7 +230,7 @@ function Servers({ servers }: System) {
   return (
     <section aria-labelledby="servers">
       <h3 id="servers">MCP servers</h3>
-      <ul class="servers">
+      <ul class="servers frame text-small">
         {servers.map((server) => (
           <Server key={server.server} {...server} />
         ))}
@@ -236,7 +244,7 @@ const STATES: Readonly<Record<string, string>> = { ready: 'connected', failed: '
 function Server({ server, state, tools, error }: McpServer) {
   return (
     <li>
-      <p class="server">
+      <p class="server wraps">
         <span>{server}</span>
         <span class={`state ${state === 'failed' ? 'wrong' : 'muted'}`}>{STATES[state] ?? state}</span>
       </p>
@@ -421,7 +429,7 @@ function Letters({ letters, status: { deadLetters } }: System) {
   return (
     <section aria-labelledby="letters">
       <h3 id="letters">Refused posts</h3>
-      <ul class="letters">
+      <ul class="letters frame text-small">
         {letters.map((letter) => (
           <Letter key={letter.sequence} letter={letter} />
         ))}
@@ -441,7 +449,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
   const read = () => attempt(async () => setText((await requests.deadLetter(sequence)).original));
   return (
     <li>
-      <p class="by">
+      <p class="by wraps text-small">
         <span class="state wrong">{code}</span>
         <span>
           <VisibleText text={publisher} /> to{' '}

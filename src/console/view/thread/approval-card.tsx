@@ -39,7 +39,7 @@ export function ApprovalCard(props: ApprovalProps) {
   const isSeen = useIsSeen(end);
   if (asks)
     return (
-      <fieldset class="ask-card" aria-label={`${escapeHidden(asks.server)} asks`}>
+      <fieldset class="ask-card column frame breaks" aria-label={`${escapeHidden(asks.server)} asks`}>
         <p>{sentence(askedText({ ...asks, schema: {} }))}</p>
         {asks.url !== undefined && (
           <a href={asks.url} target="_blank" rel="noopener noreferrer">
@@ -63,7 +63,7 @@ export function ApprovalCard(props: ApprovalProps) {
   };
   return (
     <fieldset
-      class={`ask-card ${isSeen ? 'seen' : ''}`}
+      class={`ask-card column frame breaks ${isSeen ? 'seen' : ''}`}
       aria-label={`May ${escapeHidden(call.tool)} run?`}
       onClickCapture={guard}
     >
@@ -103,12 +103,10 @@ function useIsSeen(end: Element | null): boolean | null {
   return isSeen;
 }
 
-interface AskedProps extends ApprovalProps {
-  readonly asks: NonNullable<Approval['asks']>;
-}
+type Asks = NonNullable<Approval['asks']>;
 
 /** The form of a server's question. Enter in a field sends it. */
-function AskedFields({ asks, ...props }: AskedProps) {
+function AskedFields({ asks, ...props }: ApprovalProps & { readonly asks: Asks }) {
   const { isBusy, edited, setEdited, say } = useAnswers(props);
   const fields = fieldsAsked(asks.schema);
   const known = fields.flatMap(([name, field]) =>
@@ -119,7 +117,10 @@ function AskedFields({ asks, ...props }: AskedProps) {
   const change = (name: string) => (value: unknown) =>
     setEdited(JSON.stringify({ ...given, [name]: value === '' ? undefined : value }));
   return (
-    <form class="edit-arguments" onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}>
+    <form
+      class="edit-arguments column"
+      onSubmit={onSubmit(() => say({ answer: 'approve', arguments: given }))}
+    >
       {fields.map(([name, field]) => (
         <label key={name}>
           <span>
@@ -401,7 +402,7 @@ export function Arguments({ call }: { readonly call: Call }) {
 function Argument({ view }: { readonly view: ArgumentView }) {
   if (view.kind === 'value') {
     return (
-      <p class="argument">
+      <p class="argument breaks">
         <span class="muted">{escapeHidden(view.name)}</span>{' '}
         <code>
           <VisibleText text={view.text} />
@@ -410,7 +411,7 @@ function Argument({ view }: { readonly view: ArgumentView }) {
     );
   }
   return (
-    <div class="argument">
+    <div class="argument breaks">
       <p class="muted">{escapeHidden(view.name)}</p>
       {view.kind === 'text' ? <Scrolled text={view.text} /> : <Diff lines={view.lines} />}
     </div>
@@ -457,7 +458,7 @@ function EditArguments({ answering, agent }: { readonly answering: Answering; re
   const given = isRecord(read) ? read : null;
   const texts = given && plainTexts(given);
   return (
-    <div class="edit-arguments">
+    <div class="edit-arguments column">
       {texts === null ? (
         <label>
           New arguments

@@ -50,7 +50,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
   const grant = answer?.grant;
   const state = `${stateText(call)}${progress && `: ${escapeHidden(progress)}`}`;
   return (
-    <div class={`call ${status}`}>
+    <div class={`call frame text-small ${status}`}>
       <CallLine
         name={`call ${call.place.index} ${call.place.position}`}
         tool={call.tool}
@@ -159,7 +159,7 @@ export function ReportedRow({ call, agent, name }: ReportedProps) {
   const { title, kind, status, arguments: given, result } = call;
   const lines = result === undefined ? null : differenceLines(result);
   return (
-    <div class={`call reported ${status === 'failed' ? 'failed' : 'done'}`}>
+    <div class={`call reported frame text-small ${status === 'failed' ? 'failed' : 'done'}`}>
       <CallLine
         name={name}
         tool={title}
@@ -242,7 +242,10 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
     (onDone ?? writeNext)();
   };
   return (
-    <fieldset class={`ask-card question ${call.result ? 'answered' : ''}`} aria-label="A question">
+    <fieldset
+      class={`ask-card question column frame breaks ${call.result ? 'answered' : ''}`}
+      aria-label="A question"
+    >
       <div class="asked">
         <Icon name="question" />
         <Markdown text={question} />

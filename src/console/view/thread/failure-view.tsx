@@ -17,7 +17,7 @@ import { Avatar } from '../parts/parts.tsx';
 /** Why a call of a tool or a model failed, in words, with its code for a search. */
 export function FailureText({ failure: { code, message } }: { readonly failure: ModelFailure }) {
   return (
-    <p class="failure">
+    <p class="failure breaks">
       <bdi>{escapeHidden(message)}</bdi> <code>{escapeHidden(code)}</code>
     </p>
   );

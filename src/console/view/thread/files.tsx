@@ -112,7 +112,7 @@ function Picture({ from, file }: OfFile) {
 
 function Caption({ from, file }: OfFile) {
   return (
-    <span class="file-words">
+    <span class="file-words breaks">
       <bdi class="file-name">
         <VisibleText text={nameOfFile(file)} isLine />
       </bdi>
@@ -152,7 +152,7 @@ export function Viewer() {
   if (!file) return null;
   return (
     <Dialog class="viewer" label="Pictures" onClose={hide}>
-      <div class="viewer-head">
+      <div class="viewer-head wraps text-small">
         <IconButton icon="close" aria-label="Close" onClick={hide} />
         {pictures.length > 1 && (
           <>

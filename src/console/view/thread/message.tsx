@@ -49,7 +49,7 @@ function Frame({ author, name, by, reasoning, text, files = [], children, ...is 
     <>
       <Avatar id={author} />
       <div class="body">
-        <p class="by">
+        <p class="by wraps text-small">
           <Name id={author} {...(name !== undefined && { name })} />
           {by}
         </p>
@@ -134,7 +134,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
       reasoning={
         entry.reasoning && (
           <Fold name={`thought ${index}`} summary={<span class="muted">Reasoning</span>}>
-            <p class="reasoning" dir="auto">
+            <p class="reasoning text-small muted" dir="auto">
               {entry.reasoning}
             </p>
           </Fold>
@@ -142,7 +142,7 @@ export function messageView({ entry, calls, feedback, index, lateFor }: Extract<
       }
     >
       {lateFor && (
-        <p class="muted late">
+        <p class="muted late text-small">
           This answer came late: {escapeHidden(lateBecause(lateFor.resultBy))}. It was posted as a message.
         </p>
       )}
@@ -191,7 +191,7 @@ export function draftView(draft: LiveDraft) {
       }
       reasoning={
         isThinking && (
-          <p class="reasoning" dir="auto">
+          <p class="reasoning text-small muted" dir="auto">
             {reasoning.slice(-300)}
           </p>
         )
@@ -246,7 +246,7 @@ function UnreadBy({ entry }: { readonly entry: MessageEntry }) {
   if (!here) return null;
   const lacksProgram = (agent: string) => activityOf(here.id, agent)?.for === 'program';
   return unreadBy(here.thread, entry, lacksProgram).map(({ agent, until }) => (
-    <p key={agent} class="muted reads-later">
+    <p key={agent} class="muted reads-later text-small">
       <bdi>{nameOf(agent)}</bdi> reads this {UNTIL[until]}.
     </p>
   ));
@@ -371,7 +371,7 @@ function Thumbs({ index, given }: FeedbackProps) {
 
 function Feedback({ index, given }: FeedbackProps) {
   return given.map((one) => (
-    <div key={one.author.id} class={`feedback ${one.value}`}>
+    <div key={one.author.id} class={`feedback wraps text-small breaks ${one.value}`}>
       <Icon name={one.value === 'up' ? 'up' : 'down'} />
       <span class="unseen">{one.value === 'up' ? LABELS.up : LABELS.down}:</span>
       <bdi>{nameOfAuthor(one.author)}</bdi>

@@ -57,7 +57,7 @@ function LoadingBar() {
   if (!loading.value) return null;
   const { loaded, length } = loading.value;
   return (
-    <p class="loading" role="status">
+    <p class="loading text-small muted" role="status">
       Loading the older part of {count(length)} entries:{' '}
       <progress value={loaded} max={length} aria-label="Loaded" />
     </p>
@@ -95,9 +95,9 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
     if (newest !== null) catchUp(); // the person has just written
   }, [newest]);
   return (
-    <div class="thread-frame">
+    <div class="thread-frame column">
       <div
-        class="thread"
+        class="thread scrolls"
         ref={scroller}
         onScroll={onScroll}
         role="feed"
@@ -398,7 +398,7 @@ function lookOf(block: Shown): Look {
       return { look: `passage ${block.tone}`, label, content: <Passage block={block} /> };
     }
     case 'note':
-      return { look: `note ${block.tone}`, label: block.title, content: <Note block={block} /> };
+      return { look: `note text-small ${block.tone}`, label: block.title, content: <Note block={block} /> };
   }
 }
 
@@ -407,7 +407,7 @@ type Of<Kind> = { readonly block: Extract<Block, { kind: Kind }> };
 function Band({ block: { title, origin, detail } }: Of<'band'>) {
   return (
     <p class="band-line">
-      <span class="band-title">
+      <span class="band-title text-small">
         {title}
         {origin && (
           <>
@@ -429,7 +429,7 @@ function Passage({ block }: Of<'passage'>) {
     <>
       <Avatar id={from} />
       <div class="body">
-        <p class="by">
+        <p class="by wraps text-small">
           <Name id={from} />
           <span class="muted">{tone === 'handoff' ? 'hands over to' : 'asks'}</span>
           <Name id={to} />
@@ -453,7 +453,7 @@ function Note({ block }: Of<'note'>) {
   const { agent, title, content, ended, index } = block;
   const heading = (
     <>
-      <span class="note-text">
+      <span class="note-text breaks">
         {agent && <Name id={agent} />} <bdi>{title}</bdi>
       </span>
       <span class="meta">

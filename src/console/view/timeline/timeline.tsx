@@ -42,11 +42,11 @@ export function Timeline() {
     [lanes],
   );
   const rows = useMemo(() => [PEOPLE, ...lanes.agents], [lanes]);
-  if (!thread || thread.entries.length === 0) return <div class="timeline" />;
+  if (!thread || thread.entries.length === 0) return <div class="timeline scrolls" />;
   const most = Math.max(3, Math.min(12, Math.ceil(Math.log2(scale.worked / 1_000))));
   const setPower = (power: number) => setZoom(2 ** Math.min(most, Math.max(0, power)));
   return (
-    <section class="timeline" aria-label="Timeline">
+    <section class="timeline scrolls" aria-label="Timeline">
       <div class="lanes">
         <ul class="lane-names" style={{ paddingTop: `${TOP}px` }}>
           {rows.map((lane) => (
@@ -71,8 +71,8 @@ export function Timeline() {
           onShow={show}
         />
       </div>
-      <p class="lane-readout">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
-      <div class="timeline-foot">
+      <p class="lane-readout text-small">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
+      <div class="timeline-foot wraps muted">
         <Legend />
         <label class="zoom">
           <span class="muted">zoom</span>
@@ -125,7 +125,7 @@ const LEGEND: readonly (readonly [kind: string, word: string, height: number | n
 
 function Legend() {
   return (
-    <ul class="legend">
+    <ul class="legend wraps">
       {LEGEND.map(([kind, word, height]) => (
         <li key={kind}>
           <svg {...hued('', `swatch passage-line ${kind}`)} viewBox="0 0 14 10" aria-hidden="true">
