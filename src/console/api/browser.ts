@@ -16,8 +16,8 @@ export function markSession(): void {
   store(localStorage, SESSION, crypto.getRandomValues(new Uint32Array(2)).join('-'));
 }
 
-/** Calls back when another tab signs in or out. */
-export const onOtherSession = (changed: () => void): void => onStored(SESSION, changed);
+/** Another tab signed in or out: what the page knows is that of the person before. */
+onStored(SESSION, () => location.reload());
 
 /** Calls back when another tab stores this. */
 export function onStored(name: string, changed: () => void): void {

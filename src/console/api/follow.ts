@@ -2,15 +2,8 @@ import type { Entry } from '../../conversation/index.ts';
 import type { Chunk } from '../model/thread/live.ts';
 import { sessionMark } from './browser.ts';
 import workerAddress from './events-worker.ts?sharedworker&url';
-import {
-  ALIVE_EVERY_MS,
-  type Connection,
-  joinHubs,
-  type ListChange,
-  type Sent,
-  type Told,
-  type Wanted,
-} from './hub.ts';
+import type { Connection, ListChange, Sent, Told, Wanted } from './hub.ts';
+import { ALIVE_EVERY_MS, joinHubs } from './hub.ts';
 
 /**
  * What this tab gets of the stream that it shares with the other tabs.

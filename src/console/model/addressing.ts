@@ -1,10 +1,5 @@
-import {
-  type Answerers,
-  agentByState,
-  FIRST_FLOOR,
-  type Floor,
-  mentions,
-} from '../../conversation/state/answering.ts';
+import type { Answerers, Floor } from '../../conversation/state/answering.ts';
+import { agentByState, FIRST_FLOOR, mentions } from '../../conversation/state/answering.ts';
 import type { Thread } from './thread/thread.ts';
 
 /** Who gets a message while it is written, by the rules of the daemon (`conversation/decide/posting.ts`), and the completion of `@slug`. */

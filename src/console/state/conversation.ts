@@ -4,6 +4,7 @@ import { filesOf } from '../../conversation/log/parts.ts';
 import { type Following, follow } from '../api/follow.ts';
 import type { Connection } from '../api/hub.ts';
 import { requests } from '../api/requests.ts';
+import { type Recipients, recipientsOf } from '../model/addressing.ts';
 import type { AgentCard } from '../model/answers.ts';
 import { fileText } from '../model/files.ts';
 import { oneLine } from '../model/format.ts';
@@ -19,17 +20,11 @@ import {
   withoutInterrupted,
   withoutSaid,
 } from '../model/thread/live.ts';
-import {
-  type Hired,
-  type Participant,
-  participantsOf,
-  shownName,
-  type Thinking,
-  Thread,
-} from '../model/thread/thread.ts';
+import type { Hired, Participant, Thinking } from '../model/thread/thread.ts';
+import { participantsOf, shownName, Thread } from '../model/thread/thread.ts';
 import { isListed, rows } from './conversations.ts';
 import { accepted, type KeptPost, outbox } from './outbox.ts';
-import { agents, isAway, me, nameOfMe } from './session.ts';
+import { agents, defaultAgent, isAway, me, nameOfMe } from './session.ts';
 
 /** The open conversation: its thread, its streamed text, and the state of the connection. */
 
@@ -84,6 +79,10 @@ export const team = computed<readonly (AgentCard | Hired)[]>(() => {
   void version.value;
   return [...agents.value, ...(opened.value?.thread.hired ?? [])];
 });
+
+/** Who gets this message. `thread`: null for a new conversation. */
+export const recipientsHere = (content: string, thread: Thread | null): Recipients =>
+  recipientsOf(content, thread, agents.value, defaultAgent.value);
 
 /** The agents that work and stream no text. */
 export const thinking = computed<readonly Thinking[]>(() => {

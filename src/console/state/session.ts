@@ -1,24 +1,8 @@
 import { computed, effect, signal } from '@preact/signals';
 import { isPersonName, LONGEST_NAME, namesOfAgents } from '../../conversation/text/look-alikes.ts';
-import {
-  keepDraftsOf,
-  keptSet,
-  markSession,
-  onOtherSession,
-  onStored,
-  sessionMark,
-  store,
-} from '../api/browser.ts';
-import {
-  type Identity,
-  isRetryable,
-  RequestError,
-  requests,
-  type Sender,
-  signIn,
-  signOut,
-  Unreachable,
-} from '../api/requests.ts';
+import { keepDraftsOf, keptSet, markSession, onStored, sessionMark, store } from '../api/browser.ts';
+import type { Identity, Sender } from '../api/requests.ts';
+import { isRetryable, RequestError, requests, signIn, signOut, Unreachable } from '../api/requests.ts';
 import type { AgentCard, Phase, Workflow } from '../model/answers.ts';
 
 /** The user of this tab, with name and theme, and the agents, workflows and phases of the daemon. */
@@ -76,9 +60,6 @@ export async function enter(): Promise<void> {
     access.value = isRefused ? 'token-needed' : 'unreachable';
   }
 }
-
-/** What the page knows is that of the person before. */
-onOtherSession(() => location.reload());
 
 /** A browser that is signed in stays so: no link changes the user. */
 export async function enterByCode(code: string): Promise<void> {

@@ -1,13 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepValue, readValue } from '../api/browser.ts';
-import {
-  contentOf,
-  groupsOf,
-  type InboxContent,
-  type InboxItem,
-  isDecision,
-  summaryOf,
-} from '../model/list/inbox.ts';
+import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
+import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
 import { moveAnswer, tellKept } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';

@@ -4,14 +4,8 @@ import { plainLine } from '../../../conversation/text/text.ts';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import type { Activity, ConversationRow } from '../answers.ts';
 import { oneLine, withoutAnsi } from '../format.ts';
-import {
-  type Approval,
-  argumentsOf,
-  type Call,
-  callsOf,
-  type Question,
-  questionOf,
-} from '../thread/calls.ts';
+import type { Approval, Call, Question } from '../thread/calls.ts';
+import { argumentsOf, callsOf, questionOf } from '../thread/calls.ts';
 
 /** What needs a person, of all conversations, from the activity of the list. */
 

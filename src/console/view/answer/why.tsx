@@ -1,19 +1,9 @@
 import { useState } from 'preact/hooks';
-import type {
-  Difference,
-  ExplainedRequest,
-  PartDifference,
-  ReportedDefinition,
-} from '../../../conversation/index.ts';
+import type { Difference, ExplainedRequest, PartDifference } from '../../../conversation/index.ts';
 import { diffDefinitions, diffViews } from '../../../conversation/view/view-diff.ts';
 import { requests } from '../../api/requests.ts';
-import {
-  previousAnswer,
-  segmentsOf,
-  type TurnStart,
-  type TurnsAround,
-  turnsAround,
-} from '../../model/answer.ts';
+import type { TurnStart, TurnsAround } from '../../model/answer.ts';
+import { previousAnswer, segmentsOf, turnsAround } from '../../model/answer.ts';
 import { clockTime, count, money, oneLine, when } from '../../model/format.ts';
 import { opened } from '../../state/conversation.ts';
 import { useRequest } from '../parts/hooks.ts';
@@ -419,9 +409,9 @@ async function compare({ id, agent, index, now, turns, other }: ComparedProps) {
   const differ = diffDefinitions(now.report.definition, there.report.definition);
   if (differ.length === 0) return { parts: [], there: there.report.definition };
   const texts = differ.slice(0, MOST_PARTS).map(({ part }) => part);
-  const [here, elsewhere] = (
-    await Promise.all([requests.view(id, agent, index, texts), requests.view(id, agent, at, texts)])
-  ).map(({ report }) => report.definition) as [ReportedDefinition, ReportedDefinition];
+  const withTexts = async (of: number | null) =>
+    (await requests.view(id, agent, of, texts)).report.definition;
+  const [here, elsewhere] = await Promise.all([withTexts(index), withTexts(at)]);
   const isOlder = at !== null && at < index;
   const parts = isOlder ? diffDefinitions(elsewhere, here) : diffDefinitions(here, elsewhere);
   return { parts, there: elsewhere };

@@ -5,25 +5,16 @@ import { showBytes } from '../../../conversation/log/parts.ts';
 import { escapeHidden, inOneLine } from '../../../kernel/hidden.ts';
 import { keepDraft, readDraft } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
-import { candidates, completed, mentionAt, recipientsOf } from '../../model/addressing.ts';
+import { candidates, completed, mentionAt } from '../../model/addressing.ts';
 import type { Workflow } from '../../model/answers.ts';
 import { oneLine } from '../../model/format.ts';
-import { isAtWork, nameOf, ownMessages, team, useThread } from '../../state/conversation.ts';
-import {
-  type ChosenFile,
-  choose,
-  draftOf,
-  filesFor,
-  previewOf,
-  progress,
-  remove,
-} from '../../state/files.ts';
+import { isAtWork, nameOf, ownMessages, recipientsHere, team, useThread } from '../../state/conversation.ts';
+import type { ChosenFile } from '../../state/files.ts';
+import { choose, draftOf, filesFor, previewOf, progress, remove } from '../../state/files.ts';
 import { focusOn } from '../../state/keys.ts';
 import { route } from '../../state/route.ts';
 import {
-  agents,
   attempt,
-  defaultAgent,
   identity,
   isOperator,
   mayApprove,
@@ -336,7 +327,7 @@ const LONGEST_QUESTION = 60;
 
 function To({ content, place, typing }: ToProps) {
   const thread = useThread()?.thread ?? null;
-  const to = recipientsOf(content, place === '' ? null : thread, agents.value, defaultAgent.value);
+  const to = recipientsHere(content, place === '' ? null : thread);
   const names = (slugs: readonly string[]) => slugs.map(nameOf).join(', ');
   const unknown = to.unknown.filter((word) => word !== typing);
   const asked = thread?.questions.find(({ agent }) => to.slugs.includes(agent));

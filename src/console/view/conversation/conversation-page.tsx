@@ -2,7 +2,7 @@ import type { ComponentProps } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DeliveryMode, Mode } from '../../../conversation/index.ts';
 import { requests } from '../../api/requests.ts';
-import { recipientsOf, whyItAnswers } from '../../model/addressing.ts';
+import { whyItAnswers } from '../../model/addressing.ts';
 import { oneLine } from '../../model/format.ts';
 import type { AgentState } from '../../model/thread/thread.ts';
 import { DOWNLOADS, download } from '../../state/commands.ts';
@@ -13,6 +13,7 @@ import {
   nameOf,
   type Opened,
   participants,
+  recipientsHere,
   team,
   useShown,
   useThread,
@@ -23,16 +24,7 @@ import { writeTo } from '../../state/keys.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, jumpTo, linkTo, route } from '../../state/route.ts';
-import {
-  agents,
-  attempt,
-  defaultAgent,
-  isOperator,
-  mayPost,
-  phases,
-  sender,
-  workflows,
-} from '../../state/session.ts';
+import { agents, attempt, isOperator, mayPost, phases, sender, workflows } from '../../state/session.ts';
 import { absentAgents } from '../../state/system.ts';
 import { AnswerPanel } from '../answer/panel.tsx';
 import { Button, Confirm, LinkButton, Menu, Select } from '../parts/controls.tsx';
@@ -174,7 +166,7 @@ interface OfConversation {
 function Settings({ here }: OfConversation) {
   useShown();
   const { floor } = here.thread;
-  const { slugs, isAnswer } = recipientsOf('', here.thread, agents.value, defaultAgent.value);
+  const { slugs, isAnswer } = recipientsHere('', here.thread);
   const [next = ''] = slugs;
   const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
   return (

@@ -1,10 +1,5 @@
-import {
-  type NodeVisit,
-  type PathNode,
-  type RunSoFar,
-  runPath,
-  wayOf,
-} from '../../../conversation/progress/runs.ts';
+import type { NodeVisit, PathNode, RunSoFar } from '../../../conversation/progress/runs.ts';
+import { runPath, wayOf } from '../../../conversation/progress/runs.ts';
 import { type Thread, type Until, waitOf } from '../../model/thread/thread.ts';
 import { nameOf, useThread } from '../../state/conversation.ts';
 import { jumpTo } from '../../state/route.ts';

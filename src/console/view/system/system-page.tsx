@@ -1,14 +1,7 @@
 import type { ComponentProps } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { RequestError, requests } from '../../api/requests.ts';
-import type {
-  AgentCard,
-  DaemonStatus,
-  DeadLetter,
-  McpServer,
-  ModelStatus,
-  ProgramStatus,
-} from '../../model/answers.ts';
+import type { AgentCard, DaemonStatus, DeadLetter, McpServer, ModelStatus } from '../../model/answers.ts';
 import { costText, count, duration, money, roughly, when } from '../../model/format.ts';
 import { type Chart, chartOf, type Day, isFailing, type Sum, sumsOf, type Unit } from '../../model/system.ts';
 import { linkTo } from '../../state/route.ts';
@@ -280,7 +273,7 @@ interface MemberProps {
   readonly agent: AgentCard;
   readonly cost: string;
   /** By each daemon; empty: it is called through a model. */
-  readonly called: readonly ProgramStatus[];
+  readonly called: NonNullable<DaemonStatus['programs']>;
 }
 
 function Member({ agent, cost, called }: MemberProps) {

@@ -5,14 +5,8 @@ import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
 import { isRecord, parseJson } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
 import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
-import {
-  type Approval,
-  type ArgumentView,
-  argumentsOf,
-  argumentViews,
-  type Call,
-  policyRule,
-} from '../../model/thread/calls.ts';
+import type { Approval, ArgumentView, Call } from '../../model/thread/calls.ts';
+import { argumentsOf, argumentViews, policyRule } from '../../model/thread/calls.ts';
 import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';

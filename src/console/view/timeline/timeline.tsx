@@ -2,16 +2,8 @@ import type { ComponentProps, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { clockTimeOf, count, duration, money, roughly } from '../../model/format.ts';
 import type { Thread } from '../../model/thread/thread.ts';
-import {
-  type Lanes,
-  lanesOf,
-  lanesUntil,
-  NOTHING_SPENT,
-  PEOPLE,
-  type Span,
-  type Spending,
-  spentTogether,
-} from '../../model/timeline/lanes.ts';
+import type { Lanes, Span, Spending } from '../../model/timeline/lanes.ts';
+import { lanesOf, lanesUntil, NOTHING_SPENT, PEOPLE, spentTogether } from '../../model/timeline/lanes.ts';
 import {
   barsOf,
   extentOf,
