@@ -26,7 +26,6 @@ export type Post = Omit<Body<'post'>, 'parts'> & {
 /** A request without what its path names. */
 type Body<V extends Verb> = Omit<RequestOf<V>, 'conversation' | 'approvalId' | 'sequence'>;
 
-/** A refusal of the daemon. */
 export class RequestError extends Error {
   readonly status: number;
   readonly code: string;

@@ -53,7 +53,6 @@ const pinned = keptSet('parley.pins');
 export const pins = pinned.texts;
 export const pin = pinned.put;
 
-/** How far conversations were read. */
 const SEEN = 'parley.seen';
 const seen = signal<Seen>(readSeen());
 onStored(SEEN, () => {

@@ -14,7 +14,6 @@ export type Route =
       readonly entry: number | null;
     };
 
-/** What a panel shows about one entry. */
 export interface Panel {
   readonly kind: 'why' | 'what-if' | 'fork';
   readonly index: number;

@@ -15,7 +15,6 @@ export interface System {
   readonly letters: readonly DeadLetter[];
 }
 
-/** Days of the chart. */
 export const DAYS = 14;
 export const MOST_LETTERS = 20;
 

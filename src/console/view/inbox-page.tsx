@@ -140,7 +140,7 @@ function useChosen(items: readonly InboxItem[]) {
 function AlertChoice({ alert, label }: { readonly alert: Alert; readonly label: string }) {
   if (alert === 'notification' && !hasNotifications) return null;
   return (
-    <label class="alert-choice text-small muted">
+    <label class="alert-choice text-small muted inline">
       <input
         type="checkbox"
         checked={chosenAlerts.value.has(alert)}
@@ -218,7 +218,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
         </span>
       </Button>
       {isChosen && (
-        <div class="detail text-small">
+        <div class="detail text-small stacked">
           <p class="by wraps text-small">
             <Name id={agent} />
             {content && 'asker' in content && content.asker && (

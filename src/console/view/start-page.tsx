@@ -31,7 +31,7 @@ export function StartPage() {
         <BackLink />
         <h2>{mayPost.value ? 'New conversation' : 'Parley'}</h2>
       </header>
-      <div class="start-body column scrolls">
+      <div class="start-body column scrolls as-thread">
         <NeedsYou />
         <AtWork />
         <p class="lead">

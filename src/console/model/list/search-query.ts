@@ -5,7 +5,6 @@ export interface SearchQuery {
   readonly filters: Readonly<Record<string, string>>;
 }
 
-/** The prefixes that a person types. */
 export const FILTERS: readonly string[] = ['agent', 'person', 'phase', 'in', 'after', 'before'];
 
 const fieldOf = (prefix: string): string => (prefix === 'in' ? 'conversation' : prefix);

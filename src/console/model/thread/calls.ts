@@ -99,7 +99,6 @@ export function argumentViews(tool: string, given: JsonRecord): ArgumentView[] {
   return edit ? [...rest, edit] : rest;
 }
 
-/** Every line of both texts. */
 function editOf({ find, replace }: JsonRecord): ArgumentView | null {
   if (typeof find !== 'string' || typeof replace !== 'string') return null;
   return { kind: 'edit', name: 'change', lines: diffLines(find, replace) };
@@ -112,7 +111,6 @@ export type OfferedRule =
       readonly fixed: readonly string[];
       readonly open: readonly string[];
     }
-  /** Why no rule can fit. */
   | { readonly reason: string };
 
 /** A rule for `parley.yaml` that allows this call. The policy compares a command of `shell` in its plain form. */

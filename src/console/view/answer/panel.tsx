@@ -92,12 +92,7 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
     openToWrite(as);
   };
   return (
-    <PanelForm
-      class="account panel-form text-small"
-      action="Fork"
-      isDisabled={title.trim() === ''}
-      onSubmit={fork}
-    >
+    <PanelForm class="account text-small" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
       <p>
         A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
         no tool runs again. {OUTCOMES[outcome]}
@@ -182,7 +177,7 @@ function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf
     onStart((await requests.whatIf(id, { agent, at: index, start, runs, ...change, ...sender() })).id);
   };
   return (
-    <PanelForm class="panel-form" action="Start" isDisabled={model === '' && !isEdited} onSubmit={submit}>
+    <PanelForm action="Start" isDisabled={model === '' && !isEdited} onSubmit={submit}>
       <p>
         What would another model or another persona have answered? The conversation does not change, and no
         tool runs.
@@ -207,7 +202,7 @@ function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf
           onInput={onText(setPersona)}
         />
       </label>
-      <div class="pair">
+      <div class="pair stacked">
         <label>
           Begin at
           <Select value={start} options={STARTS} onChoose={setStart} />
@@ -286,7 +281,7 @@ function Turn({ turn, change }: { readonly turn: WhatIfTurn; readonly change: st
       </h3>
       {failure && <p class="fault">{failure.message}</p>}
       {truncated && <p class="muted">The texts are cut, because they are too large for one answer.</p>}
-      <div class="sides">
+      <div class="sides stacked">
         <Side title="Recorded" runs={[recorded]} />
         <Side title="Unchanged" runs={control} />
         <Side title={change} runs={changed} />

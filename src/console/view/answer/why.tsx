@@ -106,7 +106,7 @@ function Window({ request }: OfRequest) {
           />
         ))}
       </div>
-      <ul class="legend wraps">
+      <ul class="legend wraps text-tiny">
         {segments.map(({ group, tokens: own }) => (
           <li key={group}>
             <span class="dot" style={groupStyle(group)} aria-hidden="true" />
@@ -419,7 +419,7 @@ async function compare({ id, agent, index, now, turns, other }: ComparedProps) {
 
 function Hunks({ hunks }: { readonly hunks: NonNullable<PartDifference['hunks']> }) {
   return (
-    <div class="diff frame">
+    <div class="diff frame text-tiny">
       {hunks.map(({ before, after, lines }) => (
         <div key={`${before} ${after}`} class="hunk">
           {hunks.length > 1 && (

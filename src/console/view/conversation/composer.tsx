@@ -50,10 +50,13 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
   const isOver = useDrop((file) => choose(draft, file));
   if (!mayPost.value) {
     const may = mayApprove.value ? 'read and approve' : 'read';
-    return <p class="composer muted text-small">Your token may {may} but not post.</p>;
+    return <p class="composer muted text-small as-thread">Your token may {may} but not post.</p>;
   }
   return (
-    <form class={`composer text-small ${isOver ? 'drop-here' : ''}`} onSubmit={onSubmit(writing.post)}>
+    <form
+      class={`composer text-small as-thread ${isOver ? 'drop-here' : ''}`}
+      onSubmit={onSubmit(writing.post)}
+    >
       <Suggestions writing={writing} />
       {place !== '' && <StopNotice />}
       {workflow ? (
@@ -97,7 +100,7 @@ export function Composer({ onPost, place, workflow = null, children }: ComposerP
           <Icon name="send" />
         </button>
       </div>
-      <div class="options wraps">
+      <div class="options wraps text-tiny">
         {children}
         {place !== '' && <Signature />}
         {place !== '' && (
@@ -160,7 +163,7 @@ function StopNotice() {
   const thread = useThread()?.thread;
   if (!thread?.isStopped) return null;
   return (
-    <p class="muted stop-notice">
+    <p class="muted stop-notice text-tiny">
       The conversation is stopped: agents read this after you resume them. A message that names an agent with
       @ resumes it.
     </p>
@@ -342,7 +345,7 @@ function To({ content, place, typing }: ToProps) {
       {to.isHeld && ', which is stopped: resume it, or name it with @'}
       {to.missed.length > 0 && <>, not to {names(to.missed)}, at work</>}
       {unknown.length > 0 && (
-        <span class="unknown breaks muted">
+        <span class="unknown breaks muted as-thread">
           There is no agent {unknown.map((word) => `@${word}`).join(', ')}.
         </span>
       )}

@@ -110,7 +110,7 @@ function KeptPosts({ place }: { readonly place: string }) {
   );
   if (kept.length === 0) return null;
   return (
-    <ul class="kept-posts text-small" aria-label="Not sent yet">
+    <ul class="kept-posts text-small as-thread" aria-label="Not sent yet">
       {kept.map(({ post, state, reason }) => (
         <li key={post.id} class={state}>
           <p dir="auto">{oneLine(post.content, 300)}</p>
@@ -217,13 +217,13 @@ function Choice({ name, value, options, onChoose }: ChoiceProps) {
   const label = <span class="muted">{name}</span>;
   if (!isOperator.value)
     return (
-      <span class="setting text-small" title={`Your token may not change the ${name.toLowerCase()}`}>
+      <span class="setting text-small inline" title={`Your token may not change the ${name.toLowerCase()}`}>
         {label} {value}
       </span>
     );
   const isKnown = options.some((option) => [option].flat()[0] === value);
   return (
-    <label class="setting text-small">
+    <label class="setting text-small inline">
       {label}
       <Select
         value={value}
@@ -296,7 +296,6 @@ function ConversationMenu({ id }: { readonly id: string }) {
 /** Of more agents, those that did nothing here are behind a number. */
 const MOST_SHOWN = 5;
 
-/** The participants and the state of each agent. */
 function People() {
   const here = useShown();
   if (!here) return null;
@@ -325,12 +324,12 @@ function People() {
   );
   return (
     <ul class="people wraps" aria-label="Participants">
-      {isStopped && <li class="chip muted text-small">All agents are stopped</li>}
+      {isStopped && <li class="chip muted text-small inline">All agents are stopped</li>}
       {shown.map(chip)}
       {rest.length > 0 && (
         <li>
           <details class="rest">
-            <summary class="chip text-small" aria-label={`${rest.length} other agents`}>
+            <summary class="chip text-small inline" aria-label={`${rest.length} other agents`}>
               +{rest.length}
             </summary>
             <ul>{rest.map(chip)}</ul>
@@ -339,7 +338,7 @@ function People() {
       )}
       {people.map(({ id }) => (
         <li key={id}>
-          <span class="chip text-small" title={id}>
+          <span class="chip text-small inline" title={id}>
             <Avatar id={id} size="small" />
             <bdi>{nameOf(id)}</bdi>
           </span>
@@ -375,7 +374,7 @@ function AgentChip({ slug, id, state, hasFloor, isOneOfAll }: ChipProps) {
       {status === 'running' && !isAbsent && <span class="pulse" aria-hidden="true" />}
     </>
   );
-  const look = `chip text-small ${isStopped ? 'stopped' : status}`;
+  const look = `chip text-small inline ${isStopped ? 'stopped' : status}`;
   if (!mayPost.value) return <span class={look}>{chip}</span>;
   return (
     <Menu

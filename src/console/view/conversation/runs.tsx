@@ -117,7 +117,7 @@ function Steps({ run }: { readonly run: RunSoFar }) {
   const thread = useThread()?.thread;
   const nodes = new Map(nodesOf(run).map((one) => [one.node, one]));
   return (
-    <ol class="run-steps">
+    <ol class="run-steps stacked">
       {run.steps.map((step) => (
         <li key={step.index} class={step.result ? 'done' : run.isOver ? 'ahead' : 'current'}>
           <p class="by wraps text-small">

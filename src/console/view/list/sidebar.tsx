@@ -391,7 +391,7 @@ function State({ row }: { readonly row: ConversationRow }) {
   if (row.running.length > 0) {
     return (
       <>
-        <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
+        <span class="talking inline" title={`${row.running.map(name).join(', ')} at work`}>
           {row.running.map((slug) => (
             <Avatar key={slug} id={slug} size="small" />
           ))}
@@ -411,7 +411,6 @@ function State({ row }: { readonly row: ConversationRow }) {
   return preview || null;
 }
 
-/** What can be done with a conversation of the list. */
 export function RowMenu() {
   const row = rows.value.find(({ id }) => id === organized.value);
   return row ? <Menu key={row.id} row={row} /> : null;

@@ -16,7 +16,6 @@ export const Button = ({ shortcut, ...props }: ButtonProps) => (
 
 export const QuietButton = (props: ButtonProps) => <Button class="quiet" {...props} />;
 
-/** A button that looks like a link. */
 export const LinkButton = (props: ButtonProps) => <Button class="link" {...props} />;
 
 /** Calls back with the text when a person changes it. */
@@ -102,8 +101,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
 }
 
 interface PanelFormProps {
-  readonly class: string;
-  /** The words on the button. */
+  readonly class?: string;
   readonly action: string;
   readonly isDisabled: boolean;
   /** A rejection is shown above the button. */
@@ -112,7 +110,13 @@ interface PanelFormProps {
 }
 
 /** A form whose button is disabled while the request runs, and that shows a refusal with its hint. */
-export function PanelForm({ class: look, action, isDisabled, onSubmit: send, children }: PanelFormProps) {
+export function PanelForm({
+  class: look = '',
+  action,
+  isDisabled,
+  onSubmit: send,
+  children,
+}: PanelFormProps) {
   const [isBusy, setBusy] = useState(false);
   const [refused, setRefused] = useState<Error | null>(null);
   const submit = () => {
@@ -124,7 +128,7 @@ export function PanelForm({ class: look, action, isDisabled, onSubmit: send, chi
     });
   };
   return (
-    <form class={look} onSubmit={onSubmit(submit)}>
+    <form class={`panel-form stacked ${look}`} onSubmit={onSubmit(submit)}>
       {children}
       {refused && (
         <p class="fault" role="alert">

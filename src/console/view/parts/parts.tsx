@@ -211,7 +211,6 @@ interface TableProps<T> {
   readonly sum?: T;
 }
 
-/** Numbers by agent. */
 export function Table<T>({ caption, columns, rows, mark, sum }: TableProps<T>) {
   const cells = (of: T) => columns.map(([heading, cell]) => <td key={heading}>{cell(of)}</td>);
   return (

@@ -41,7 +41,7 @@ const TAGS = { same: 'span', gone: 'del', added: 'ins' } as const;
 
 export function Diff({ lines }: { readonly lines: readonly DiffLine[] }) {
   return (
-    <div class="diff frame">
+    <div class="diff frame text-tiny">
       <Lines lines={lines} />
     </div>
   );

@@ -17,7 +17,7 @@ export function NotLoaded() {
   const here = useThread();
   if (!here || !isAway.value || here.thread.entries.length > 0 || loggedLength.value === 0) return null;
   return (
-    <p class="unknown breaks muted" role="status">
+    <p class="unknown breaks muted as-thread" role="status">
       {begun.value.some(({ id }) => id === here.id)
         ? 'This conversation begins when the daemon answers.'
         : 'Not loaded: the daemon does not answer.'}
@@ -32,7 +32,7 @@ export function UnknownPage() {
         <BackLink />
         <h2>Unknown address</h2>
       </header>
-      <p class="unknown breaks muted" role="status">
+      <p class="unknown breaks muted as-thread" role="status">
         The console has no page with this address. <a href={linkTo.list}>Open the list</a>.
       </p>
     </main>
@@ -51,7 +51,7 @@ export function UnknownConversation() {
   const isEmpty = useLength() === 0;
   if (!here || !isEmpty || firstPosts.value.has(here.id)) return null;
   return (
-    <p class="unknown breaks muted" role="status">
+    <p class="unknown breaks muted as-thread" role="status">
       There is no conversation <code>{here.id}</code>. <a href={linkTo.list}>Open the list</a>, or write its
       first message.
     </p>
@@ -80,7 +80,7 @@ export function UnknownEntry({ index, what, isRead = false }: UnknownEntryProps)
   if (!here || length === null) return null;
   if (index < length && !isRead) return null;
   return (
-    <p class="unknown breaks muted" role="status">
+    <p class="unknown breaks muted as-thread" role="status">
       {index < length ? `Entry ${index} is not ${what}.` : `This conversation has no entry ${index}.`}{' '}
       <a href={linkTo.conversation(here.id)}>Open the conversation</a>, or <a href={linkTo.list}>the list</a>.
     </p>

@@ -46,7 +46,7 @@ export function SystemPage() {
         <a class="button turns" href={linkTo.turns}>
           Turns
         </a>
-        <label class="setting theme text-small">
+        <label class="setting theme text-small inline">
           <span class="muted">Theme</span>
           <Select label="Theme" value={theme.value} options={THEMES} onChoose={chooseTheme} />
         </label>
@@ -134,7 +134,7 @@ function Daemon({ daemon, now }: { readonly daemon: DaemonStatus; readonly now: 
   if (error !== undefined)
     return (
       <p>
-        {name} <span class="state wrong">{error}</span>
+        {name} <span class="state wrong inline">{error}</span>
       </p>
     );
   return (
@@ -239,7 +239,7 @@ function Server({ server, state, tools, error }: McpServer) {
     <li>
       <p class="server wraps">
         <span>{server}</span>
-        <span class={`state ${state === 'failed' ? 'wrong' : 'muted'}`}>{STATES[state] ?? state}</span>
+        <span class={`state inline ${state === 'failed' ? 'wrong' : 'muted'}`}>{STATES[state] ?? state}</span>
       </p>
       {error && <p class="reason">{error}</p>}
       {tools.length > 0 && (
@@ -325,14 +325,15 @@ function Calls({ called }: Pick<MemberProps, 'called'>) {
 }
 
 function State({ agent: { status, connected } }: { readonly agent: AgentCard }) {
-  if (connected === false) return <span class="state wrong">not connected</span>;
+  if (connected === false) return <span class="state wrong inline">not connected</span>;
   if (status === 'running')
     return (
-      <span class="state">
+      <span class="state inline">
         <span class="pulse" aria-hidden="true" /> at work
       </span>
     );
-  return <span class="state muted">{status === 'waiting' ? 'waits' : connected ? 'connected' : status}</span>;
+  const word = status === 'waiting' ? 'waits' : connected ? 'connected' : status;
+  return <span class="state muted inline">{word}</span>;
 }
 
 /** It is requested when a person wants to read it. */
@@ -443,7 +444,7 @@ function Letter({ letter }: { readonly letter: DeadLetter }) {
   return (
     <li>
       <p class="by wraps text-small">
-        <span class="state wrong">{code}</span>
+        <span class="state wrong inline">{code}</span>
         <span>
           <VisibleText text={publisher} /> to{' '}
           <a href={linkTo.conversation(conversation)}>

@@ -71,7 +71,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       {failure && <FailureText failure={failure} />}
       {approval && !answer && !result && <ApprovalCard {...{ approval, call, agent }} />}
       {answer && (
-        <p class="muted answered">
+        <p class="muted answered text-tiny">
           <span>
             {escapeHidden(
               answeredBy(answer.answer, answer.author.name, {
@@ -103,7 +103,7 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
         </>
       )}
       {approval?.asks && given && (
-        <p class="muted answered">
+        <p class="muted answered text-tiny">
           {escapeHidden(approval.asks.server)} asked “{escapeHidden(approval.asks.message)}” and got{' '}
           <code>{argumentsLine(given)}</code>
         </p>
@@ -131,7 +131,7 @@ function KeptText({ field, label, sent, isFocused }: KeptProps) {
   }, []);
   if (text === '') return null;
   return (
-    <div class="answered">
+    <div class="answered text-tiny">
       <label class="kept-text">
         {label}
         <textarea

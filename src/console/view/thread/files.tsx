@@ -101,7 +101,7 @@ function Picture({ from, file }: OfFile) {
     };
   }, [from, isLost]);
   return (
-    <span class="picture" ref={frame}>
+    <span class="picture text-tiny" ref={frame}>
       {address !== undefined && fault === '' && (
         <img src={address} alt="" decoding="async" onError={() => setFault('It is damaged')} />
       )}

@@ -406,7 +406,7 @@ type Of<Kind> = { readonly block: Extract<Block, { kind: Kind }> };
 
 function Band({ block: { title, origin, detail } }: Of<'band'>) {
   return (
-    <p class="band-line">
+    <p class="band-line text-tiny">
       <span class="band-title text-small">
         {title}
         {origin && (

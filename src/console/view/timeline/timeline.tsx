@@ -39,7 +39,7 @@ export function Timeline() {
   const setPower = (power: number) => setZoom(2 ** Math.min(most, Math.max(0, power)));
   return (
     <section class="timeline scrolls" aria-label="Timeline">
-      <div class="lanes">
+      <div class="lanes stacked">
         <ul class="lane-names" style={{ paddingTop: `${TOP}px` }}>
           {rows.map((lane) => (
             <li key={lane} style={{ height: `${LANE}px` }}>
@@ -66,7 +66,7 @@ export function Timeline() {
       <p class="lane-readout text-small">{shown ? describe(shown) : <span class="muted">{HINT}</span>}</p>
       <div class="timeline-foot wraps muted">
         <Legend />
-        <label class="zoom">
+        <label class="zoom inline text-tiny">
           <span class="muted">zoom</span>
           <input
             type="range"
@@ -117,7 +117,7 @@ const LEGEND: readonly (readonly [kind: string, word: string, height: number | n
 
 function Legend() {
   return (
-    <ul class="legend wraps">
+    <ul class="legend wraps text-tiny">
       {LEGEND.map(([kind, word, height]) => (
         <li key={kind}>
           <svg {...hued('', `swatch passage-line ${kind}`)} viewBox="0 0 14 10" aria-hidden="true">
