@@ -5,7 +5,7 @@ import { requests } from '../api/requests.ts';
 import type { ConversationRow, FoundTurn } from '../model/answers.ts';
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
-import { rows } from '../state/conversations.ts';
+import { isListed, rows } from '../state/conversations.ts';
 import { saveAs } from '../state/files.ts';
 import { linkTo } from '../state/route.ts';
 import { agents, attempt } from '../state/session.ts';
@@ -61,7 +61,7 @@ export function TurnsPage() {
       isOver = true;
       clearTimeout(wait);
     };
-  }, [filters]);
+  }, [filters, isListed.value]); // the list knows a conversation by its title
   return (
     <main class="page turns-page column" aria-busy={page === null}>
       <header class="head">
