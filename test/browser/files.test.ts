@@ -225,7 +225,7 @@ describe.skipIf(chromiumPath === null)('files in the message field', () => {
     await field(page).waitFor();
     await choose(page, text('large.bin', 'x'.repeat(LIMIT + 1)), text('empty.txt', ''));
     await expect.poll(() => page.locator('.chosen-files .refused').count()).toBe(2);
-    expect(await textOf(chosen(page).first())).toMatch(/3000000 bytes[\s\S]*blobs\.maxBytes/);
+    expect(await textOf(chosen(page).first())).toMatch(/3.0 MB[\s\S]*blobs\.maxBytes/);
     expect(await textOf(chosen(page).last())).toMatch(/is empty/);
     await write(page, 'see this');
     expect(await textOf(page.getByRole('alert'))).toBe(
