@@ -315,7 +315,11 @@ export const CONTRACT = {
   },
   /** What an outstanding call would change now. Null: the tool shows none. `why`: there is no difference to show. */
   change: {
-    request: z.strictObject({ approvalId: z.string() }),
+    request: z.strictObject({
+      approvalId: z.string(),
+      /** Instead of those of the call, judged as in `answer`. */
+      arguments: z.record(z.string(), z.unknown()).optional(),
+    }),
     answer: fields({ change: z.string().nullable(), why: z.string().optional() }),
     isRepeatable: true,
   },

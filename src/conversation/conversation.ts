@@ -1,5 +1,5 @@
-import type { Command, Decision, Reduction } from './decide/command.ts';
-import { decide } from './decide/decide.ts';
+import type { Command, Decision, Reduction, Reply } from './decide/command.ts';
+import { type Decided, decide } from './decide/decide.ts';
 import type { DecideContext } from './decide/decision-builder.ts';
 import { namedSession, summaryOf } from './decide/records.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
@@ -66,10 +66,22 @@ export class Conversation {
 
   /** Decides on a command, and folds its entries. The caller appends `entries`, or truncates to the length before. */
   apply(command: Command, now: number): Decision {
+    const { decision, state } = this.#decide(command, now);
+    for (const entry of decision.entries) this.#add(entry);
+    this.#current = state;
+    return decision;
+  }
+
+  /** The reply to a command if it were applied now. Nothing changes. */
+  replyTo(command: Command, now: number): Reply {
+    return this.#decide(command, now).decision.reply;
+  }
+
+  #decide(command: Command, now: number): Decided {
     const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.#rulesOf(
       this.#current,
     );
-    const { decision, state } = decide(this.#current, command, {
+    return decide(this.#current, command, {
       ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
       conversation: this.#id,
       entries: this.entries,
@@ -81,9 +93,6 @@ export class Conversation {
         return knowledge;
       },
     });
-    for (const entry of decision.entries) this.#add(entry);
-    this.#current = state;
-    return decision;
   }
 
   /** The next entry of the log. */

@@ -337,6 +337,51 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
+  it('while arguments are edited, the difference is that of the edited arguments, and only what it showed can run', async () => {
+    await writeFile(join(stage.project.root, 'project/terms.md'), 'net 30\n');
+    const page = await stage.begin('other-file', 'overwrite');
+    const card = page.locator('.ask-card');
+    const shown = () => card.locator('.diff .line:not(.same)').allTextContents();
+    await expect.poll(shown).toHaveLength(2);
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/approvals/*/change', async (route) => {
+      if (route.request().method() === 'POST') await held;
+      await route.continue();
+    });
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    const run = card.getByRole('button', { name: 'Run with these arguments' });
+    expect(await run.isDisabled()).toBe(false); // they are those of the call, whose difference is shown
+    await card.getByLabel('New path').fill('@project/terms.md');
+    expect(await run.isDisabled()).toBe(true);
+    await card.getByText('before your last change of the arguments').waitFor();
+    expect(await card.getByText('the file as it is now, and after this call').count()).toBe(0);
+    release();
+    await card.getByText('the file as it is now, and after this call').waitFor();
+    expect(await shown()).toContain('removed: net 30');
+    expect(await textOf(card.locator('.argument', { hasText: 'path' }).first())).toContain(
+      '@project/terms.md',
+    );
+    await card.getByLabel('New content').fill('net 14\n');
+    await expect.poll(shown).toEqual(['removed: net 30', 'added: net 14']);
+    await card.getByLabel('New path').fill('../outside.md');
+    await card.getByText('No difference can be shown: with these arguments: ').waitFor();
+    expect(await run.isDisabled()).toBe(false); // the daemon says it again
+    await card.getByRole('button', { name: 'Cancel' }).click();
+    await expect
+      .poll(shown)
+      .toEqual([`removed: line 30 ${'x'.repeat(200)}`, `added: thirty ${'x'.repeat(200)}`]);
+    await card.getByRole('button', { name: 'Edit arguments' }).click();
+    await card.getByLabel('New path').fill('@project/terms.md');
+    await card.getByLabel('New content').fill('net 7\n');
+    await expect.poll(shown).toEqual(['removed: net 30', 'added: net 7']);
+    await run.click();
+    await message(page, 'Noted:').waitFor();
+    expect(await readFile(join(stage.project.root, 'project/terms.md'), 'utf8')).toBe('net 7\n');
+  });
+
   it('arguments that are texts are edited as texts, and the call runs with what was written', async () => {
     const page = await stage.begin('plain', 'sleep');
     const card = page.locator('.ask-card');

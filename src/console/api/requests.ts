@@ -200,7 +200,11 @@ export const requests = {
   stop: step<'stop'>('stop'),
   resume: step<'resume'>('resume'),
   delete: (conversation: string) => ask('DELETE', of(conversation)),
-  change: (approvalId: string) => get<'change'>(`approvals/${encodeURIComponent(approvalId)}/change`),
+  /** `others`: instead of the arguments of the call. */
+  change(approvalId: string, others?: RequestOf<'change'>['arguments']) {
+    const path = `approvals/${encodeURIComponent(approvalId)}/change`;
+    return others ? ask<AnswerOf<'change'>>('POST', path, { arguments: others }) : get<'change'>(path);
+  },
   answer: (approvalId: string, body: ApprovalAnswer) =>
     ask('POST', `approvals/${encodeURIComponent(approvalId)}`, body),
 };

@@ -381,12 +381,22 @@ export class Api {
     return approvalsPage(asked, this.room);
   }
 
-  async #change({ approvalId }: RequestOf<'change'>, { sender }: Caller): Promise<AnswerOf<'change'>> {
+  async #change(
+    { approvalId, arguments: others }: RequestOf<'change'>,
+    { sender, isBound }: Caller,
+  ): Promise<AnswerOf<'change'>> {
     const found = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     if (!found) throw unknownApproval(approvalId);
     if (sender !== null && !isApprover(sender, undefined, this.daemon.team.approvers))
       return { change: null, why: refusalOfApproval(sender).message };
-    return changeOf(found, this.daemon.team.toolbox);
+    const { toolbox } = this.daemon.team;
+    if (!others) return changeOf(found, found.pending.call.arguments, toolbox);
+    const changed = JSON.stringify(others);
+    const by = this.#operator({ publisher: sender ?? undefined }, isBound);
+    const command: Command = { type: 'answer', approvalId, answer: 'approve', arguments: changed, by };
+    const reply = (await this.workers.existing(found.conversation)).replyTo(command);
+    if (reply.kind === 'refused') return { change: null, why: reply.refusal.message };
+    return changeOf(found, changed, toolbox);
   }
 
   async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {

@@ -67,9 +67,10 @@ function listed({ conversation, pending }: ApprovalIn) {
 /** Nothing is changed, and a failure is what the person reads instead of the difference. */
 export async function changeOf(
   { conversation, pending: { call, turn, asks } }: ApprovalIn,
+  given: string,
   toolbox: Pick<Toolbox, 'change'>,
 ): Promise<AnswerOf<'change'>> {
-  const parsed = readArguments(call.arguments);
+  const parsed = readArguments(given);
   if (asks || !parsed.ok || !toolbox.change) return { change: null };
   const { agent, turnId } = turn;
   const asked = { conversation, agent, turnId, name: call.name, arguments: parsed.value, idempotencyKey: '' };

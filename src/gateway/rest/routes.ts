@@ -175,6 +175,11 @@ export const ROUTES: readonly Route[] = [
       'What a call that waits would change now: the difference of a file for `fs_write` and `fs_edit`, or `why` there is none; null for other tools',
   },
   {
+    ...post('/api/approvals/{approvalId}/change', 'change', 'approve'),
+    acts: false,
+    summary: 'The same with other `arguments`, or `why` the call cannot run with them; nothing changes',
+  },
+  {
     ...post('/api/approvals/{approvalId}', 'answer', 'approve'),
     summary: 'Approve or deny a call, or resolve one whose outcome is unknown',
   },

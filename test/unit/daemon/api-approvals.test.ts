@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import { type Entry, pendingApprovals } from '../../../src/conversation/index.ts';
+import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
 import { completed, failed } from '../../../src/tools/toolbox.ts';
 import { refusedWith } from '../../support/error-with.ts';
 import { toolboxOf } from '../../support/toolbox.ts';
@@ -173,6 +173,50 @@ describe('what a call that waits would change', () => {
     expect(await daemon.request('change', { approvalId: 'demo.1.none' })).toMatchObject(
       refusedWith('NOT_FOUND'),
     );
+  });
+});
+
+describe('what a call that waits would change with other arguments', () => {
+  const judge: ToolRules['judge'] = ({ name, arguments: given }) =>
+    given.includes('secret')
+      ? { kind: 'refuse', code: 'FORBIDDEN', message: `the policy forbids this call of ${name}` }
+      : ASK_FOR_EACH.judge({ agent: 'pm', name, arguments: given, available: [] });
+  const change: Toolbox['change'] = async ({ arguments: { n } }) => completed(`n ${n}`);
+  const begin = async (options: TestDaemonOptions = {}) => {
+    open({ tools: { ...ASK_FOR_EACH, judge }, toolbox: toolboxOf({ change }), ...options });
+    return ask('demo', '{"n":1}');
+  };
+  const shown = (approvalId: string, given: unknown, sender?: string) =>
+    daemon.request('change', { approvalId, arguments: given }, sender);
+
+  it('the answer has the difference of those, and the call waits unchanged', async () => {
+    const approvalId = await begin();
+    const before = JSON.stringify(await daemon.entries());
+    expect(await shown(approvalId, { n: 2 })).toEqual({ ok: true, body: { change: 'n 2' } });
+    expect(await shown(approvalId, undefined)).toEqual({ ok: true, body: { change: 'n 1' } });
+    expect(JSON.stringify(await daemon.entries())).toBe(before);
+    expect(await shown(approvalId, 'n 2')).toMatchObject(refusedWith('BAD_REQUEST'));
+  });
+
+  it('what could not run with those shows nothing but why: they are judged as in an answer', async () => {
+    const approvalId = await begin();
+    const why = 'with these arguments: the policy forbids this call of shell';
+    expect(await shown(approvalId, { path: 'secret' })).toEqual({ ok: true, body: { change: null, why } });
+    expect(
+      await daemon.request('answer', { approvalId, answer: 'approve', arguments: { path: 'secret' } }),
+    ).toMatchObject({ refusal: { message: why } });
+  });
+
+  it('PERSON-4: a publisher that may not approve, or that requested the call, is shown nothing', async () => {
+    const approvalId = await begin({ approvers: ['office', 'alice'], ownRequests: false });
+    expect(await shown(approvalId, { n: 2 }, 'office')).toEqual({ ok: true, body: { change: 'n 2' } });
+    expect(await shown(approvalId, { n: 2 }, 'mallory')).toEqual({
+      ok: true,
+      body: { change: null, why: 'mallory may not answer approvals' },
+    });
+    expect(await shown(approvalId, { n: 2 }, 'alice')).toMatchObject({
+      body: { change: null, why: expect.stringContaining('alice') },
+    });
   });
 });
 

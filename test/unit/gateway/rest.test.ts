@@ -87,6 +87,13 @@ describe('the REST routes', () => {
     },
   );
 
+  it('other arguments of a call are in the body of the request for its change, which names no publisher', async () => {
+    const answer = await call('POST', '/api/approvals/a1/change', { arguments: { path: 'a' } });
+    expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
+    const body = { approvalId: 'a1', arguments: { path: 'a' } };
+    expect(daemon.asked).toEqual([{ endpoint: 'change', publisher: null, mayOperate: true, body }]);
+  });
+
   it('posting a message creates the conversation, whose name may be omitted', async () => {
     const posted = await call('POST', MESSAGES, { content: 'Hi', publisher: 'alice' });
     expect(posted.status).toBe(201);

@@ -1,8 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { AnswerOf } from '../../../bus/contract.ts';
 import { askedText, type Field, fieldsAsked, optionsAsked } from '../../../conversation/log/server-asks.ts';
 import { differenceLines } from '../../../conversation/text/line-diff.ts';
-import { escapeHidden, visibleText } from '../../../kernel/hidden.ts';
-import { isRecord, parseJson } from '../../../kernel/json.ts';
+import { canonicalArguments, escapeHidden, visibleText } from '../../../kernel/hidden.ts';
+import { isRecord, parseJson, readArguments } from '../../../kernel/json.ts';
 import { type ApprovalAnswer, requests } from '../../api/requests.ts';
 import { argumentsBlock, oneLine, pretty } from '../../model/format.ts';
 import type { Approval, ArgumentView, Call } from '../../model/thread/calls.ts';
@@ -13,7 +14,7 @@ import { useConversation, useKeptText } from '../../state/kept.ts';
 import { writeNext } from '../../state/keys.ts';
 import { isOperator, mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
-import { useNow, useRequest } from '../parts/hooks.ts';
+import { useNow, useRequest, useTimeout } from '../parts/hooks.ts';
 import { Fold } from '../parts/parts.tsx';
 import { Diff, Scrolled, VisibleText } from '../parts/text.tsx';
 
@@ -28,7 +29,8 @@ interface ApprovalProps {
 export function ApprovalCard(props: ApprovalProps) {
   const { approval, call } = props;
   const { asks } = approval;
-  const change = useChange(call, approval);
+  const answering = useAnswers(props);
+  const change = useChange(call, approval, answering);
   const [end, setEnd] = useState<Element | null>(null);
   const isSeen = useIsSeen(end);
   if (asks)
@@ -43,9 +45,9 @@ export function ApprovalCard(props: ApprovalProps) {
         {!mayApprove.value ? (
           <p class="muted">Your token may not answer this.</p>
         ) : asks.url === undefined ? (
-          <AskedFields {...props} asks={asks} />
+          <AskedFields {...{ answering, asks }} />
         ) : (
-          <Answers {...props} />
+          <Answers {...props} {...{ answering, change }} />
         )}
       </fieldset>
     );
@@ -75,7 +77,7 @@ export function ApprovalCard(props: ApprovalProps) {
       {approval.why && !approval.mayHaveRun && (
         <p class="muted">Why it needs approval: {escapeHidden(approval.why)}</p>
       )}
-      {change.isRead && mayApprove.value && <Answers {...props} />}
+      {change.wasRead && mayApprove.value && <Answers {...props} {...{ answering, change }} />}
       {!mayApprove.value && <p class="muted">Your token may not answer this.</p>}
     </fieldset>
   );
@@ -97,11 +99,12 @@ function useIsSeen(end: Element | null): boolean | null {
   return isSeen;
 }
 
-type Asks = NonNullable<Approval['asks']>;
+interface AskedProps extends Pick<AnswersProps, 'answering'> {
+  readonly asks: NonNullable<Approval['asks']>;
+}
 
 /** The form of a server's question. Enter in a field sends it. */
-function AskedFields({ asks, ...props }: ApprovalProps & { readonly asks: Asks }) {
-  const { isBusy, edited, setEdited, say } = useAnswers(props);
+function AskedFields({ asks, answering: { isBusy, edited, setEdited, say } }: AskedProps) {
   const fields = fieldsAsked(asks.schema);
   const known = fields.flatMap(([name, field]) =>
     field.default === undefined && field.type !== 'boolean' ? [] : [[name, field.default ?? false]],
@@ -190,16 +193,16 @@ function AskedField({ field, value = '', isRequired, onChange }: AskedFieldProps
   );
 }
 
-function Answers(props: ApprovalProps) {
+interface AnswersProps extends ApprovalProps {
+  readonly answering: ReturnType<typeof useAnswers>;
+  readonly change: ReturnType<typeof useChange>;
+}
+
+function Answers(props: AnswersProps) {
   const { approval, call, agent } = props;
-  const answering = useAnswers(props);
   return (
     <>
-      {answering.edited === '' ? (
-        <Choices {...{ answering, call, agent, approval }} />
-      ) : (
-        <EditArguments {...{ answering, agent }} />
-      )}
+      {props.answering.edited === '' ? <Choices {...props} /> : <EditArguments {...props} />}
       {!approval.mayHaveRun && !approval.asks && <AlwaysAllow call={call} agent={agent} />}
     </>
   );
@@ -217,12 +220,8 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
     const entry = card?.closest('article');
     setBusy(true);
     const outcome = await answerApproval(id, call, approval, given);
-    setBusy(false);
+    if (outcome !== 'answered') setBusy(false);
     if (outcome === 'refused') return;
-    if (outcome === 'answered') {
-      setReason('');
-      setEdited('');
-    }
     const others = [...(entry?.querySelectorAll('.ask-card') ?? [])].filter((other) => other !== card);
     if (onDone) onDone();
     else if (others.length > 0) entry?.focus();
@@ -230,8 +229,6 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
   };
   return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
 }
-
-type Answering = ReturnType<typeof useAnswers>;
 
 /** The text box when it opens, and its button when it closes; not when a kept text opens with the page. */
 function useFocusOnChange(isEditing: boolean) {
@@ -247,7 +244,7 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({ answering, call, agent, approval }: ApprovalProps & { readonly answering: Answering }) {
+function Choices({ answering, change: { isRead }, call, agent, approval }: AnswersProps) {
   const { mayHaveRun, approvalId, asks } = approval;
   const covers = isOperator.value ? approval.covers : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
@@ -270,7 +267,9 @@ function Choices({ answering, call, agent, approval }: ApprovalProps & { readonl
           <Button
             key={answer}
             class={answer === 'approve' ? 'primary' : undefined}
-            disabled={isBusy || (answer === 'result' && reason.trim() === '')}
+            disabled={
+              isBusy || (answer === 'approve' && !isRead) || (answer === 'result' && reason.trim() === '')
+            }
             shortcut={key}
             onClick={() => void withReason(answer)}
           >
@@ -291,7 +290,7 @@ function Choices({ answering, call, agent, approval }: ApprovalProps & { readonl
         )}
         {covers !== undefined && (
           <Button
-            disabled={isBusy}
+            disabled={isBusy || !isRead}
             aria-describedby={`covers-${approvalId}`}
             onClick={() => void withReason('approve', { always: true })}
           >
@@ -330,7 +329,8 @@ interface WholeCallProps {
 }
 
 /** What it would change comes first, and then texts that say the same are folded. */
-function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallProps) {
+function WholeCall({ call: asked, change: { lines, why, isRead, wasRead, of }, onEnd }: WholeCallProps) {
+  const call = { ...asked, arguments: of };
   const views = argumentViews(call.tool, argumentsOf(call));
   const said = lines ? views.filter(({ kind }) => kind === 'text') : [];
   const name = `${call.place.index} ${call.place.position}`;
@@ -342,13 +342,11 @@ function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallPro
         .map((view) => (
           <Argument key={`${view.kind} ${view.name}`} view={view} />
         ))}
-      {lines && (
-        <Argument view={{ kind: 'edit', name: 'the file as it is now, and after this call', lines }} />
-      )}
-      {why !== null && <p>{escapeHidden(why)}</p>}
-      {!isRead && <p class="muted">Reading the file…</p>}
+      {lines && <Argument view={{ kind: 'edit', name: isRead ? NOW_AND_AFTER : EARLIER, lines }} />}
+      {why !== null && <p>{isRead ? escapeHidden(why) : `${EARLIER}: ${escapeHidden(why)}`}</p>}
+      {!wasRead && <p class="muted">Reading the file…</p>}
       {views.length === 0 && <Arguments call={call} />}
-      {isRead && <div class="call-end" ref={onEnd} />}
+      {wasRead && <div class="call-end" ref={onEnd} />}
       {said.map((view) => (
         <Fold
           key={view.name}
@@ -367,23 +365,56 @@ function WholeCall({ call, change: { lines, why, isRead }, onEnd }: WholeCallPro
   );
 }
 
+const NOW_AND_AFTER = 'the file as it is now, and after this call';
+const EARLIER = 'before your last change of the arguments';
+
 /** Tools that say what a call would change. */
 const SHOW_CHANGES = ['fs_write', 'fs_edit'];
 /** Another call or a person may change the file meanwhile. */
 const READ_AGAIN_MS = 3_000;
 
-/** The lines that this call would change, or why there are none to show. It is answered only when they are read. */
-function useChange({ tool }: Call, { approvalId, mayHaveRun }: Approval) {
+/** While a person types. */
+const PAUSE_MS = 400;
+
+interface ReadChange extends AnswerOf<'change'> {
+  /** The arguments, in canonical form. */
+  readonly of: string;
+}
+
+/**
+ * The lines that this call would change with its arguments, or with edited ones, or why there are none to show. It is answered only
+ * when those of exactly its arguments are read (`isRead`). `of`: the arguments of what is shown.
+ */
+function useChange(
+  { tool, arguments: own }: Call,
+  { approvalId, mayHaveRun }: Approval,
+  { edited, isBusy }: ReturnType<typeof useAnswers>,
+) {
   const isAsked = SHOW_CHANGES.includes(tool) && !mayHaveRun && mayApprove.value;
-  const ask = async () => (isAsked ? requests.change(approvalId) : { change: null, why: undefined });
-  const now = useNow(isAsked ? READ_AGAIN_MS : null);
-  const { answer, fault } = useRequest(ask, [approvalId, isAsked, now]);
+  const written = edited === '' ? own : canonicalArguments(edited);
+  const canRun = readArguments(written).ok;
+  const [paused, pause] = useState(canRun ? written : own);
+  useTimeout(() => pause(written), canRun ? PAUSE_MS : null, [written]);
+  const of = written === own ? own : paused;
+  const ask = async (): Promise<ReadChange | null> => {
+    if (!isAsked) return null;
+    try {
+      return { of, ...(await requests.change(approvalId, of === own ? undefined : JSON.parse(of))) };
+    } catch (error) {
+      return answer?.of === of ? answer : { of, change: null, why: (error as Error).message };
+    }
+  };
+  const now = useNow(isAsked && !isBusy ? READ_AGAIN_MS : null);
+  const { answer } = useRequest(ask, [approvalId, isAsked, of, now]);
   const text = answer?.change ?? null;
   const lines = text === null ? null : differenceLines(text);
-  const why = answer ? answer.why : (fault ?? undefined);
-  const said = why === undefined ? null : `No difference can be shown: ${why}.`;
-  const isRead = !isAsked || answer !== null || fault !== null;
-  return { lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said), isRead };
+  const said = answer?.why === undefined ? null : `No difference can be shown: ${answer.why}.`;
+  return {
+    ...{ lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said) },
+    of: answer?.of ?? own,
+    isRead: !isAsked || answer?.of === written,
+    wasRead: !isAsked || answer !== null,
+  };
 }
 
 /** Every argument, as before the call ran. */
@@ -446,7 +477,7 @@ function limitOf(fixed: readonly string[], open: readonly string[]): string {
 }
 
 /** Other arguments for a call that waits: texts in fields of their own, else JSON. */
-function EditArguments({ answering, agent }: { readonly answering: Answering; readonly agent: string }) {
+function EditArguments({ answering, change, agent }: AnswersProps) {
   const { field, edited, setEdited, say } = answering;
   const read = parseJson(edited);
   const given = isRecord(read) ? read : null;
@@ -478,7 +509,7 @@ function EditArguments({ answering, agent }: { readonly answering: Answering; re
       </p>
       <div class="buttons decide">
         <Button
-          disabled={given === null}
+          disabled={given === null || !change.isRead}
           class="primary"
           onClick={() => given && void say({ answer: 'approve', arguments: given })}
         >

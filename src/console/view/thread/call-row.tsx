@@ -69,7 +69,9 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
         }
       />
       {failure && <FailureText failure={failure} />}
-      {approval && !answer && !result && <ApprovalCard {...{ approval, call, agent }} />}
+      {approval && !answer && !result && (
+        <ApprovalCard key={approval.approvalId} {...{ approval, call, agent }} />
+      )}
       {answer && (
         <p class="muted answered text-tiny">
           <span>

@@ -245,6 +245,11 @@ export class ConversationWorker {
     return new Promise((resolve, reject) => this.#mailbox.send({ command, resolve, reject, position }));
   }
 
+  /** The reply that a command would get now. Nothing is appended. */
+  replyTo(command: Command): Reply {
+    return this.#ledger.conversation.replyTo(command, this.#daemon.now());
+  }
+
   /** Starts no further effects; resolves when those that run have reported. */
   async drain(): Promise<void> {
     this.#enter('draining');
