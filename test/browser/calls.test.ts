@@ -187,6 +187,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
   it.runIf(hasLongTests)(
     'an edit shows its place in the file, and one that does not fit says so before it is approved',
     async () => {
+      await writeFile(join(stage.project.root, 'project/plan.md'), 'one\ntwo\nthree\n');
       const page = await stage.begin('place', 'edit');
       const card = page.locator('.ask-card');
       await expect.poll(() => card.locator('.diff .gone[data-number="2"]').count()).toBe(1);
@@ -464,7 +465,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
       await page.getByRole('button', { name: 'Deny' }).click();
       await message(page, 'Noted:').waitFor();
       expect(
-        await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft")).length'),
+        await page.evaluate('Object.keys(sessionStorage).filter((key) => key.includes("draft.")).length'),
       ).toBe(1);
     },
   );

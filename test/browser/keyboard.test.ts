@@ -7,10 +7,20 @@ import { RULES } from './team.ts';
 const PATHS = ['@project/one.md', '@project/two.md'];
 const WRITES = PATHS.map((path) => ({ name: 'fs_write', arguments: { path, content: 'text' } }));
 
+const LONG = { name: 'fs_write', arguments: { path: '@project/long.md', content: 'a line\n'.repeat(150) } };
+
 describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   const stage = sharedStage(
     {
-      script: [{ when: { last: '/two files/' }, reply: { tool_calls: WRITES } }, ...RULES],
+      script: [
+        { when: { last: '/two files/' }, reply: { tool_calls: WRITES } },
+        { when: { last: '/long one/' }, reply: { tool_calls: [LONG] } },
+        {
+          when: { last: '/break it/' },
+          reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
+        },
+        ...RULES,
+      ],
     },
     /net::ERR_FAILED/,
   );
@@ -60,6 +70,45 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.keyboard.press('Enter');
     await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
     await expect.poll(() => focused(page)).toBe('ARTICLE');
+  });
+
+  it('a call that was only scrolled past is not read: its key leads to its end first', async () => {
+    const page = await stage.begin('unread', 'long one');
+    await page.getByRole('button', { name: 'Read on to answer' }).waitFor();
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('ArrowUp');
+    await pressAlone(page, 'a');
+    await page.locator('.ask-card.seen').waitFor();
+    expect(await page.locator('.ask-card').count()).toBe(1);
+  });
+
+  it('after the answer to the second of two questions the focus stays at their entry', async () => {
+    const page = await stage.begin('both', 'ask both');
+    const second = page.locator('.ask-card', { hasText: 'Which form?' });
+    await second.getByLabel('Your answer').fill('oval');
+    await page.keyboard.press('Enter');
+    await page.getByText('oval').last().waitFor();
+    await expect.poll(() => focused(page)).toBe('ARTICLE');
+  });
+
+  it('a failed turn is tried again by its key, and the palette tells the calls of an entry apart', async () => {
+    const page = await stage.begin('fails', 'break it');
+    const again = page.getByRole('button', { name: 'Try again' });
+    await again.waitFor();
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowDown');
+    await pressAlone(page, 'r');
+    await message(page, 'Continue.').first().waitFor();
+    await write(page, 'two files');
+    await expect.poll(() => page.locator('.ask-card').count()).toBe(2);
+    await page.getByLabel('Message').press('Escape');
+    await page.keyboard.press('G');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>approve');
+    const found = page.getByRole('dialog').getByRole('option');
+    await expect.poll(() => textOf(found.nth(0))).toContain('one.md');
+    expect(await textOf(found.nth(1))).toContain('two.md');
   });
 
   it('Enter after “?” runs nothing, and an action is chosen with an arrow key or words', async () => {

@@ -387,7 +387,10 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
         await page.evaluate(`location.hash = '${hash}'`);
         if (hash === '#/inbox') await openItem(page, conversation);
         const approve = page.locator('.ask-card').getByRole('button', { name: 'Approve' });
-        await approve.scrollIntoViewIfNeeded();
+        const readOn = page.getByRole('button', { name: 'Read on to answer' });
+        await readOn.or(page.locator('.ask-card.seen')).waitFor();
+        if (await readOn.isVisible()) await readOn.press('Enter');
+        await page.locator('.ask-card.seen').waitFor();
         await approve.hover();
         const before = await controlsOf(page);
         await approve.click();

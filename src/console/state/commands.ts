@@ -49,7 +49,7 @@ const KEYS_ONLY: readonly Command[] = [
   { keys: 'Enter', name: 'Why did it say that? In the list: open' },
   { keys: 'o', name: 'Unfold the tools of an entry' },
   { keys: 'a, d', name: 'After an arrow key: approve or deny the call of the entry' },
-  { keys: '1 to 9, r', name: 'After an arrow key: choose an option, or write an answer' },
+  { keys: '1 to 9, r', name: 'After an arrow key: choose an option; write an answer, or try again' },
   { keys: 'x', name: 'After an arrow key: dismiss a failure in the inbox' },
   { keys: 'm', name: 'In the list: rename, pin, archive, mark as read or unread' },
   { keys: 'Ctrl+K, ⌘K', name: 'Search everything; > alone lists the actions' },

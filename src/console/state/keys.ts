@@ -142,13 +142,17 @@ function act(event: KeyboardEvent, { help, actionOf }: Omit<Handlers, 'search'>)
 
 /** The control of the selected entry or conversation, or of the call with the focus, that has this key, if it is the only one. */
 function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
-  const place = document.activeElement?.closest('.ask-card, article, .rows li');
+  const focused = document.activeElement?.closest('.ask-card, article, .rows li');
+  const place = focused ?? (route.value.page === 'inbox' && document.querySelector('.inbox-entry .detail'));
   if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = place.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control) return false;
-  if (!wasSelected && !document.activeElement?.matches('.row'))
+  if (!focused || (!wasSelected && !document.activeElement?.matches('.row')))
     return tell(`Press an arrow key or Tab, then ${key}.`);
-  if (others.length > 0) return tell(`Several calls wait here. Reach one with Tab, then press ${key}.`);
+  if (others.length > 0) {
+    isSelected = true;
+    return tell(`Several calls wait here. Reach one with Tab, then press ${key}.`);
+  }
   const readOn = control.closest('.ask-card')?.querySelector<HTMLElement>('.read-on button');
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
     [isSelected, readOnAt] = [true, timeStamp];
@@ -218,10 +222,20 @@ function unfold(): boolean {
   return folds.length > 0;
 }
 
-/** After an answer whose button had the focus and disappears. A screen keyboard would cover the thread. */
-export function writeNext(): void {
-  const isFree = document.activeElement?.matches('body, .ask-card :is(button, input)') ?? true;
-  if (isFree && matchMedia('(hover: hover)').matches) focusOn('composer');
+/** What is next after an answer whose control has the focus, and disappears: another call of the entry, or a message. */
+export function goOnAfter(): () => void {
+  const card = document.activeElement?.closest('.ask-card');
+  const entry = card?.closest('article');
+  return () => {
+    const focused = document.activeElement;
+    if (focused !== entry && !focused?.matches('body, .ask-card :is(button, input)')) return;
+    const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])].filter(
+      (one) => one !== card,
+    );
+    // A screen keyboard would cover the thread.
+    if (others.length > 0 || !matchMedia('(hover: hover)').matches) entry?.focus();
+    else focusOn('composer');
+  };
 }
 
 export function focusOn(id: string): boolean {

@@ -1,6 +1,7 @@
 import { batch, computed, effect, signal } from '@preact/signals';
 import { requests } from '../api/requests.ts';
 import type { FoundMessage } from '../model/answers.ts';
+import { oneLine } from '../model/format.ts';
 import { newestFirst, timeOf } from '../model/list/list.ts';
 import { fitOf, refusalText, SHORTEST, searchQueryOf, whyNothing } from '../model/list/search-query.ts';
 import { type Command, commands } from './commands.ts';
@@ -18,6 +19,7 @@ const MOST_CONVERSATIONS = 6;
 const MOST_AGENTS = 3;
 const MOST_COMMANDS = 6;
 const MOST_MESSAGES = 20;
+const LONGEST_CALL = 60;
 /** After the last key, before the daemon is asked. */
 const PAUSE_MS = 150;
 const AGAIN_MS = 1_000;
@@ -81,12 +83,9 @@ function fittingCommands(text: string): Choice[] {
   const search = { name: 'Search this conversation', keys: 'Ctrl+F, ⌘F' };
   const here = at.page === 'conversation' ? [{ ...search, run: () => openPalette(at.id) }] : [];
   const all: readonly Command[] = [...commands.value, ...here];
-  return best([...all, ...ofButtons()], ({ name, words = '' }) => fitOf(text, `${name} ${words}`)).map(
-    (command) => ({
-      kind: 'command',
-      command,
-    }),
-  );
+  return best([...all, ...ofButtons()], ({ name, words = '' }) => fitOf(text, `${name} ${words}`))
+    .sort((one, other) => Number(!one.run) - Number(!other.run)) // Enter runs the first
+    .map((command) => ({ kind: 'command', command }));
 }
 
 /** The buttons of the selected entry, else of the newest one that has some. */
@@ -95,10 +94,10 @@ function ofButtons(): Command[] {
   const entry = document.querySelector(`[data-place="${selected.value}"] article`) ?? entries.at(-1);
   const buttons = [...(entry?.querySelectorAll('button') ?? [])].filter((one) => one.matches(':enabled'));
   return buttons.map((button) => {
-    const tool = button.closest('.ask-card')?.querySelector('.tool')?.textContent;
+    const call = button.closest('.ask-card')?.querySelector<HTMLElement>('.whole-call')?.innerText ?? '';
     const label = button.ariaLabel ?? button.innerText;
     return {
-      name: `${label}${tool ? ` (${tool})` : ''}${/entry \d+/.test(label) ? '' : ', this entry'}`,
+      name: `${label}${call && ` (${oneLine(call, LONGEST_CALL)})`}${/entry \d+/.test(label) ? '' : ', this entry'}`,
       run: () => {
         button.focus();
         button.click();

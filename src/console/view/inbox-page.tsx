@@ -270,7 +270,6 @@ function Content({ item: { kind, conversation, agent, entry }, content, onDone, 
           <EndedActions
             {...{ conversation, agent, outcome: kind, onDone }}
             code={content.kind === 'ended' ? content.code : null}
-            shortcut="r"
             failed={kind === 'failed' ? entry : null}
             onAsk={(slug, text) => writeIn(conversation, () => writeTo(slug, text))}
           >

@@ -92,7 +92,7 @@ export function TurnsPage() {
         ))}
         <datalist id="conversations">
           {rows.value.map(({ id, title }) => (
-            <option key={id} value={title ?? id} />
+            <option key={id} value={isShared(title) ? id : (title ?? id)} label={title ?? id} />
           ))}
         </datalist>
       </div>
@@ -173,9 +173,14 @@ function keepInAddress(filters: Filters): void {
 
 const NOTHING: Page = { turns: [], next: null };
 
+/** Several conversations have it, so that it names none. */
+const isShared = (title: string | undefined | null) =>
+  rows.value.filter((row) => row.title === title).length > 1;
+
 async function find(filters: Filters, after: string | null | undefined, limit: number): Promise<Page> {
   const { since, conversation, ...others } = trimmed(filters);
-  const isNamed = ({ id, title }: ConversationRow) => id === conversation || title === conversation;
+  const isNamed = ({ id, title }: ConversationRow) =>
+    id === conversation || (title === conversation && !isShared(title));
   const id = conversation === '' ? '' : rows.value.find(isNamed)?.id;
   if (id === undefined) return NOTHING;
   const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();

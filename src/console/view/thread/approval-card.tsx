@@ -11,7 +11,7 @@ import { argumentsOf, argumentViews, policyRule } from '../../model/thread/calls
 import { answerApproval, fieldsOf, offeredArguments } from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
-import { writeNext } from '../../state/keys.ts';
+import { goOnAfter } from '../../state/keys.ts';
 import { isOperator, mayApprove } from '../../state/session.ts';
 import { Button, CopyButton, onSubmit, onText, QuietButton, Select } from '../parts/controls.tsx';
 import { useNow, useRequest, useTimeout } from '../parts/hooks.ts';
@@ -53,7 +53,7 @@ export function ApprovalCard(props: ApprovalProps) {
     );
   const readOn = () => end?.scrollIntoView({ block: 'center' });
   const guard = (event: Event) => {
-    if (isSeen !== false || !(event.target as Element).closest('.decide')) return;
+    if (isSeen !== false || !(event.target as Element).closest('.ask-card > .decide')) return;
     event.stopPropagation();
     readOn();
   };
@@ -85,16 +85,26 @@ export function ApprovalCard(props: ApprovalProps) {
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
+const SIGHT_MS = 200;
+
 /** Whether the end of what would run was in sight; null: not known yet. */
 function useIsSeen(end: Element | null): boolean | null {
   const [isSeen, see] = useState<boolean | null>(null);
   useEffect(() => {
     if (!end) return;
-    const watcher = new IntersectionObserver(([last]) => see((was) => was || last?.isIntersecting === true), {
-      threshold: 1,
-    });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = ([last]: readonly IntersectionObserverEntry[]) => {
+      clearTimeout(timer);
+      if (last?.isIntersecting)
+        timer = setTimeout(see, SIGHT_MS, true); // a scroll past it is no sight
+      else see((was) => was ?? false);
+    };
+    const watcher = new IntersectionObserver(look, { threshold: 1 });
     watcher.observe(end);
-    return () => watcher.disconnect();
+    return () => {
+      watcher.disconnect();
+      clearTimeout(timer);
+    };
   }, [end]);
   return isSeen;
 }
@@ -216,16 +226,12 @@ function useAnswers({ approval, call, onDone }: ApprovalProps) {
   const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId), offeredArguments(call));
   const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (given: ApprovalAnswer) => {
-    const card = document.activeElement?.closest('.ask-card');
-    const entry = card?.closest('article');
+    const goOn = goOnAfter();
     setBusy(true);
     const outcome = await answerApproval(id, call, approval, given);
     if (outcome !== 'answered') setBusy(false);
     if (outcome === 'refused') return;
-    const others = [...(entry?.querySelectorAll('.ask-card') ?? [])].filter((other) => other !== card);
-    if (onDone) onDone();
-    else if (others.length > 0) entry?.focus();
-    else writeNext();
+    (onDone ?? goOn)();
   };
   return { isBusy, reason, setReason, edited, setEdited, field, edit, say };
 }

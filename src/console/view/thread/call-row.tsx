@@ -18,7 +18,7 @@ import {
 import { nameOf } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
 import { useConversation, useKeptText } from '../../state/kept.ts';
-import { writeNext } from '../../state/keys.ts';
+import { goOnAfter } from '../../state/keys.ts';
 import { jumpTo } from '../../state/route.ts';
 import { mayPost } from '../../state/session.ts';
 import { Markdown } from '../markdown/markdown.tsx';
@@ -239,9 +239,10 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   const id = useConversation();
   const failure = failureOf(call);
   const say = async (content: string) => {
+    const goOn = goOnAfter();
     if ((await answerQuestion(id, asked, content)) === 'refused') return;
     setText('');
-    (onDone ?? writeNext)();
+    (onDone ?? goOn)();
   };
   return (
     <fieldset

@@ -55,12 +55,11 @@ interface ContinueProps {
   readonly outcome: EndedTurn['outcome'];
   /** The code of the failure, or the name of the limit; null: not known. */
   readonly code: string | null;
-  readonly shortcut?: string;
   readonly onDone?: () => void;
 }
 
 /** Lets the agent continue after a turn that ended early. */
-function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }: ContinueProps) {
+function ContinueButton({ conversation, agent, outcome, code, onDone }: ContinueProps) {
   const isLimited = outcome === 'limited';
   const act = () =>
     attempt(() =>
@@ -76,7 +75,7 @@ function ContinueButton({ conversation, agent, outcome, code, shortcut, onDone }
   return (
     <Button
       class={failsOf(agent, code) === null ? undefined : 'quiet'}
-      shortcut={shortcut}
+      shortcut="r"
       title={isLimited ? undefined : `Posts “Continue.” to ${nameOf(agent)} in your name`}
       onClick={() => void act().then((isDone) => (isDone ? onDone?.() : undefined))}
     >
