@@ -168,7 +168,11 @@ describe.skipIf(chromiumPath === null)('texts that try to run in the console', (
     expect(asked).toContain('\\u202e');
     expect(asked).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b\u200f\ufeff]/);
     await page.getByLabel('Reason').fill(all);
-    await page.getByRole('button', { name: 'Deny' }).click();
+    const readOn = page.getByRole('button', { name: 'Read on to answer' });
+    await readOn.or(page.locator('.ask-card.seen')).waitFor();
+    if (await readOn.isVisible()) await readOn.press('Enter');
+    await page.locator('.ask-card.seen').waitFor();
+    await page.getByRole('button', { name: 'Deny' }).press('Enter');
     await message(page, 'noted').waitFor();
     await expectHarmless(page);
   });

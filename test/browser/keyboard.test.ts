@@ -7,14 +7,11 @@ import { RULES } from './team.ts';
 const PATHS = ['@project/one.md', '@project/two.md'];
 const WRITES = PATHS.map((path) => ({ name: 'fs_write', arguments: { path, content: 'text' } }));
 
-const LONG = { name: 'fs_write', arguments: { path: '@project/long.md', content: 'a line\n'.repeat(150) } };
-
 describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   const stage = sharedStage(
     {
       script: [
         { when: { last: '/two files/' }, reply: { tool_calls: WRITES } },
-        { when: { last: '/long one/' }, reply: { tool_calls: [LONG] } },
         {
           when: { last: '/break it/' },
           reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
@@ -70,16 +67,6 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.keyboard.press('Enter');
     await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
     await expect.poll(() => focused(page)).toBe('ARTICLE');
-  });
-
-  it('a call that was only scrolled past is not read: its key leads to its end first', async () => {
-    const page = await stage.begin('unread', 'long one');
-    await page.getByRole('button', { name: 'Read on to answer' }).waitFor();
-    await page.getByLabel('Message').press('Escape');
-    await page.keyboard.press('ArrowUp');
-    await pressAlone(page, 'a');
-    await page.locator('.ask-card.seen').waitFor();
-    expect(await page.locator('.ask-card').count()).toBe(1);
   });
 
   it('after the answer to the second of two questions the focus stays at their entry', async () => {
