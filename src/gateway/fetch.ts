@@ -1,10 +1,6 @@
-import { lookup } from 'node:dns';
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import type { LookupFunction } from 'node:net';
 import { showBytes } from '../conversation/index.ts';
-import { messageOf, ParleyError } from '../kernel/index.ts';
-import { reachOf } from '../kernel/public-address.ts';
+import { abortable, messageOf, ParleyError } from '../kernel/index.ts';
+import { addressesOf, type Resolve, reachOf, readAtMost, requestAt } from '../kernel/public-address.ts';
 
 /**
  * Fetches the file behind a URL that a client sends in place of bytes.
@@ -25,8 +21,10 @@ export interface FetchOptions {
   readonly signal?: AbortSignal;
   readonly maxMs?: number;
   /** For tests; default: the resolver of the system, and only public addresses. */
-  readonly network?: { readonly resolve: typeof lookup; readonly isPublic: (address: string) => boolean };
+  readonly network?: { readonly resolve: Resolve; readonly isPublic?: (address: string) => boolean };
 }
+
+const HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'parley' };
 
 export async function fetchFile(url: string, options: FetchOptions): Promise<Uint8Array> {
   const { maxMs = MOST_MS } = options;
@@ -36,9 +34,11 @@ export async function fetchFile(url: string, options: FetchOptions): Promise<Uin
   try {
     for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
       const target = checked(at, options.hosts);
-      const response = await get(target, options, signal);
+      const addresses = await publicAddressesOf(target, options, signal);
+      const response = await requestAt(target, addresses, { headers: HEADERS, signal });
       const { statusCode = 0, headers } = response;
-      if (statusCode === 200) return await read(response, options.maxBytes);
+      if (statusCode === 200)
+        return await readAtMost(response, options.maxBytes, () => tooLarge(options.maxBytes));
       response.destroy();
       if (![301, 302, 303, 307, 308].includes(statusCode) || headers.location === undefined)
         throw failed(`it answered ${statusCode}`);
@@ -80,62 +80,23 @@ function checked(text: string, hosts: readonly string[]): URL {
   return url;
 }
 
-function get(url: URL, { network }: FetchOptions, signal: AbortSignal): Promise<IncomingMessage> {
-  const request: typeof requestHttp = url.protocol === 'https:' ? requestHttps : requestHttp;
-  const headers = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'parley' };
-  return new Promise((resolve, reject) => {
-    const agent = false; // a kept connection would not be checked again
-    const lookup = publicLookup(network);
-    request(url, { agent, headers, lookup, signal }, resolve).on('error', reject).end();
-  });
-}
-
 /** FETCH-2 */
-function publicLookup(
-  { resolve, isPublic }: NonNullable<FetchOptions['network']> = {
-    resolve: lookup,
-    isPublic: isPublicAddress,
-  },
-): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      const other = error ? undefined : addresses.find(({ address }) => !isPublic(address));
-      const [first] = addresses ?? [];
-      if (error) callback(error, []);
-      else if (other)
-        callback(
-          refused(
-            `${hostname} is at ${other.address}, which is no public address`,
-            'http.fetch.hosts takes public hosts only; send the bytes as a data URL',
-          ),
-          [],
-        );
-      else if (options.all) callback(null, addresses);
-      else callback(null, first?.address ?? '', first?.family);
-    });
-  };
+async function publicAddressesOf({ hostname }: URL, { network }: FetchOptions, signal: AbortSignal) {
+  const { resolve, isPublic = (address: string) => reachOf(address) === 'public' } = network ?? {};
+  const addresses = await abortable(addressesOf(hostname, resolve), signal);
+  const other = addresses.find(({ address }) => !isPublic(address));
+  if (!other) return addresses;
+  throw refused(
+    `${hostname} is at ${other.address}, which is no public address`,
+    'http.fetch.hosts takes public hosts only; send the bytes as a data URL',
+  );
 }
-
-export const isPublicAddress = (address: string) => reachOf(address) === 'public';
 
 /** FETCH-3 */
-async function read(response: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new ParleyError('BLOB_TOO_LARGE', `a file may have ${showBytes(maxBytes)}`, {
-      hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
-    });
-  if (Number(response.headers['content-length'] ?? 0) > maxBytes) {
-    response.destroy();
-    throw tooLarge();
-  }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(); // leaving the loop closes the connection
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, size);
+function tooLarge(maxBytes: number): ParleyError {
+  return new ParleyError('BLOB_TOO_LARGE', `a file may have ${showBytes(maxBytes)}`, {
+    hint: 'send a smaller one, or raise blobs.maxBytes in parley.yaml',
+  });
 }
 
 function refused(message: string, hint: string): ParleyError {

@@ -4,7 +4,7 @@
  *   errors, schema-fault      errors for people; what is wrong with a value
  *   json, text, hidden        checks and display of untrusted text
  *   json-schema               schemas of strangers, values checked against them; imported directly
- *   public-address            ranges of IP addresses; imported directly
+ *   public-address            ranges of IP addresses, requests to addresses that were checked; imported directly
  *   linear-pattern            regular expressions of operators and strangers
  *   time, ids                 clocks, time limits, cancellation, release order, ids (injected, so that the core is pure)
  *   log                       the log of the program, and the secret values that it hides

@@ -1,4 +1,3 @@
-import type { LookupAddress, lookup } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -33,15 +32,11 @@ describe('a file that a client names by URL', () => {
     'inside.example': ['127.0.0.1'],
     'both.example': ['127.0.0.2', '10.0.0.1'],
   };
-  const resolve = ((name: string, _: object, done: (error: Error | null, found: LookupAddress[]) => void) => {
+  const resolve = async (name: string) => {
     const found = NAMES[name];
-    if (found)
-      done(
-        null,
-        found.map((address) => ({ address, family: 4 })),
-      );
-    else done(new Error(`no host ${name}`), []);
-  }) as unknown as typeof lookup;
+    if (!found) throw new Error(`no host ${name}`);
+    return found.map((address) => ({ address, family: 4 }));
+  };
   const network = { resolve, isPublic: (address: string) => address === '127.0.0.2' };
   const HOSTS = ['pictures.example', '*.pictures.example', 'inside.example', 'both.example', 'gone.example'];
   const get = (host: string, path = '/', more: Partial<FetchOptions> = {}) =>
@@ -122,14 +117,31 @@ describe('a file that a client names by URL', () => {
     ...'::1 :: fe80::1 fd00::1 fec0::1 ::ffff:8.8.8.8 ::127.0.0.1 64:ff9b::7f00:1 2002:7f00:1::'.split(' '),
   ])('is not fetched from %s', async (address) => {
     const family = address.includes(':') ? 6 : 4;
-    const resolveTo = ((...[, , done]: [string, object, (error: null, found: LookupAddress[]) => void]) =>
-      done(null, [{ address, family }])) as unknown as typeof lookup;
-    const { isPublicAddress } = await import('../../../src/gateway/fetch.ts');
-    const refused = get('pictures.example', '/', {
-      network: { resolve: resolveTo, isPublic: isPublicAddress },
-    });
+    const network = { resolve: async () => [{ address, family }] };
+    const refused = get('pictures.example', '/', { network });
     await expect(refused).rejects.toMatchObject(errorWith('URL_REFUSED', address));
     expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['2130706433', '127.0.0.1'],
+    ['0x7f.1', '127.0.0.1'],
+    ['10.0.0.1', '10.0.0.1'],
+    ['[::1]', '::1'],
+    ['[::ffff:127.0.0.1]', '::ffff:7f00:1'],
+    ['[fd00::1]', 'fd00::1'],
+  ])('is not fetched from %s, even if hosts that are addresses are allowed', async (host, address) => {
+    const hosts = [new URL(`http://${host}`).hostname];
+    for (const options of [{ hosts }, { hosts, network }])
+      await expect(
+        fetchFile(`http://${host}:${port}/`, { maxBytes: 1_000, ...options }),
+      ).rejects.toMatchObject(errorWith('URL_REFUSED', `is at ${address}, which is no public address`));
+    expect(asked).toEqual([]);
+  });
+
+  it('is fetched from an address that is allowed and public', async () => {
+    expect(Buffer.from(await get('127.0.0.2', '/', { hosts: ['127.0.0.2'] })).toString()).toBe('bytes');
   });
 
   const redirect = (to: (path: string) => string) => {

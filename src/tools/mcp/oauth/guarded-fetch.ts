@@ -1,10 +1,12 @@
-import { lookup } from 'node:dns/promises';
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { ParleyError } from '../../../kernel/index.ts';
-import { reachOf } from '../../../kernel/public-address.ts';
+import {
+  type Addresses,
+  addressesOf,
+  reachOf,
+  readAtMost,
+  requestAt,
+} from '../../../kernel/public-address.ts';
 
 /**
  * Requests to URLs that an MCP server names: its metadata, its authorization server.
@@ -38,7 +40,7 @@ export function guardFor(server: string, named: readonly string[]): Guard {
     throw refusal;
   };
 
-  async function addressesOf(url: URL) {
+  async function checkedAddressesOf(url: URL) {
     const { hostname, origin } = url;
     const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK_NAME.test(hostname));
     if (!isSafe || url.username !== '' || url.password !== '')
@@ -46,11 +48,11 @@ export function guardFor(server: string, named: readonly string[]): Guard {
         `${shown(url)} takes no part in a login: it is neither https nor at a loopback address, or it has a password`,
         'the operator of the MCP server must name https addresses',
       );
-    const found = await resolved(hostname);
+    const found = await addressesOf(hostname);
     if (hosts.has(hostname)) return found;
     const foreign = found.map(({ address }) => reachOf(address)).filter((reach) => reach !== 'public');
     if (foreign.length === 0) return found;
-    const own = (await resolved(new URL(server).hostname)).map(({ address }) => reachOf(address));
+    const own = (await addressesOf(new URL(server).hostname)).map(({ address }) => reachOf(address));
     if (foreign.some((reach) => own.some((one) => one !== reach)))
       refuse(
         `${origin}, which the MCP server names, has no public address`,
@@ -62,61 +64,30 @@ export function guardFor(server: string, named: readonly string[]): Guard {
   return {
     fetch: async (url, init) => {
       const target = new URL(url);
-      return send(target, await addressesOf(target), init);
+      return send(target, await checkedAddressesOf(target), init);
     },
-    check: async (url) => void (await addressesOf(url)),
+    check: async (url) => void (await checkedAddressesOf(url)),
     get refusal() {
       return refusal;
     },
   };
 }
 
-type Addresses = readonly { readonly address: string; readonly family: number }[];
-
-async function resolved(hostname: string): Promise<Addresses> {
-  const literal = hostname.replace(/^\[(.*)\]$/, '$1');
-  const family = isIP(literal);
-  return family === 0 ? lookup(hostname, { all: true }) : [{ address: literal, family }];
-}
-
-/** OAUTH-FETCH-2 */
-function lookupIn(addresses: Addresses): LookupFunction {
-  return (_hostname, { all }, callback) => {
-    const [first] = addresses;
-    if (all) callback(null, [...addresses]);
-    else callback(null, first?.address ?? '', first?.family);
-  };
-}
-
-function send(url: URL, addresses: Addresses, init: RequestInit = {}): Promise<Response> {
+async function send(url: URL, addresses: Addresses, init: RequestInit = {}): Promise<Response> {
   const { method = 'GET', body } = init;
-  const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const timeout = AbortSignal.timeout(MOST_MS);
   const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
   const headers = Object.fromEntries(new Headers(init.headers));
-  const options = { method, headers, signal, lookup: lookupIn(addresses), agent: false };
-  return new Promise((resolve, reject) => {
-    const sent = request(url, options, async (response) => {
-      try {
-        const pieces: Uint8Array[] = [];
-        let size = 0;
-        for await (const piece of response as AsyncIterable<Uint8Array>) {
-          size += piece.length;
-          if (size > MOST_BYTES) throw new Error(`${url.origin} answered with more than 1 MiB`);
-          pieces.push(piece);
-        }
-        const { statusCode: status = 502 } = response;
-        const given = Object.entries(response.headers).map(([name, value]): [string, string] => [
-          name,
-          String(value),
-        ]);
-        resolve(new Response(EMPTY.has(status) ? null : Buffer.concat(pieces), { status, headers: given }));
-      } catch (error) {
-        reject(error);
-      }
-    });
-    sent.on('error', reject).end(body === undefined || body === null ? undefined : String(body));
-  });
+  const sent = body === undefined || body === null ? undefined : String(body);
+  const response = await requestAt(url, addresses, { method, headers, signal }, sent);
+  const tooLarge = () => new Error(`${url.origin} answered with more than 1 MiB`);
+  const bytes = await readAtMost(response, MOST_BYTES, tooLarge);
+  const { statusCode: status = 502 } = response;
+  const given = Object.entries(response.headers).map(([name, value]): [string, string] => [
+    name,
+    String(value),
+  ]);
+  return new Response(EMPTY.has(status) ? null : bytes, { status, headers: given });
 }
 
 /** Without a query, which may have secrets. */
