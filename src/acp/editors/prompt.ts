@@ -22,6 +22,7 @@ import {
   OpenCalls,
   Progress,
   Roots,
+  revertibleStop,
   type Stopped,
   stoppedAmong,
   unknownMentionsText,
@@ -307,10 +308,10 @@ export class Prompt {
           await this.#note(`nothing to stop: ${agents.join(', ')} will read the message later`);
       }
       if (busy.length > 0) return null;
+      const since = this.#log.filter((entry) => entry.index > index);
       for (const agent of this.#stopped) {
-        const [own, ...others] = this.#log.filter((entry) => entry.index > index && isStopOf(entry, agent));
-        if (own && others.length === 0)
-          await client.request('resume', { conversation, agent, stop: own.index, ...actor });
+        const stop = revertibleStop(since, agent);
+        if (stop !== null) await client.request('resume', { conversation, agent, stop, ...actor });
       }
     } catch (error) {
       await this.#note(this.#words(error));
@@ -334,10 +335,6 @@ export class Prompt {
     const { updates, send } = this.#session;
     await send(updates.note(words)).catch(() => {}); // the client is gone
   }
-}
-
-function isStopOf(entry: Entry, agent: string): boolean {
-  return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
 }
 
 /** Folds a log into its open turns and the posts that caused them. */

@@ -70,6 +70,17 @@ export function stoppedAmong(
   return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
 }
 
+/**
+ * The stop of an agent that a cancellation may revert: the only one among the entries since. Null: another person stopped it too,
+ * so it stays stopped.
+ */
+export function revertibleStop(since: readonly Entry[], agent: string): number | null {
+  const stops = since.filter(
+    (entry) => entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent),
+  );
+  return stops.length === 1 ? (stops[0]?.index ?? null) : null;
+}
+
 export interface ProgressOptions {
   /** The addressed agent; null: any. */
   readonly agent: string | null;

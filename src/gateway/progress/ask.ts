@@ -1,6 +1,12 @@
 import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
-import { type Entry, type OwnPublisher, type Stopped, stoppedAmong } from '../../conversation/index.ts';
+import {
+  type Entry,
+  type OwnPublisher,
+  revertibleStop,
+  type Stopped,
+  stoppedAmong,
+} from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
@@ -136,12 +142,8 @@ export async function cancelTurns(
   const since = await readLog(daemon, conversation, index + before.length);
   await Promise.all(
     busy.map(async (agent) => {
-      const [own, ...others] = since.filter((entry) => isStopOf(entry, agent));
-      if (own && others.length === 0) await act('resume', { conversation, agent, stop: own.index });
+      const stop = revertibleStop(since, agent);
+      if (stop !== null) await act('resume', { conversation, agent, stop });
     }),
   );
-}
-
-function isStopOf(entry: Entry, agent: string): boolean {
-  return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
 }
