@@ -614,7 +614,10 @@ const whatIf = {
   startedAt: z.string(),
   endedAt: z.string().nullable(),
   start: z.enum(['turn', 'answer']),
-  change: fields({ model: z.string().nullable(), persona: z.boolean() }),
+  change: fields({
+    model: z.string().nullable(),
+    persona: z.string().nullable().describe('Of a long one, the beginning that fits the answer'),
+  }),
   runs: count.describe('Of each side, for each turn'),
   done: count.describe('Runs that ended, of both sides'),
   total: count,

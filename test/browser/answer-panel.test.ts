@@ -160,12 +160,44 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     expect(await page.locator('#console img').count()).toBe(0);
     await panel.getByRole('button', { name: 'Try another change' }).click();
     await panel.getByRole('button', { name: 'model other' }).waitFor();
+    expect(await panel.getByLabel('Model').inputValue()).toBe('other');
+    await panel.getByLabel('Model').selectOption('');
     await persona.fill('You answer in verse.');
     await panel.getByRole('button', { name: 'Start' }).click();
-    await panel.getByText('done, 2 of 2 runs').waitFor();
+    await panel.getByText('done, 4 of 4 runs').waitFor();
     expect(await sides.locator('h4').allInnerTexts()).toContain('another persona');
     await panel.getByRole('link', { name: 'Why?' }).click();
     await panel.getByText('Definition', { exact: true }).waitFor();
+  });
+
+  it('a persona that was tried is in its result and in the form for the next try, and two of them are told apart', async () => {
+    const page = await stage.look('#/c/edited');
+    const panel = await openPanel(page, 'Noted: second');
+    await panel.getByRole('link', { name: 'What if?' }).click();
+    const persona = panel.getByLabel('Persona');
+    await expect.poll(() => persona.inputValue()).toBe(EDITED.join('\n'));
+    const rhymes = EDITED.join('\n').replace('Never guess.', `Rhyme. ${HOSTILE}`);
+    await persona.fill(rhymes);
+    await panel.getByLabel('Begin at').selectOption('answer');
+    await panel.getByRole('button', { name: 'Start' }).click();
+    const focused = () => page.evaluate('document.activeElement.innerText');
+    await expect.poll(focused).toBe('Try another change');
+    await panel.getByText('done, 2 of 2 runs').waitFor();
+    await panel.getByText('the persona that was tried').click();
+    expect(await textOf(panel.locator('.folded pre'))).toBe(rhymes);
+    await panel.getByRole('button', { name: 'Try another change' }).click();
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('SELECT');
+    expect(await persona.inputValue()).toBe(rhymes);
+    expect(await panel.getByLabel('Begin at').inputValue()).toBe('answer');
+    await persona.fill(rhymes.replace('Rhyme.', 'Whisper.'));
+    await panel.getByRole('button', { name: 'Start' }).click();
+    await panel.getByText('done, 2 of 2 runs').waitFor();
+    await panel.getByRole('button', { name: 'Try another change' }).click();
+    await panel.getByRole('button', { name: /another persona: “Rhyme\./ }).waitFor();
+    await panel.getByRole('button', { name: /another persona: “Whisper\./ }).click();
+    await panel.getByText('the persona that was tried').click();
+    expect(await textOf(panel.locator('.folded pre'))).toContain('Whisper.');
+    expect(await page.locator('#console img').count()).toBe(0);
   });
 
   it.runIf(hasLongTests)(

@@ -107,7 +107,7 @@ describe('parley what-if', () => {
       state: 'done',
       done: 2,
       total: 2,
-      change: { model: 'm2', persona: false },
+      change: { model: 'm2', persona: null },
     });
     expect(result.results[0]?.changed[0]).toMatchObject({ outcome: 'answered', verdict: 'same', steps: 2 });
     expect(await project.logFile('demo')).toBe(log);

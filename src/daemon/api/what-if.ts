@@ -5,7 +5,7 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Definitions } from '../team/definitions.ts';
 import type { Team } from '../team/team.ts';
-import { type LogKey, noDefinition, unknownModel, type WhatIfs } from '../what-if/what-ifs.ts';
+import { type LogKey, noDefinition, shortened, unknownModel, type WhatIfs } from '../what-if/what-ifs.ts';
 import { type Handlers, operatorOf } from './authorship.ts';
 /** The verbs about what-ifs: checks a request against the log, and starts a job. */
 
@@ -34,17 +34,20 @@ export function whatIfHandlers(
   parts: Parts,
 ): Pick<Handlers, 'what-if' | 'what-ifs' | 'what-if-result' | 'what-if-stop'> {
   return {
-    'what-if': (request, { isBound }) =>
-      startWhatIf(request, operatorOf(request, parts.daemon.team.rules.roster, isBound), parts),
-    'what-ifs': async ({ conversation }) => ({
-      whatIfs: parts.daemon.whatIfs.list(await keyOf(conversation, parts)),
-    }),
+    async 'what-if'(request, { isBound }) {
+      const by = operatorOf(request, parts.daemon.team.rules.roster, isBound);
+      return shortened(await startWhatIf(request, by, parts), parts.room);
+    },
+    async 'what-ifs'({ conversation }) {
+      const all = parts.daemon.whatIfs.list(await keyOf(conversation, parts));
+      return { whatIfs: all.map((one) => shortened(one, parts.room / all.length)) };
+    },
     async 'what-if-result'({ conversation, id, from = 0, limit = Number.POSITIVE_INFINITY }) {
       const key = await keyOf(conversation, parts);
       return parts.daemon.whatIfs.result(key, id, { from, limit, room: parts.room });
     },
     'what-if-stop': async ({ conversation, id }) =>
-      parts.daemon.whatIfs.stop(await keyOf(conversation, parts), id),
+      shortened(parts.daemon.whatIfs.stop(await keyOf(conversation, parts), id), parts.room),
   };
 }
 

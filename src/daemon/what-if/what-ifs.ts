@@ -55,7 +55,7 @@ import type { ConfiguredModels, Team } from '../team/team.ts';
 
 /** Running and waiting. */
 const MOST_OPEN = 8;
-/** Runs. Each has an answer of the model. */
+/** Runs. Each has an answer of the model. A thousand characters of a persona count as one. */
 const MOST_KEPT = 10_000;
 /** Bytes of an answer besides the summary and the results. */
 const ENVELOPE = 64;
@@ -129,8 +129,9 @@ export class WhatIfs {
     id: string,
     page: { readonly from: number; readonly limit: number; readonly room: number },
   ): AnswerOf<'what-if-result'> {
-    const { summary, results } = this.#find(key, id) ?? notFound(key, id);
     const { from, limit, room } = page;
+    const { summary: whole, results } = this.#find(key, id) ?? notFound(key, id);
+    const summary = shortened(whole, room);
     const shown = pageOf(results.slice(from, from + limit), room - sizeOf(summary) - ENVELOPE, cutTurn);
     const next = from + shown.length;
     return { ...summary, results: [...shown], next: next < results.length ? next : null };
@@ -176,7 +177,7 @@ export class WhatIfs {
       this.#open = this.#open.filter((one) => one !== open);
       let runs = 0;
       this.#ended = [{ origin, summary, results }, ...this.#ended].filter((one, at) => {
-        runs += one.summary.done;
+        runs += one.summary.done + (one.summary.change.persona?.length ?? 0) / 1_000;
         return at === 0 || runs <= MOST_KEPT;
       });
     }
@@ -292,7 +293,7 @@ class Job {
       ...(this.#reason === undefined ? {} : { reason: this.#reason }),
       startedAt: this.#startedAt,
       endedAt: this.#endedAt,
-      change: { model: change.model?.profile.name ?? null, persona: change.persona !== null },
+      change: { model: change.model?.profile.name ?? null, persona: change.persona },
       done: this.#done,
       total: turns.length * runs * 2,
       turns: turns.length,
@@ -512,6 +513,11 @@ function verdictOn(run: Run, { content, toolCalls }: WhatIfTurn['recorded']): Wh
   if (run.outcome !== 'answered' && run.outcome !== 'ended') return run.outcome;
   const hasSameCalls = run.outcome === 'ended' || toolCalls.length === 0;
   return hasSameCalls && (run.content ?? '').trim() === (content ?? '').trim() ? 'same' : 'different';
+}
+
+/** With as much of its persona as fits `room` bytes beside the rest, whatever the characters (JSON takes up to 6 bytes for one). */
+export function shortened({ change, ...summary }: WhatIfSummary, room: number): WhatIfSummary {
+  return { ...summary, change: { ...change, persona: change.persona && cut(change.persona, room / 8) } };
 }
 
 /** With `truncated`, if it fits no answer. */

@@ -19,7 +19,7 @@ const turnOf = (more: Partial<WhatIfTurn> = {}): WhatIfTurn => ({
 });
 const resultOf = (turns: readonly WhatIfTurn[], more: Partial<WhatIfResult> = {}): WhatIfResult => ({
   ...{ id: 'w1', conversation: 'c', agent: 'pm', state: 'done', by: 'alice', start: 'turn' },
-  ...{ startedAt: '2026-11-23T17:00:00.000Z', endedAt: null, change: { model: 'm2', persona: true } },
+  ...{ startedAt: '2026-11-23T17:00:00.000Z', endedAt: null, change: { model: 'm2', persona: 'Rhyme.' } },
   ...{ runs: 1, done: 2, total: 2, turns: turns.length, control: NONE, changed: NONE, next: null },
   results: turns,
   ...more,

@@ -79,6 +79,22 @@ describe('what-ifs of a daemon', () => {
     expect(first.results[0]?.at).toBeLessThan(second.results[0]?.at ?? 0);
   });
 
+  it('have the persona that was tried, of a long one as much as fits each answer', async () => {
+    await begin({ maxPayload: 12_000 });
+    const long = '\u0001"é'.repeat(400);
+    const started = { agent: 'pm', at: 'all', id: 'w0' };
+    expect((await ask('what-if', { ...started, persona: 'Rhyme.' })).change.persona).toBe('Rhyme.');
+    for (const id of ['w1', 'w2']) await ask('what-if', { ...started, id, persona: long });
+    await ended('w2').toBe('done');
+    const { change, results } = await ask('what-if-result', { id: 'w2' });
+    expect(long.startsWith(change.persona ?? '-')).toBe(true);
+    expect(change.persona?.length).toBeGreaterThan(1_000);
+    expect(results.length).toBeGreaterThan(0);
+    const { whatIfs } = await ask('what-ifs', {});
+    expect(whatIfs[2]?.change).toEqual({ model: null, persona: 'Rhyme.' });
+    expect(JSON.stringify(whatIfs).length).toBeLessThan(12_000);
+  });
+
   it('are refused above a number of jobs that run or wait', async () => {
     await begin();
     for (let n = 0; n < 8; n++)

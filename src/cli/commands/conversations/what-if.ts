@@ -208,7 +208,10 @@ function renderWhatIf(result: WhatIfResult, palette: Palette): string {
 }
 
 function changeOf({ change: { model, persona } }: WhatIfSummary): string {
-  const parts = [...(model === null ? [] : [`model ${model}`]), ...(persona ? ['another persona'] : [])];
+  const parts = [
+    ...(model === null ? [] : [`model ${model}`]),
+    ...(persona === null ? [] : ['another persona']),
+  ];
   return parts.join(' and ');
 }
 

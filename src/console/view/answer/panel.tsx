@@ -1,16 +1,17 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { escapeHidden } from '../../../kernel/hidden.ts';
 import { requests } from '../../api/requests.ts';
 import { type ForkPoint, forkPoint } from '../../model/answer.ts';
 import type { WhatIf, WhatIfResult, WhatIfRun, WhatIfTurn } from '../../model/answers.ts';
-import { argumentsBlock, costText, count, duration, when } from '../../model/format.ts';
+import { argumentsBlock, costText, count, duration, oneLine, when } from '../../model/format.ts';
 import { nameOf, opened, version } from '../../state/conversation.ts';
 import { titleOf } from '../../state/conversations.ts';
 import { go, jumpTo, linkTo, openToWrite, type Panel } from '../../state/route.ts';
 import { attempt, isOperator, models, sender } from '../../state/session.ts';
 import { Button, LinkButton, onText, PanelForm, Select } from '../parts/controls.tsx';
 import { useRequest, useTimeout } from '../parts/hooks.ts';
-import { Avatar, EntryLinks, IconButton, Tabs } from '../parts/parts.tsx';
+import { Avatar, EntryLinks, Fold, IconButton, Tabs } from '../parts/parts.tsx';
+import { Scrolled } from '../parts/text.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
 import { Why } from './why.tsx';
 
@@ -121,40 +122,56 @@ const MOST_LISTED = 10;
 
 /** Sends the request of an answer again with a change, and shows the results beside the recorded answer. */
 function WhatIfs({ id, agent, index }: OfAnswer) {
-  const [shown, setShown] = useState<string | null>(null);
+  const place = useRef<HTMLDivElement>(null);
+  const [shown, show] = useState<string>();
   const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown]); // the form shows a refusal
   const earlier = answer?.whatIfs.filter((one) => one.agent === agent) ?? [];
+  const { answer: view } = useRequest(() => requests.view(id, agent, index, ['persona']), [id, agent, index]);
+  const written = view && String(JSON.parse(view.report.definition.texts?.persona ?? '""'));
+  useLayoutEffect(() => {
+    if (shown !== undefined) place.current?.querySelector<HTMLElement>(shown ? 'button' : 'select')?.focus();
+  }, [shown]);
   if (!isOperator.value) return <p class="muted aside text-small">Your token may not start a what-if.</p>;
-  if (shown !== null) {
-    return (
-      <div class="account text-small">
-        <p>
-          <LinkButton onClick={() => setShown(null)}>Try another change</LinkButton>
-        </p>
-        <Result key={shown} id={id} whatIf={shown} />
-      </div>
-    );
-  }
   return (
-    <div class="account text-small">
-      <WhatIfForm {...{ id, agent, index }} onStart={setShown} />
-      {earlier.length > 0 && (
-        <section>
-          <h3>Earlier what-ifs of this agent</h3>
-          <ul class="plain">
-            {earlier.slice(0, MOST_LISTED).map((one) => (
-              <li key={one.id}>
-                <LinkButton onClick={() => setShown(one.id)}>{changeOf(one)}</LinkButton>{' '}
-                <span class="muted">
-                  {one.state}, {when(one.startedAt, Date.now())}
-                </span>
-              </li>
-            ))}
-          </ul>
-        </section>
+    <div class="account text-small" ref={place}>
+      {shown && (
+        <>
+          <p>
+            <LinkButton onClick={() => show('')}>Try another change</LinkButton>
+          </p>
+          <Result key={shown} id={id} whatIf={shown} />
+        </>
       )}
+      <div hidden={Boolean(shown)}>
+        <WhatIfForm {...{ id, agent, index, written }} recorded={view?.report.model ?? ''} onStart={show} />
+        {earlier.length > 0 && (
+          <section>
+            <h3>Earlier what-ifs of this agent</h3>
+            <ul class="plain">
+              {earlier.slice(0, MOST_LISTED).map((one) => (
+                <li key={one.id}>
+                  <LinkButton onClick={() => show(one.id)}>
+                    {changeOf(one)}
+                    {newLine(one, written)}
+                  </LinkButton>{' '}
+                  <span class="muted">
+                    {one.state}, {when(one.startedAt, Date.now())}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+      </div>
     </div>
   );
+}
+
+/** The first line of its persona that the recorded one does not have. */
+function newLine({ change: { persona } }: WhatIf, recorded: string | null): string {
+  const known = recorded?.split('\n') ?? [];
+  const line = persona?.split('\n').find((one) => one.trim() !== '' && !known.includes(one));
+  return line === undefined ? '' : `: “${oneLine(escapeHidden(line), 60)}”`;
 }
 
 const MOST_RUNS = 20;
@@ -163,10 +180,14 @@ const STARTS = [
   ['answer', 'the request of this answer'],
 ] as const;
 
-function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf: string) => void }) {
-  const { answer: view } = useRequest(() => requests.view(id, agent, index, ['persona']), [id, agent, index]);
-  const recorded = view?.report.model ?? '';
-  const written = view && String(JSON.parse(view.report.definition.texts?.persona ?? '""'));
+interface WhatIfFormProps extends OfAnswer {
+  /** The recorded model and persona. */
+  readonly recorded: string;
+  readonly written: string | null;
+  readonly onStart: (whatIf: string) => void;
+}
+
+function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfFormProps) {
   const [model, setModel] = useState('');
   const [persona, setPersona] = useState<string | null>(null);
   const [runs, setRuns] = useState(1);
@@ -228,7 +249,7 @@ function WhatIfForm({ id, agent, index, onStart }: OfAnswer & { onStart: (whatIf
 }
 
 function changeOf({ change: { model, persona } }: WhatIf): string {
-  return [model === null ? '' : `model ${model}`, persona ? 'another persona' : '']
+  return [model === null ? '' : `model ${model}`, persona === null ? '' : 'another persona']
     .filter(Boolean)
     .join(' and ');
 }
@@ -249,6 +270,11 @@ function Result({ id, whatIf }: { readonly id: string; readonly whatIf: string }
       {result?.results.map((turn) => (
         <Turn key={turn.at} turn={turn} change={changeOf(result)} />
       ))}
+      {result && result.change.persona !== null && (
+        <Fold summary="the persona that was tried">
+          <Scrolled text={result.change.persona} />
+        </Fold>
+      )}
     </>
   );
 }

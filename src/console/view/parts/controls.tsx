@@ -122,10 +122,9 @@ export function PanelForm({
   const submit = () => {
     setBusy(true);
     setRefused(null);
-    send().catch((error: Error) => {
-      setRefused(error);
-      setBusy(false);
-    });
+    send()
+      .catch(setRefused)
+      .finally(() => setBusy(false));
   };
   return (
     <form class={`panel-form stacked ${look}`} onSubmit={onSubmit(submit)}>
