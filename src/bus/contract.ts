@@ -313,14 +313,14 @@ export const CONTRACT = {
     }),
     isRepeatable: true,
   },
-  /** What an outstanding call would change now. Null: the tool shows none. `why`: there is no difference to show. */
+  /** What an outstanding call would change now. Null: the tool shows none. `why`: there is no difference to show. `seen`: for `answer`. */
   change: {
     request: z.strictObject({
       approvalId: z.string(),
       /** Instead of those of the call, judged as in `answer`. */
       arguments: z.record(z.string(), z.unknown()).optional(),
     }),
-    answer: fields({ change: z.string().nullable(), why: z.string().optional() }),
+    answer: fields({ change: z.string().nullable(), why: z.string().optional(), seen: sha256.optional() }),
     isRepeatable: true,
   },
   answer: {
@@ -334,6 +334,8 @@ export const CONTRACT = {
       result: z.unknown().optional(),
       /** With `approve`: the call runs with these arguments instead. */
       arguments: z.record(z.string(), z.unknown()).optional(),
+      /** With `approve`: from `change`. Refused if the call would change something else by now. */
+      seen: sha256.optional(),
       ...actor,
     }),
     answer: accepted,

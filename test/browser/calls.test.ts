@@ -44,6 +44,10 @@ const SCRIPT = [
     when: { last: '/^overwrite/' },
     reply: calls(['fs_write', { path: '@project/long.md', content: LONG.replace('line 30', 'thirty') }]),
   },
+  {
+    when: { last: '/^terms/' },
+    reply: calls(['fs_write', { path: '@project/terms.md', content: 'net 60\n' }]),
+  },
   { when: { last: '/^stale/' }, reply: calls(['fs_edit', { ...EDIT, find: 'four' }]) },
   {
     when: { last: '/^write/' },
@@ -381,6 +385,36 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await run.click();
     await message(page, 'Noted:').waitFor();
     expect(await readFile(join(stage.project.root, 'project/terms.md'), 'utf8')).toBe('net 7\n');
+  });
+
+  it('an approval of a difference that does not hold any more is refused, and the new difference is shown', async () => {
+    const file = join(stage.project.root, 'project/terms.md');
+    await writeFile(file, 'net 30\n');
+    const page = await stage.begin('outdated', 'terms');
+    const card = page.locator('.ask-card');
+    const shown = () => card.locator('.diff .line:not(.same)').allTextContents();
+    const approve = card.getByRole('button', { name: 'Approve' });
+    for (const answer of [approve, card.getByRole('button', { name: 'Run with these arguments' })]) {
+      await writeFile(file, 'net 30\n');
+      await expect.poll(shown).toEqual(['removed: net 30', 'added: net 60']);
+      if (answer !== approve) await card.getByRole('button', { name: 'Edit arguments' }).click();
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      await page.route('**/approvals/*/change', (route) => held.then(() => route.continue()));
+      await writeFile(file, 'net 90\n');
+      await answer.press('Enter'); // it may be where another button was
+      await page.getByRole('alert').getByText('the file changed since the difference was shown').waitFor();
+      release();
+      await expect.poll(shown).toEqual(['removed: net 90', 'added: net 60']);
+      await page.unroute('**/approvals/*/change');
+      expect(await readFile(file, 'utf8')).toBe('net 90\n');
+    }
+    await card.getByRole('button', { name: 'Run with these arguments' }).press('Enter');
+    await message(page, 'Noted:').waitFor();
+    expect(await readFile(file, 'utf8')).toBe('net 60\n');
+    await stage.endOfTest(/status of 409/);
   });
 
   it('arguments that are texts are edited as texts, and the call runs with what was written', async () => {

@@ -381,11 +381,15 @@ export class Api {
     return approvalsPage(asked, this.room);
   }
 
+  async #approvalThatWaits(id: string) {
+    return (await this.workers.approvals()).find(({ pending }) => pending.approvalId === id);
+  }
+
   async #change(
     { approvalId, arguments: others }: RequestOf<'change'>,
-    { sender, isBound }: Caller,
+    { sender, isBound }: Pick<Caller, 'sender' | 'isBound'>,
   ): Promise<AnswerOf<'change'>> {
-    const found = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
+    const found = await this.#approvalThatWaits(approvalId);
     if (!found) throw unknownApproval(approvalId);
     if (sender !== null && !isApprover(sender, undefined, this.daemon.team.approvers))
       return { change: null, why: refusalOfApproval(sender).message };
@@ -397,6 +401,19 @@ export class Api {
     const reply = (await this.workers.existing(found.conversation)).replyTo(command);
     if (reply.kind === 'refused') return { change: null, why: reply.refusal.message };
     return changeOf(found, changed, toolbox);
+  }
+
+  /** Throws if the caller saw another change than the call would make now. */
+  async #refuseUnseen(
+    { approvalId, arguments: others, seen }: RequestOf<'answer'>,
+    caller: Pick<Caller, 'sender' | 'isBound'>,
+  ): Promise<void> {
+    if (seen === undefined || !(await this.#approvalThatWaits(approvalId))) return;
+    const now = await this.#change({ approvalId, arguments: others }, caller);
+    if (now.seen === seen) return;
+    throw new ParleyError('CHANGE_CONFLICT', 'the file changed since the difference was shown', {
+      hint: 'look again: the call would change something else now',
+    });
   }
 
   async #results(request: RequestOf<'results'>, { sender, isBound }: Caller): Promise<AnswerOf<'results'>> {
@@ -443,6 +460,7 @@ export class Api {
       throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
     const changed = request.arguments && JSON.stringify(request.arguments);
+    if (answer === 'approve') await this.#refuseUnseen(request, { sender, isBound });
     const given = { approvalId, answer, reason, result: text, arguments: changed, always };
     await this.#submit(conversation, { type: 'answer', ...given, by, isStranger });
     return { accepted: true };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Toolbox } from '../../agents/index.ts';
 import type { AnswerOf } from '../../bus/index.ts';
 import type { PendingApproval } from '../../conversation/index.ts';
@@ -76,8 +77,12 @@ export async function changeOf(
   const asked = { conversation, agent, turnId, name: call.name, arguments: parsed.value, idempotencyKey: '' };
   const shown = await toolbox.change(asked, new AbortController().signal);
   if (shown === null) return { change: null };
-  if (shown.kind === 'completed') return { change: shown.content };
-  return { change: null, why: shown.kind === 'failed' ? shown.message : 'the daemon stops' };
+  const text = shown.kind === 'completed' ? shown.content : null;
+  const why = shown.kind === 'failed' ? shown.message : 'the daemon stops';
+  const seen = createHash('sha256')
+    .update(text ?? why)
+    .digest('hex');
+  return { change: text, ...(text === null && { why }), seen };
 }
 
 export function unknownApproval(id: string): ParleyError {

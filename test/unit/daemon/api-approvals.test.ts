@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
 import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
@@ -142,6 +143,9 @@ describe('the id of an approval', () => {
   });
 });
 
+const digest = (text: string) => createHash('sha256').update(text).digest('hex');
+const diff = (change: string) => ({ change, seen: digest(change) });
+
 describe('what a call that waits would change', () => {
   const shown = async (change: Toolbox['change'], text?: string, sender?: string) => {
     open({ approvers: ['office'], toolbox: toolboxOf({ change }) });
@@ -150,7 +154,7 @@ describe('what a call that waits would change', () => {
   const ended: Toolbox['change'] = async () => ({ kind: 'aborted' });
 
   it.each<[string, Toolbox['change'], string | undefined, object]>([
-    ['its difference', async ({ arguments: { n } }) => completed(`n ${n}`), '{"n":1}', { change: 'n 1' }],
+    ['its difference', async ({ arguments: { n } }) => completed(`n ${n}`), '{"n":1}', diff('n 1')],
     ['no tool that shows one', undefined, '{}', { change: null }],
     ['a tool that shows none', async () => null, '{}', { change: null }],
     ['arguments that are not JSON', async () => completed('x'), '{', { change: null }],
@@ -158,9 +162,14 @@ describe('what a call that waits would change', () => {
       'why there is none',
       async () => failed('NOT_A_FILE', 'a folder'),
       '{}',
-      { change: null, why: 'a folder' },
+      { change: null, why: 'a folder', seen: digest('a folder') },
     ],
-    ['the end of the daemon', ended, '{}', { change: null, why: 'the daemon stops' }],
+    [
+      'the end of the daemon',
+      ended,
+      '{}',
+      { change: null, why: 'the daemon stops', seen: digest('the daemon stops') },
+    ],
   ])('the answer has %s', async (_, change, text, body) => {
     expect(await shown(change, text)).toEqual({ ok: true, body });
   });
@@ -192,8 +201,8 @@ describe('what a call that waits would change with other arguments', () => {
   it('the answer has the difference of those, and the call waits unchanged', async () => {
     const approvalId = await begin();
     const before = JSON.stringify(await daemon.entries());
-    expect(await shown(approvalId, { n: 2 })).toEqual({ ok: true, body: { change: 'n 2' } });
-    expect(await shown(approvalId, undefined)).toEqual({ ok: true, body: { change: 'n 1' } });
+    expect(await shown(approvalId, { n: 2 })).toEqual({ ok: true, body: diff('n 2') });
+    expect(await shown(approvalId, undefined)).toEqual({ ok: true, body: diff('n 1') });
     expect(JSON.stringify(await daemon.entries())).toBe(before);
     expect(await shown(approvalId, 'n 2')).toMatchObject(refusedWith('BAD_REQUEST'));
   });
@@ -209,7 +218,7 @@ describe('what a call that waits would change with other arguments', () => {
 
   it('PERSON-4: a publisher that may not approve, or that requested the call, is shown nothing', async () => {
     const approvalId = await begin({ approvers: ['office', 'alice'], ownRequests: false });
-    expect(await shown(approvalId, { n: 2 }, 'office')).toEqual({ ok: true, body: { change: 'n 2' } });
+    expect(await shown(approvalId, { n: 2 }, 'office')).toEqual({ ok: true, body: diff('n 2') });
     expect(await shown(approvalId, { n: 2 }, 'mallory')).toEqual({
       ok: true,
       body: { change: null, why: 'mallory may not answer approvals' },
@@ -217,6 +226,28 @@ describe('what a call that waits would change with other arguments', () => {
     expect(await shown(approvalId, { n: 2 }, 'alice')).toMatchObject({
       body: { change: null, why: expect.stringContaining('alice') },
     });
+  });
+});
+
+describe('an approval of a change that was seen', () => {
+  it('is refused once the call would change something else, with the same or other arguments; without `seen` nothing is compared', async () => {
+    let file = 'old';
+    const change: Toolbox['change'] = async ({ arguments: { n } }) => completed(`${file} to ${n}`);
+    open({ toolbox: toolboxOf({ change }) });
+    const approvalId = await ask('demo', '{"n":1}');
+    const approve = (more: object) =>
+      daemon.request('answer', { approvalId, answer: 'approve', ...more }, 'alice');
+    const conflict = refusedWith('CHANGE_CONFLICT');
+    const given = { n: 2 };
+    file = 'new';
+    expect(await approve({ seen: digest('old to 1') })).toMatchObject(conflict);
+    expect(await approve({ seen: digest('old to 2'), arguments: given })).toMatchObject(conflict);
+    expect(await approve({ seen: digest('new to 1'), arguments: given })).toMatchObject(conflict);
+    expect(await approve({ seen: 'old' })).toMatchObject(refusedWith('BAD_REQUEST'));
+    expect(await approve({ seen: digest('new to 2'), arguments: given })).toMatchObject({ ok: true });
+    expect(await approve({ seen: digest('old to 1') })).toMatchObject(refusedWith('APPROVAL_ANSWERED'));
+    const approval = { approvalId: await ask('other', '{"n":1}'), answer: 'approve' };
+    expect(await daemon.request('answer', approval, 'alice')).toMatchObject({ ok: true });
   });
 });
 

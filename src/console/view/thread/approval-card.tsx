@@ -250,7 +250,7 @@ function useFocusOnChange(isEditing: boolean) {
   return [field, edit] as const;
 }
 
-function Choices({ answering, change: { isRead }, call, agent, approval }: AnswersProps) {
+function Choices({ answering, change: { isRead, seen }, call, agent, approval }: AnswersProps) {
   const { mayHaveRun, approvalId, asks } = approval;
   const covers = isOperator.value ? approval.covers : undefined;
   const { isBusy, reason, setReason, edit, setEdited, say } = answering;
@@ -258,6 +258,7 @@ function Choices({ answering, change: { isRead }, call, agent, approval }: Answe
     say({
       answer,
       ...more,
+      ...(answer === 'approve' && { seen }),
       ...(answer === 'result' ? { result: reason } : reason.trim() !== '' && { reason }),
     });
   return (
@@ -418,6 +419,7 @@ function useChange(
   return {
     ...{ lines: lines?.slice(2) ?? null, why: lines ? null : (text ?? said) },
     of: answer?.of ?? own,
+    seen: answer?.seen,
     isRead: !isAsked || answer?.of === written,
     wasRead: !isAsked || answer !== null,
   };
@@ -517,7 +519,7 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
         <Button
           disabled={given === null || !change.isRead}
           class="primary"
-          onClick={() => given && void say({ answer: 'approve', arguments: given })}
+          onClick={() => given && void say({ answer: 'approve', arguments: given, seen: change.seen })}
         >
           Run with these arguments
         </Button>
