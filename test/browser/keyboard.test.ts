@@ -6,12 +6,14 @@ import { RULES } from './team.ts';
 
 const PATHS = ['@project/one.md', '@project/two.md'];
 const WRITES = PATHS.map((path) => ({ name: 'fs_write', arguments: { path, content: 'text' } }));
+const LONG = { name: 'fs_write', arguments: { path: '@project/long.md', content: 'a line\n'.repeat(150) } };
 
 describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   const stage = sharedStage(
     {
       script: [
         { when: { last: '/two files/' }, reply: { tool_calls: WRITES } },
+        { when: { last: '/long one/' }, reply: { tool_calls: [LONG] } },
         {
           when: { last: '/break it/' },
           reply: { text: '', error: { code: 'FAKE', message: 'It is broken.' } },
@@ -68,6 +70,37 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.locator('.feedback').filter({ hasText: 'well said' }).waitFor();
     await expect.poll(() => focused(page)).toBe('ARTICLE');
   });
+
+  it.each(['ArrowUp', 'k', 'G', 'link', 'newest'])(
+    'the end of a long call that waits comes in no frame into sight by %s, and its key leads there first',
+    async (way) => {
+      const page = await stage.begin(`unread-${way}`, 'long one');
+      const readOn = page.getByRole('button', { name: 'Read on to answer' });
+      await readOn.waitFor();
+      await page.evaluate(`(function look() {
+        const end = document.querySelector('.call-end')?.getBoundingClientRect();
+        const { bottom } = document.querySelector('.thread').getBoundingClientRect();
+        if (end && end.bottom <= bottom) globalThis.hasSeenEnd = true;
+        requestAnimationFrame(look);
+      })()`);
+      await page.getByLabel('Message').press('Escape');
+      if (way === 'link') await page.evaluate("location.hash += '/entry/2'");
+      else if (way === 'newest') {
+        await page.locator('.thread').hover();
+        await page.mouse.wheel(0, -3000);
+        await page.getByRole('button', { name: 'Newest' }).click();
+      } else await page.keyboard.press(way);
+      if (way === 'newest') await page.keyboard.press('ArrowUp');
+      await expect.poll(() => focused(page)).toBe('ARTICLE');
+      await readOn.waitFor();
+      expect(await page.evaluate('globalThis.hasSeenEnd')).toBeUndefined();
+      await pressAlone(page, 'ArrowUp');
+      await pressAlone(page, 'ArrowDown');
+      await pressAlone(page, 'a');
+      await page.locator('.ask-card.seen').waitFor();
+      expect(await page.locator('.ask-card').count()).toBe(1);
+    },
+  );
 
   it('after the answer to the second of two questions the focus stays at their entry', async () => {
     const page = await stage.begin('both', 'ask both');

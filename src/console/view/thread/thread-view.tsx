@@ -221,7 +221,10 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     const index = thread.blocks[place]?.index;
     // The end of what is loaded is not the end: more entries must not move the selected one away.
     left.current = isWholeNow.current || index === undefined ? undefined : { index, offset: -SPACE_ABOVE };
-    list.scrollToIndex(place, { align: 'auto' });
+    // Its end is never in sight before its beginning; a height that is not measured may be less than it will be.
+    const shown = list.getVirtualItems().find((item) => item.index === place);
+    const isShort = shown !== undefined && shown.size <= (list.scrollRect?.height ?? 0);
+    list.scrollToIndex(place, { align: isShort ? 'auto' : 'start' });
   });
   const onScroll = () => {
     const place = scroller.current;
@@ -239,7 +242,8 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
   const catchUp = () => {
     left.current = undefined;
     isAtEnd.current = true;
-    scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
+    followed.current.hasMoved = false;
+    if (scroller.current) follow(scroller.current, thread.blocks.length, followed.current);
   };
   return { isBehind, seen, onScroll, catchUp };
 }
