@@ -154,10 +154,10 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     'a reason that a person types stays at its call when the turn is stopped, and no message has it (KEPT-1)',
     async () => {
       const page = await stage.begin('stopped', 'write it');
-      await page.getByLabel('Reason').focus();
+      await page.getByLabel('Reason', { exact: true }).focus();
       await typeOn(page, 'not now');
       await stage.api('POST', 'conversations/stopped/stop', { publisher: 'alice' });
-      await page.getByLabel('Reason').waitFor({ state: 'detached' });
+      await page.getByLabel('Reason', { exact: true }).waitFor({ state: 'detached' });
       const kept = page.getByLabel('Your reason, not sent');
       await expect.poll(() => kept.inputValue()).toBe('not now');
       expect(await draft(page)).toBe('');
