@@ -144,15 +144,20 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     ]);
   });
 
-  it('an unsent text is of its writer: another person who signs in to the tab does not get it', async () => {
+  it('an unsent text with its files is of its writer: another person who signs in to the tab does not get it', async () => {
     const page = await openAs(ALICE, 'draft');
     await page.getByLabel('Message').fill('of Alice');
+    await page.locator('.composer input[type="file"]').setInputFiles('package.json');
+    const files = page.locator('.chosen-files li');
+    await files.waitFor();
     await page.reload();
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('of Alice');
     await enterAs(page, ALICE);
     expect(await page.getByLabel('Message').inputValue()).toBe('of Alice');
+    expect(await files.count()).toBe(1);
     await enterAs(page, BOB);
     expect(await page.getByLabel('Message').inputValue()).toBe('');
+    expect(await files.count()).toBe(0);
     expect(await page.locator('.row .draft').count()).toBe(0);
   });
 

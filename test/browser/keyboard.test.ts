@@ -38,10 +38,26 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.keyboard.press('k');
     await pressAlone(page, 'a');
     await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then a.');
-    await page.keyboard.press('ArrowDown');
+    for (const key of ['ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
     await pressAlone(page, 'a');
     await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Several calls wait here.');
     expect(await cards.count()).toBe(2);
+  });
+
+  it('arrow keys go through the calls that wait in an entry, and a key before them says what to do', async () => {
+    const page = await stage.begin('through', 'ask both');
+    const cards = page.locator('.ask-card');
+    await expect.poll(() => cards.count()).toBe(2);
+    await page.getByLabel('Message').press('Escape');
+    await pressAlone(page, '1');
+    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then 1.');
+    for (const key of ['G', 'ArrowDown', 'ArrowDown', 'ArrowUp', 'ArrowUp', 'ArrowDown', 'ArrowDown'])
+      await page.keyboard.press(key);
+    expect(await page.evaluate('document.activeElement.innerText')).toContain('Which form?');
+    expect(await page.evaluate('document.activeElement.innerText')).not.toContain('Which size?');
+    await pressAlone(page, '1');
+    await page.locator('.ask-card.answered', { hasText: 'Which form?' }).waitFor();
+    expect(await page.locator('.ask-card:not(.answered)').count()).toBe(1);
   });
 
   it('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {

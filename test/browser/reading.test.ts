@@ -318,6 +318,17 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     ]);
   });
 
+  it('on a touch screen the button that copies code lies over none of it', async () => {
+    await post('code-touched', 'show code');
+    const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+    const page = await stage.look('#/c/code-touched', phone);
+    const code = page.locator('article.by-agent .code');
+    const [text, button] = [code.locator('pre'), code.getByRole('button', { name: 'Copy the code' })];
+    await button.waitFor();
+    const { y = 0, height = 0 } = (await text.boundingBox()) ?? {};
+    expect((await button.boundingBox())?.y).toBeGreaterThanOrEqual(y + height);
+  });
+
   it('the code that is shown beside the button is copied, also with codes of terminals around it', async () => {
     await post('codes', 'two codes');
     const page = await stage.look('#/c/codes', { permissions: ['clipboard-read', 'clipboard-write'] });

@@ -18,6 +18,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(await textOf(rows.first())).toMatch(/completed\s+hand it over\s+Lena Lead.*handoff/s);
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'CSV' }).click();
+    expect((await saved).suggestedFilename()).toBe('turns-tool-handoff.csv');
     const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n');
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain('two,hand it over,lead,');
@@ -47,7 +48,8 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.locator('.answer-panel h2').waitFor();
     expect(page.url()).toContain('#/c/one/why/2');
   });
-  it('the turn that began last is first, whatever its conversation', async () => {
+
+  it('the turn that began last is first, whatever its conversation, also in a file', async () => {
     await stage.begin('older', 'first', 'Noted: first');
     await stage.begin('other', 'second', 'Noted: second');
     await stage.begin('older', 'third', 'Noted: third');
@@ -60,5 +62,9 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
       'other',
       'older',
     ]);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'JSON Lines' }).click();
+    const [first, second] = (await readFile(await (await saved).path(), 'utf8')).split('\n', 2);
+    expect([first, second].map((row) => JSON.parse(row ?? '').conversation)).toEqual(['older', 'other']);
   });
 });

@@ -4,7 +4,7 @@ import { inOneLine } from '../../kernel/hidden.ts';
 import { keepValue, readValue } from '../api/browser.ts';
 import { isRetryable, type RequestError, requests, Unreachable } from '../api/requests.ts';
 import { isPicture } from '../model/files.ts';
-import { access, isAway, report } from './session.ts';
+import { access, identity, isAway, owner, report } from './session.ts';
 
 /**
  * Files that a person adds to messages, from the choice to the post.
@@ -27,6 +27,8 @@ export interface ChosenFile {
   readonly id: string;
   /** Of a message that is written, or of its post (`draftOf`, `postOf`). */
   readonly of: string;
+  /** The person who chose it. */
+  readonly by?: string;
   readonly name: string;
   readonly size: number;
   readonly state: State;
@@ -61,6 +63,13 @@ function isChosen(value: unknown): value is ChosenFile {
   return [id, of, name, state?.kind].every((one) => typeof one === 'string');
 }
 
+/** Those of the messages that another person wrote in this tab are forgotten with their texts. */
+effect(() => {
+  if (!identity.value) return;
+  const person = owner.value;
+  store(chosen.peek().filter(({ of, by = person }) => by === person || !of.startsWith(draftOf(''))));
+});
+
 export const filesFor = (of: string): readonly ChosenFile[] => chosen.value.filter((file) => file.of === of);
 
 /** Undefined: it is not in memory, or no picture. */
@@ -71,7 +80,7 @@ export function choose(of: string, content: File, id: string = crypto.randomUUID
   const { name, size, type } = content;
   contents.set(id, content);
   if (isPicture(type)) keepPreview(id, URL.createObjectURL(content));
-  const file: ChosenFile = { id, of, name, size, state: { kind: 'uploading' } };
+  const file: ChosenFile = { id, of, by: owner.peek(), name, size, state: { kind: 'uploading' } };
   store(find(id) ? chosen.peek().map((one) => (one.id === id ? file : one)) : [...chosen.peek(), file]);
   void uploadNext();
 }

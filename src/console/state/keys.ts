@@ -143,7 +143,7 @@ function act(event: KeyboardEvent, { help, actionOf }: Omit<Handlers, 'search'>)
 /** The control of the selected entry or conversation, or of the call with the focus, that has this key, if it is the only one. */
 function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const focused = document.activeElement?.closest('.ask-card, article, .rows li');
-  const place = focused ?? (route.value.page === 'inbox' && document.querySelector('.inbox-entry .detail'));
+  const place = focused ?? document.querySelector('.inbox-entry .detail, .thread');
   if (repeat || !place || !/^[a-z1-9]$/.test(key)) return false;
   const [control, ...others] = place.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control) return false;
@@ -151,7 +151,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
     return tell(`Press an arrow key or Tab, then ${key}.`);
   if (others.length > 0) {
     isSelected = true;
-    return tell(`Several calls wait here. Reach one with Tab, then press ${key}.`);
+    return tell(`Several calls wait here. Reach one with ↓, then press ${key}.`);
   }
   const readOn = control.closest('.ask-card')?.querySelector<HTMLElement>('.read-on button');
   if (readOn || timeStamp - readOnAt < MOMENT_MS) {
@@ -169,10 +169,21 @@ function tell(text: string): true {
 
 function move(by: number): boolean {
   const inList = document.activeElement?.closest('.rows');
+  if (moveAmongCalls(by)) return true;
   if (!inList && route.value.page === 'inbox') return moveAmong('.inbox-entry', by);
   if (inList || route.value.page !== 'conversation') return moveAmong('.rows .row', by);
   const last = (opened.value?.thread.blocks.length ?? 0) - 1;
   return moveTo(selected.value === null ? last : selected.value + by);
+}
+
+/** Down through several calls that wait in the entry with the focus, and up again to the entry. */
+function moveAmongCalls(by: number): boolean {
+  const entry = document.activeElement?.closest<HTMLElement>('.thread article');
+  const calls = [...(entry?.querySelectorAll<HTMLElement>('.ask-card:not(.answered)') ?? [])];
+  const stops = entry && calls.length > 1 ? [entry, ...calls] : [];
+  const next = stops[stops.findLastIndex((stop) => stop.contains(document.activeElement)) + by];
+  next?.focus();
+  return next !== undefined;
 }
 
 function moveTo(place: number): boolean {
@@ -228,7 +239,7 @@ export function goOnAfter(): () => void {
   const entry = card?.closest('article');
   return () => {
     const focused = document.activeElement;
-    if (focused !== entry && !focused?.matches('body, .ask-card :is(button, input)')) return;
+    if (focused !== entry && !focused?.matches('body, .ask-card, .ask-card :is(button, input)')) return;
     const others = [...(entry?.querySelectorAll('.ask-card:not(.answered)') ?? [])].filter(
       (one) => one !== card,
     );

@@ -36,8 +36,9 @@ const RATED = [
   ['down', 'Rated down'],
 ] as const;
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
-/** Rows of one download. */
+/** Rows of one download, and characters of its name. */
 const MOST_SAVED = 10_000;
+const LONGEST_NAME = 100;
 
 export function TurnsPage() {
   useHeading('Turns');
@@ -199,12 +200,14 @@ const trimmed = (filters: Filters) =>
 
 const save = (filters: Filters, format: 'csv' | 'jsonl') =>
   attempt(async () => {
-    let page = await find(filters, null, 500);
+    let page = joined(null, await find(filters, null, 500));
     while (page.next !== null && page.turns.length < MOST_SAVED)
       page = joined(page, await find(filters, page.next, 500));
     const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
     const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
-    saveAs({ name: `turns.${format}`, content });
+    const chosen = Object.entries(trimmed(filters)).filter(([, value]) => value !== '');
+    const name = ['turns', ...chosen.flat()].join('-').replace(/[^\p{L}\p{N}]+/gu, '-');
+    saveAs({ name: `${name.slice(0, LONGEST_NAME)}.${format}`, content });
     if (page.next !== null)
       throw new Error(
         `The file has the first ${count(page.turns.length)} turns. Choose a filter for others.`,

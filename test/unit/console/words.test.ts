@@ -49,12 +49,17 @@ describe('telling authors apart', () => {
     expect(initialsOf(name)).toBe(initials);
   });
 
-  it('authors have distinct colours: agents by roster order, then people by first appearance', () => {
+  it('agents have distinct colours by roster order, and a person has the same one beside any others', () => {
+    const roster = [
+      { slug: 'dev', name: 'Dev' },
+      { slug: 'pm', name: 'Pam' },
+    ];
+    const colourOf = (...names: string[]) =>
+      participantsOf(roster, new Map(names.map((name) => [name, name]))).get('Alice')?.colour;
+    expect(colourOf('Alice', 'Bob')).toBe(colourOf('Bob', 'Alice'));
+    expect(colourOf('Alice')).not.toBe(participantsOf(roster, new Map([['b', 'Bob']])).get('b')?.colour);
     const found = participantsOf(
-      [
-        { slug: 'dev', name: 'Dev' },
-        { slug: 'pm', name: 'Pam' },
-      ],
+      roster,
       new Map([
         ['pm', 'Pam'],
         ['alice', 'Alice'],
@@ -63,7 +68,7 @@ describe('telling authors apart', () => {
     expect([...found.values()].map(({ id, colour, isAgent }) => [id, colour, isAgent])).toEqual([
       ['dev', 0, true],
       ['pm', 1, true],
-      ['alice', 2, false],
+      ['alice', colourOf('Alice'), false],
     ]);
     const many = Array.from({ length: COLOURS + 1 }, (_, n) => ({ slug: `a${n}`, name: `A ${n}` }));
     expect(participantsOf(many, new Map()).get(`a${COLOURS}`)?.colour).toBe(0);

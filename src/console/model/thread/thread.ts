@@ -377,7 +377,7 @@ export interface Named {
   readonly name: string;
 }
 
-/** Agents first, in the order of the roster, so that they have the same colour in every conversation. */
+/** Agents first. They have the same colour in every conversation by the order of the roster, people by their name. */
 export function participantsOf(
   roster: readonly Named[],
   authors: ReadonlyMap<string, string>,
@@ -389,13 +389,15 @@ export function participantsOf(
   const add = (id: string, name: string, isAgent: boolean) => {
     if (found.has(id)) return;
     const publisher = isAgent ? null : publisherOf(id, name);
-    const colour = found.size % COLOURS;
+    const colour = (isAgent ? found.size : sumOf(name)) % COLOURS;
     found.set(id, { id, name, isAgent, colour, initials: initialsOf(name), publisher });
   };
   for (const { slug, name } of roster) add(slug, name, true);
   for (const [id, name] of authors) add(id, name, false);
   return found;
 }
+
+const sumOf = (text: string) => [...text].reduce((sum, letter) => sum + (letter.codePointAt(0) ?? 0), 0);
 
 /** A name, with the publisher if another person has the same one. */
 export function shownName(name: string, who: Participant | undefined): string {

@@ -183,15 +183,20 @@ function Models({ status: { daemons } }: System) {
         ))}
       </table>
       <p class="muted">
-        Calls of turns since the daemon started, as in /metrics; what-ifs are not among them.
+        Calls of turns since the daemon started, as in /metrics; what-ifs are not among them. 95 %: estimated,
+        from {FEW} calls on.
       </p>
     </section>
   );
 }
 
+/** Fewer calls have no 95 %. */
+const FEW = 20;
+
 /** The name has a line of its own: it may be long. */
 function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly model: ModelStatus }) {
   const { calls, failed, seconds, firstTokenSeconds, failure } = model;
+  const p95 = calls < FEW ? undefined : seconds?.p95;
   const time = (value: number | undefined) => (value === undefined ? '-' : duration(value * 1_000));
   return (
     <tbody>
@@ -208,7 +213,7 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
         </th>
       </tr>
       <tr>
-        {[count(calls), count(failed), time(seconds?.mean), time(seconds?.p95), time(firstTokenSeconds)].map(
+        {[count(calls), count(failed), ...[seconds?.mean, p95, firstTokenSeconds].map(time)].map(
           (text, place) => (
             <td key={place}>{text}</td>
           ),

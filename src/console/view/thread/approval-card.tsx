@@ -35,7 +35,11 @@ export function ApprovalCard(props: ApprovalProps) {
   const isSeen = useIsSeen(end);
   if (asks)
     return (
-      <fieldset class="ask-card column frame breaks" aria-label={`${escapeHidden(asks.server)} asks`}>
+      <fieldset
+        class="ask-card column frame breaks"
+        tabIndex={-1}
+        aria-label={`${escapeHidden(asks.server)} asks`}
+      >
         <p>{sentence(askedText({ ...asks, schema: {} }))}</p>
         {asks.url !== undefined && (
           <a href={asks.url} target="_blank" rel="noopener noreferrer">
@@ -53,13 +57,14 @@ export function ApprovalCard(props: ApprovalProps) {
     );
   const readOn = () => end?.scrollIntoView({ block: 'center' });
   const guard = (event: Event) => {
-    if (isSeen !== false || !(event.target as Element).closest('.ask-card > .decide')) return;
+    if (isSeen !== false || !(event.target as Element).closest('.choices > .decide')) return;
     event.stopPropagation();
     readOn();
   };
   return (
     <fieldset
       class={`ask-card column frame breaks ${isSeen ? 'seen' : ''}`}
+      tabIndex={-1}
       aria-label={`May ${escapeHidden(call.tool)} run?`}
       onClickCapture={guard}
     >
@@ -269,41 +274,43 @@ function Choices({ answering, change: { isRead, seen }, call, agent, approval }:
         value={reason}
         onInput={onText(setReason)}
       />
-      <div class="buttons decide">
-        {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
-          <Button
-            key={answer}
-            class={answer === 'approve' ? 'primary' : undefined}
-            disabled={
-              isBusy || (answer === 'approve' && !isRead) || (answer === 'result' && reason.trim() === '')
-            }
-            shortcut={key}
-            onClick={() => void withReason(answer)}
-          >
-            {label}
-          </Button>
-        ))}
-      </div>
-      <div class="buttons">
-        {!mayHaveRun && !asks && !call.tool.startsWith('permit_') && (
-          <button
-            type="button"
-            ref={edit}
-            disabled={isBusy}
-            onClick={() => setEdited(offeredArguments(call))}
-          >
-            Edit arguments
-          </button>
-        )}
-        {covers !== undefined && (
-          <Button
-            disabled={isBusy || !isRead}
-            aria-describedby={`covers-${approvalId}`}
-            onClick={() => void withReason('approve', { always: true })}
-          >
-            Allow for this conversation
-          </Button>
-        )}
+      <div class="buttons choices">
+        <div class="buttons decide">
+          {(mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS).map(({ answer, label, key }) => (
+            <Button
+              key={answer}
+              class={answer === 'approve' ? 'primary' : undefined}
+              disabled={
+                isBusy || (answer === 'approve' && !isRead) || (answer === 'result' && reason.trim() === '')
+              }
+              shortcut={key}
+              onClick={() => void withReason(answer)}
+            >
+              {label}
+            </Button>
+          ))}
+        </div>
+        <div class="buttons">
+          {!mayHaveRun && !asks && !call.tool.startsWith('permit_') && (
+            <button
+              type="button"
+              ref={edit}
+              disabled={isBusy}
+              onClick={() => setEdited(offeredArguments(call))}
+            >
+              Edit arguments
+            </button>
+          )}
+          {covers !== undefined && (
+            <Button
+              disabled={isBusy || !isRead}
+              aria-describedby={`covers-${approvalId}`}
+              onClick={() => void withReason('approve', { always: true })}
+            >
+              Allow for this conversation
+            </Button>
+          )}
+        </div>
       </div>
       {covers !== undefined && (
         <p class="muted" id={`covers-${approvalId}`}>

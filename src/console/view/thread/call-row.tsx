@@ -247,6 +247,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
   return (
     <fieldset
       class={`ask-card question column frame breaks ${call.result ? 'answered' : ''}`}
+      tabIndex={-1}
       aria-label="A question"
     >
       <div class="asked">
