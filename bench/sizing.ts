@@ -168,7 +168,7 @@ async function looks(): Promise<void> {
         await Promise.all(
           ids.flatMap((id) => [
             jetstream.publish(`parley.log.${id}`, Buffer.alloc(700, 120), {
-              headers: appendHeaders(`append-${id}`, 2, null, standing),
+              headers: appendHeaders(`append-${id}`, 2, 0, standing),
             }),
             store.saveRow({ ...row, id, updatedAt }),
           ]),

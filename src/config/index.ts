@@ -36,7 +36,7 @@ export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { Secret, secretValuesOf, settingDigest } from './schema/secret.ts';
 export { type ConfigFlags, type Environment, flagOf, SETTINGS, variable } from './schema/setting-sources.ts';
 export {
-  FAULT_VARIABLES,
+  CRASH_POINTS_VARIABLE,
   type HttpToken,
   type NatsServer,
   namesServer,

@@ -30,7 +30,6 @@ import {
   warnOfHidden,
 } from './compose/compose.ts';
 import { makeDataDirectory, ownHttpToken } from './compose/data-directory.ts';
-import type { Faults } from './compose/faults.ts';
 import { type Given, searchPathOf } from './compose/given.ts';
 import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
@@ -38,6 +37,7 @@ import { Workers } from './conversations/workers.ts';
 import { Watchers } from './feed/watchers.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
 import type { Posts } from './ingress/posts.ts';
+import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { Metrics } from './observe/metrics.ts';
 import type { TelemetrySink } from './observe/telemetry.ts';
 import { openTraces } from './observe/trace-exporter.ts';
@@ -78,7 +78,8 @@ export interface DaemonOptions extends Given {
   /** Whether a missing nats-server is installed: true, also without a terminal; absent, if a person agrees; false, never. */
   readonly mayInstall?: boolean | undefined;
   /** For tests. */
-  readonly faults?: Faults | undefined;
+  /** Called at each crash point; absent in production. */
+  readonly reach?: ReachCrashPoint | undefined;
 }
 
 export interface Readiness {
@@ -133,7 +134,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, load, log, telemetry, mayInstall, faults = {}, ...more }: DaemonOptions,
+  { config, load, log, telemetry, mayInstall, reach, ...more }: DaemonOptions,
   releasers: Releasers,
   onReloader: (reloader: Reloader) => void,
 ): Promise<Readiness> {
@@ -143,7 +144,7 @@ async function start(
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each running turn
   const { signal } = shutdown;
-  const composition = compose({ config, log, releasers, shutdown: signal, faults, given }, mayInstall);
+  const composition = compose({ config, log, releasers, shutdown: signal, reach, given }, mayInstall);
   const store = await composeStore(composition);
   releasers.add('store', () => store.close());
   void composition.server(); // starts meanwhile
@@ -174,7 +175,7 @@ async function start(
     toolbox: await tools.open(config),
     ...metrics.sinks(telemetry),
     shutdown: signal,
-    reach: faults.reach ?? (() => undefined),
+    reach: reach ?? (() => undefined),
     ...{ isReplay, given },
   });
   const workers = new Workers(runtime);

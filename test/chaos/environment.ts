@@ -1,6 +1,7 @@
 import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { createSubjects } from '../../src/bus/index.ts';
 import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
 import { locateNatsServer } from '../../src/bus/nats/managed/index.ts';
@@ -123,6 +124,8 @@ interface Place {
   readonly place: number;
 }
 
+const FULL_DISK = fileURLToPath(new URL('../support/full-disk.mjs', import.meta.url));
+
 /** Each daemon has its own directory, as on separate machines. */
 function createDaemon(
   { env, store, launcher }: EnvironmentOptions,
@@ -133,7 +136,10 @@ function createDaemon(
     data: join(root, 'disk', place === 0 ? 'data' : `data-${place + 1}`),
     natsUrl: way.url,
     workingDirectory: root,
-    env: { ...cleanEnvironment(env), ...(disk.kind === 'simulated' && { PARLEY_FULL_DISK: disk.flag }) },
+    env: {
+      ...cleanEnvironment(env),
+      ...(disk.kind === 'simulated' && { NODE_OPTIONS: `--import ${FULL_DISK}`, FULL_DISK: disk.flag }),
+    },
     ...(store === undefined ? {} : { store }),
     ...(launcher === undefined ? {} : { launcher }),
   });

@@ -10,7 +10,7 @@
  * observe.ts       reads logs and views through the request API; report.ts the result
  *
  * Checks read only what a client can see. Nothing here calls code of the daemon. What a daemon under test does to itself (crash
- * points, a full disk, appends without fencing) is in `src/daemon/compose/faults.ts`.
+ * points) is in `src/daemon/observe/crash-points.ts`.
  */
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';

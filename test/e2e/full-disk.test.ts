@@ -8,12 +8,18 @@ import { shared } from '../support/lifetime.ts';
 import { entriesOf } from '../support/log.ts';
 import { openProject } from '../support/project.ts';
 
+const DISK = join(import.meta.dirname, '..', 'support', 'full-disk.mjs');
+
 /** POSTS-2 on a real daemon with a simulated full disk, as a real one needs root. */
 describe('a full disk', { timeout: 120_000 }, () => {
   const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
 
   const project = shared(() =>
-    openProject({ nats: {}, env: { PARLEY_FULL_DISK: flag }, script: [{ reply: { text: 'fine' } }] }),
+    openProject({
+      nats: {},
+      env: { NODE_OPTIONS: `--import ${DISK}`, FULL_DISK: flag },
+      script: [{ reply: { text: 'fine' } }],
+    }),
   );
   const { nats } = project;
   afterAll(async () => {
@@ -21,7 +27,7 @@ describe('a full disk', { timeout: 120_000 }, () => {
   });
 
   it('posts that were accepted wait while the disk is full, over a restart too, and are kept in order', async () => {
-    let daemon = await project.up('--allow-crash-points', '--http', '127.0.0.1:0');
+    let daemon = await project.up('--http', '127.0.0.1:0');
     const connection = await openNats({ url: nats.url });
     const ids: string[] = [];
     const post = async (count: number) => {
@@ -42,7 +48,7 @@ describe('a full disk', { timeout: 120_000 }, () => {
     await expect.poll(() => daemon.stderr()).toContain('ENOSPC');
     expect(await kept()).toEqual(ids.slice(0, 5));
     await daemon.kill9();
-    daemon = await project.up('--allow-crash-points', '--http', '127.0.0.1:0');
+    daemon = await project.up('--http', '127.0.0.1:0');
     client = await project.connect();
     await post(5);
     expect(await kept()).toEqual(ids.slice(0, 5));

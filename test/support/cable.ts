@@ -9,7 +9,8 @@ export interface Cable {
   cut(): void;
   restore(): void;
   hold(): void;
-  release(): void;
+  /** `change`: what is held, as it is to arrive. */
+  release(change?: (chunk: Buffer) => Buffer): void;
   /** The held data, as text. */
   readonly held: string;
   /** Number of connections so far. */
@@ -63,9 +64,9 @@ export async function layCable(target: string): Promise<Cable> {
     hold() {
       isHeld = true;
     },
-    release() {
+    release(change = (chunk) => chunk) {
       isHeld = false;
-      for (const { chunk, to } of held.splice(0)) to.write(chunk);
+      for (const { chunk, to } of held.splice(0)) to.write(change(chunk));
     },
     get held() {
       return held.map(({ chunk }) => chunk.toString()).join('');

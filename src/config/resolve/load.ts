@@ -14,8 +14,8 @@ import { Secret } from '../schema/secret.ts';
 import { type ConfigFlags, type Environment, variable } from '../schema/setting-sources.ts';
 import {
   CONFIG_VARIABLE,
+  CRASH_POINTS_VARIABLE,
   DEFAULT_CONFIG,
-  FAULT_VARIABLES,
   IGNORED_IN_FILES,
   resolveSettings,
   resolveTelemetry,
@@ -174,7 +174,7 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 function unknownVariables(env: Environment): string[] {
   const given = keyVariablesIn(env);
   if (given.length === 0) return [];
-  const known = [...keyOfVariable().keys(), ...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)];
+  const known = [...keyOfVariable().keys(), ...SETTING_VARIABLES, CRASH_POINTS_VARIABLE];
   return given
     .filter((name) => !known.includes(name))
     .flatMap((name) => {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { modelFileSchema } from './model-file.ts';
 import { configFileSchema } from './schema.ts';
 import { type Environment, variableOf } from './setting-sources.ts';
-import { FAULT_VARIABLES, SETTING_VARIABLES } from './settings.ts';
+import { CRASH_POINTS_VARIABLE, SETTING_VARIABLES } from './settings.ts';
 
 /** The keys of `parley.yaml`, read from its schema. */
 
@@ -52,7 +52,7 @@ export function keyOfVariable(): ReadonlyMap<string, readonly string[]> {
   return keyOf;
 }
 
-const NOT_KEYS: ReadonlySet<string> = new Set([...SETTING_VARIABLES, ...Object.values(FAULT_VARIABLES)]);
+const NOT_KEYS: ReadonlySet<string> = new Set([...SETTING_VARIABLES, CRASH_POINTS_VARIABLE]);
 
 /** The variables of the environment that may be those of keys. Mostly there are none, and `keyOfVariable` is not needed. */
 export function keyVariablesIn(env: Environment): string[] {

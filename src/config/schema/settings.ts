@@ -89,19 +89,15 @@ export const SETTING_VARIABLES: readonly string[] = [
   NATS_BINARY_VARIABLE,
 ];
 
-/** Faults for tests. A configuration ignores them; `parley up --allow-crash-points` reads them. */
-export const FAULT_VARIABLES = {
-  crashPoints: 'PARLEY_CRASH_POINTS',
-  fullDisk: 'PARLEY_FULL_DISK',
-  noFence: 'PARLEY_NO_FENCE',
-} as const;
+/** For tests. A configuration ignores it; `parley up --allow-crash-points` reads it. */
+export const CRASH_POINTS_VARIABLE = 'PARLEY_CRASH_POINTS';
 
 /** Variables that a `.env` file cannot set (DOTENV-3). */
 export const IGNORED_IN_FILES: readonly string[] = [
   CONFIG_VARIABLE,
   NATS_BINARY_VARIABLE,
   ...Object.values(PROVIDERS).map(({ urlVariable }) => urlVariable),
-  ...Object.values(FAULT_VARIABLES),
+  CRASH_POINTS_VARIABLE,
 ];
 
 /** In the working directory. */

@@ -46,13 +46,13 @@ import {
 } from '../../models/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
 import { openJetStreamStore, openStreamSource } from '../../persistence/jetstream/index.ts';
-import { holdDirectory, nodeLogFiles, openFileStore } from '../../persistence/jsonl/index.ts';
+import { holdDirectory, openFileStore } from '../../persistence/jsonl/index.ts';
 import { Membership } from '../cluster/membership.ts';
 import { fingerprintOf } from '../cluster/peer-monitor.ts';
 import type { Watchers } from '../feed/watchers.ts';
+import type { ReachCrashPoint } from '../observe/crash-points.ts';
 import { composeInspector } from './archives.ts';
 import { CodingAgents, type CodingAgentsParts } from './coding-agents.ts';
-import type { Faults } from './faults.ts';
 import { type Given, givenModels } from './given.ts';
 
 export { checkJetStream } from '../../bus/nats/index.ts';
@@ -75,7 +75,7 @@ interface Composition {
   readonly releasers: Releasers;
   /** Aborted when waits must end. */
   readonly shutdown: AbortSignal;
-  readonly faults: Faults;
+  readonly reach: ReachCrashPoint | undefined;
   readonly given: Given;
   /** The server; a managed one is started at the first call. */
   readonly server: () => Promise<ComposedServer>;
@@ -104,12 +104,11 @@ export function compose(parts: Omit<Composition, 'server'>, mayInstall: boolean 
 }
 
 export async function composeStore(composition: Composition): Promise<ConversationStore> {
-  const { config, log, faults, given } = composition;
+  const { config, log, reach, given } = composition;
   if (given.store) return given.store;
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   if (config.daemon.store === 'file') {
-    const files = faults.logFiles?.(nodeLogFiles) ?? nodeLogFiles;
-    return openFileStore(config.daemon.data, { log: report, files, reach: faults.reach });
+    return openFileStore(config.daemon.data, { log: report, reach });
   }
   const { releasers, shutdown } = composition;
   const directory = await holdDirectory(config.daemon.data); // before its managed server, which another daemon may be using
@@ -122,8 +121,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
     connection,
     watch: watchConnection(connection, log, () => undefined),
     names: createSubjects(config.subjectPrefix),
-    isFenced: faults.isFenced ?? true,
-    reach: faults.reach,
+    reach,
     log: report,
     signal: shutdown,
   };

@@ -16,8 +16,6 @@ export interface LogSource {
   readonly conversation: string;
   readonly stream: string;
   readonly subject: string;
-  /** False, for tests only. */
-  readonly isFenced: boolean;
   /** Called for each message on the subject that is not an append. */
   readonly onForeign: (sequence: number) => void;
 }
@@ -98,13 +96,13 @@ class StreamLog implements ConversationLog {
   }
 
   async #commit(group: readonly QueuedAppend[]): Promise<Commit> {
-    const { broker, stream, subject, conversation, isFenced } = this.#source;
+    const { broker, stream, subject, conversation } = this.#source;
     const body = encodeBody(group.flatMap(({ lines }) => lines));
     const { length = 0, status } = group.at(-1) ?? {};
     const id = nuid.next();
     for (;;) {
       const { lastSequence } = this.#placement;
-      const headers = appendHeaders(id, length, isFenced ? lastSequence : null, status);
+      const headers = appendHeaders(id, length, lastSequence, status);
       const outcome = await publish(broker, stream, { subject, body, headers });
       switch (outcome.kind) {
         case 'stored':
@@ -351,13 +349,13 @@ export function encodeBody(json: readonly string[]): Uint8Array {
 export function appendHeaders(
   id: string,
   length: number,
-  lastSequence: number | null,
+  lastSequence: number,
   status?: WorkStatus,
 ): MsgHdrs {
   const made = headers();
   made.set(APPEND_HEADER, id);
   made.set(LENGTH_HEADER, `${length}`);
-  if (lastSequence !== null) made.set(EXPECTED_HEADER, `${lastSequence}`);
+  made.set(EXPECTED_HEADER, `${lastSequence}`);
   if (status) {
     const { claim, hasOutstandingWork } = status;
     if (claim) made.set(CLAIM_HEADER, `${claim.daemon}:${claim.epoch}`);

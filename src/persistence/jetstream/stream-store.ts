@@ -59,8 +59,6 @@ export interface JetStreamStoreOptions {
   readonly signal?: AbortSignal;
   /** For one answer of the server. */
   readonly timeoutMs?: number;
-  /** False, for tests only: appends name no expected sequence, so two writers can both succeed. */
-  readonly isFenced?: boolean;
   /** Steps after which tests end the process. */
   readonly reach?: ReachStorePoint | undefined;
   /** True for a migration; other callers are refused while one is unfinished. */
@@ -80,7 +78,7 @@ interface StreamParts {
 async function openStore(
   options: JetStreamStoreOptions,
 ): Promise<StreamParts & { readonly store: ConversationStore }> {
-  const { names, log = () => undefined, isFenced = true, isMigrating } = options;
+  const { names, log = () => undefined, isMigrating } = options;
   const broker = await openBroker(options);
   const id = await ensureStreams(broker.manager, names);
   const report = (name: string, reason: string) => log({ type: 'projection-not-saved', name, reason });
@@ -89,7 +87,7 @@ async function openStore(
   const parts = { broker, names, documents };
   const reportedForeign = new Set<string>();
   const sourceOf = (conversation: string): LogSource => ({
-    ...{ broker, conversation, isFenced, stream: names.logStream, subject: names.log(conversation) },
+    ...{ broker, conversation, stream: names.logStream, subject: names.log(conversation) },
     onForeign(sequence) {
       if (reportedForeign.has(conversation)) return;
       reportedForeign.add(conversation);
@@ -226,7 +224,7 @@ function streamArchive({ broker, names, documents }: StreamParts): StoreArchive 
       const entries: Entry[] = [];
       const ends: number[] = [];
       const [stream, subject] = [names.logStream, names.log(conversation)];
-      const source = { broker, conversation, stream, subject, isFenced: true, onForeign: () => undefined };
+      const source = { broker, conversation, stream, subject, onForeign: () => undefined };
       await follow(source, new Placement(), (_, found) => {
         for (const entry of found) entries.push(entry);
         ends.push(entries.length);

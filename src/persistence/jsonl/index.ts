@@ -23,11 +23,5 @@ export { checkFormat, storePaths } from './directory/layout.ts';
 export { holdDirectory } from './directory/lock.ts';
 export { openLazyDocument, refuseUnfinished } from './file-documents.ts';
 export { openFileStore } from './file-store.ts';
-export {
-  type LogFile,
-  type LogFiles,
-  nodeLogFiles,
-  refuseFile,
-  type StoreEvent,
-} from './log/durable.ts';
+export { refuseFile, type StoreEvent } from './log/durable.ts';
 export { readLogFile } from './log/recovery.ts';

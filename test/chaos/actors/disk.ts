@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { messageOf } from '../../../src/kernel/index.ts';
 
 /**
- * A small disk of the run, so that filling it affects nothing else. If no disk can be mounted (`why`), the store of
- * the daemon simulates a full one, controlled by the file `flag`.
+ * A small disk of the run, so that filling it affects nothing else. If no disk can be mounted (`why`), a full one is
+ * simulated in the daemon (`test/support/full-disk.mjs`), controlled by the file `flag`.
  */
 export type DiskActor = { fill(): Promise<void>; free(): Promise<void>; close(): Promise<void> } & (
   | { readonly kind: 'small' }

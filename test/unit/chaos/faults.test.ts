@@ -1,10 +1,7 @@
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
-import { createCrashPoints, faultsFrom } from '../../../src/daemon/compose/faults.ts';
 import type { CrashPoint } from '../../../src/daemon/index.ts';
-import { nodeLogFiles } from '../../../src/persistence/jsonl/index.ts';
+import { crashPointsFrom, createCrashPoints } from '../../../src/daemon/observe/crash-points.ts';
 import { newFolder } from '../../support/lifetime.ts';
 import { AGENT, refusalOf } from '../config/folder.ts';
 
@@ -27,10 +24,10 @@ describe('crash points', () => {
   });
 });
 
-describe('the faults of an environment', () => {
+describe('the crash points of an environment', () => {
   it('an environment arms several crash points, each at its pass', () => {
     const text = 'before-tool:3, after-tool, before-decision:2';
-    const { reach } = faultsFrom({ PARLEY_CRASH_POINTS: text });
+    const reach = crashPointsFrom({ PARLEY_CRASH_POINTS: text });
     const arrivals = (point: CrashPoint) => {
       kill.mockClear();
       for (let count = 1; count < 5; count++) {
@@ -45,38 +42,24 @@ describe('the faults of an environment', () => {
     expect(arrivals('marked')).toBeNull();
   });
 
-  it('an environment without the variables changes nothing', () => {
-    expect(faultsFrom({ PATH: '/bin', PARLEY_CRASH_POINTS: '' })).toEqual({ isFenced: true });
+  it('an environment without the variable arms none', () => {
+    expect(crashPointsFrom({ PATH: '/bin', PARLEY_CRASH_POINTS: '' })).toBeUndefined();
   });
 
   it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a', ','])(
     'the crash point %j is refused',
     async (text) => {
-      const refusal = await refusalOf((async () => faultsFrom({ PARLEY_CRASH_POINTS: text }))());
+      const refusal = await refusalOf((async () => crashPointsFrom({ PARLEY_CRASH_POINTS: text }))());
       expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
       expect(refusal).toContain('expected: NAME:N with a name of post-received');
       if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
     },
   );
 
-  it('the disk of logs is full while the file of PARLEY_FULL_DISK exists', async () => {
-    const directory = await newFolder();
-    const flag = join(directory, 'is-full');
-    const files = faultsFrom({ PARLEY_FULL_DISK: flag }).logFiles?.(nodeLogFiles);
-    await writeFile(flag, '');
-    await expect(files?.create(join(directory, 'logs/demo/log'))).rejects.toMatchObject({ code: 'ENOSPC' });
-    await rm(flag);
-    await (await files?.create(join(directory, 'logs/demo/log')))?.close();
-  });
-
-  it('PARLEY_NO_FENCE disables fencing', () => {
-    expect(faultsFrom({ PARLEY_NO_FENCE: '1' })).toEqual({ isFenced: false });
-  });
-
-  it('a configuration does not depend on the variables of faults', async () => {
+  it('a configuration does not depend on the variable of crash points', async () => {
     const directory = await newFolder(AGENT);
     const given = { configDirectory: directory, workingDirectory: directory };
-    const env = { PARLEY_CRASH_POINTS: 'nonsense', PARLEY_FULL_DISK: '/full', PARLEY_NO_FENCE: '1' };
+    const env = { PARLEY_CRASH_POINTS: 'nonsense' };
     const [loaded, plain] = [await loadConfig({ ...given, env }), await loadConfig({ ...given, env: {} })];
     expect(JSON.stringify(loaded)).toBe(JSON.stringify(plain));
   });

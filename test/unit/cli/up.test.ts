@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { createLog } from '../../../src/cli/output/log.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { Secret } from '../../../src/config/index.ts';
-import { faultsFrom } from '../../../src/daemon/compose/faults.ts';
 import type { Readiness } from '../../../src/daemon/index.ts';
+import { crashPointsFrom } from '../../../src/daemon/observe/crash-points.ts';
 import { start } from './support.ts';
 
 const TOLD = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' } as const;
@@ -17,7 +17,7 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
     reloads: [] as string[],
     flags: {} as unknown,
     configDirectory: undefined as unknown,
-    faults: null as unknown,
+    reach: null as unknown,
   };
   const config = { notices: ['the model is offline'], daemon: { data: '/data' } };
   return {
@@ -31,9 +31,9 @@ function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => 
         },
       },
       daemonModule: {
-        faultsFrom,
-        createDaemon: (asked: { faults?: unknown }) => {
-          played.faults = asked.faults;
+        crashPointsFrom,
+        createDaemon: (asked: { reach?: unknown }) => {
+          played.reach = asked.reach;
           return {
             start: options.start ?? (async () => READY),
             reload: async (why: string) => void played.reloads.push(why),
@@ -77,26 +77,25 @@ describe('up', () => {
     expect([running.listeners(), running.exits]).toEqual([0, []]);
   });
 
-  it('up ignores the variables of faults without --allow-crash-points, and reports each', async () => {
+  it('up ignores crash points without --allow-crash-points, and reports it', async () => {
     const { played, options } = playedDaemon();
-    const env = { PARLEY_CRASH_POINTS: 'marked:1', PARLEY_FULL_DISK: '/full', PARLEY_NO_FENCE: '1' };
+    const env = { PARLEY_CRASH_POINTS: 'marked:1' };
     const running = start(['up'], { ...options, env });
     await expect.poll(running.output).toContain('Parley is up');
     running.signal('SIGINT');
     const { err } = await running.done;
-    expect(played.faults).toBeUndefined();
-    for (const name of Object.keys(env))
-      expect(err).toContain(`${name} is ignored without --allow-crash-points`);
+    expect(played.reach).toBeUndefined();
+    expect(err).toContain('PARLEY_CRASH_POINTS is ignored without --allow-crash-points');
   });
 
-  it('up --allow-crash-points gives the faults of its environment to the daemon', async () => {
+  it('up --allow-crash-points gives the crash points of its environment to the daemon', async () => {
     const { played, options } = playedDaemon();
-    const env = { PARLEY_NO_FENCE: '1' };
+    const env = { PARLEY_CRASH_POINTS: 'marked:1' };
     const running = start(['up', '--allow-crash-points'], { ...options, env });
     await expect.poll(running.output).toContain('Parley is up');
     running.signal('SIGINT');
     const { err } = await running.done;
-    expect(played.faults).toEqual({ isFenced: false });
+    expect(played.reach).toBeTypeOf('function');
     expect(err).not.toContain('is ignored');
   });
 

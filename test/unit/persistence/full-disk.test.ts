@@ -3,23 +3,29 @@ import { type FileHandle, mkdir, open, readlink, realpath, rm, writeFile } from 
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { onFullDisk } from '../../../src/daemon/compose/faults.ts';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
-import { nodeLogFiles, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
+import { openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { entry } from '../../contract/samples.ts';
 import { errorWith } from '../../support/error-with.ts';
+import { fillWhile } from '../../support/full-disk.mjs';
 import { folderPerTest } from '../../support/lifetime.ts';
 
 describe('a simulated full disk', () => {
   const directory = folderPerTest();
   let flag: string;
   let store: ConversationStore;
+  let restore: () => void;
   beforeEach(async () => {
     flag = join(directory, 'is-full');
-    store = await openFileStore(join(directory, 'data'), { files: onFullDisk(nodeLogFiles, flag) });
+    restore = fillWhile(flag);
+    store = await openFileStore(join(directory, 'data'));
   });
-  afterEach(() => store.close());
+  afterEach(async () => {
+    restore();
+    await store.close();
+  });
 
   it('no log grows while the disk is full, nothing is half-written, and appends work again afterwards', async () => {
     const { log } = await store.open('demo');
@@ -43,9 +49,7 @@ describe('a simulated full disk', () => {
     const { log } = await store.open('demo');
     await log.append(0, [entry(0)]);
     await writeFile(flag, '');
-    const file = await onFullDisk(nodeLogFiles, flag).open(
-      join(directory, 'data/conversations/demo/log.jsonl'),
-    );
+    const file = await nodeLogFiles.open(join(directory, 'data/conversations/demo/log.jsonl'));
     const { length } = (await file?.readAll()) ?? [];
     expect(await file?.write(Buffer.from('half a line that'), length ?? 0)).toBe(8);
     await expect(file?.write(Buffer.from('is'), (length ?? 0) + 8)).rejects.toMatchObject({ code: 'ENOSPC' });

@@ -36,10 +36,7 @@ describe('an append that the server refuses although the stream has no other ent
       },
     } as unknown as Broker;
     const source = { broker, conversation: 'demo', stream: 'PARLEY_LOG', subject: 'parley.log.demo' };
-    const { log } = await openStreamLog(
-      { ...source, isFenced: true, onForeign: () => undefined },
-      () => undefined,
-    );
+    const { log } = await openStreamLog({ ...source, onForeign: () => undefined }, () => undefined);
     const appending = log.append(0, [entry(0)]);
     await expect.poll(() => published).toBeGreaterThan(1); // The append is retried.
     giveUp.abort();

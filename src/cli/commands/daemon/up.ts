@@ -1,8 +1,8 @@
 import { watch } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { type Config, FAULT_VARIABLES, secretValuesOf } from '../../../config/index.ts';
-import type { Faults, Readiness, SkipUntil } from '../../../daemon/index.ts';
+import { type Config, CRASH_POINTS_VARIABLE, secretValuesOf } from '../../../config/index.ts';
+import type { Readiness, SkipUntil } from '../../../daemon/index.ts';
 import { hideValues } from '../../../kernel/index.ts';
 import { type Act, type Context, loadConfig } from '../../context.ts';
 import { startWarnings } from '../../doctor/check.ts';
@@ -66,12 +66,14 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     return loaded;
   };
   const config = await load();
-  const faults = allowCrashPoints ? (await context.dependencies.daemon()).faultsFrom(io.env) : undefined;
+  const { createDaemon, crashPointsFrom } = await context.dependencies.daemon();
+  const reach = allowCrashPoints ? crashPointsFrom(io.env) : undefined;
   const log = await createLog(context, (text) => hideValues(secrets)(text));
-  for (const notice of [...config.notices, ...ignoredFaults(io.env, faults)]) log.warn({}, notice);
+  for (const notice of config.notices) log.warn({}, notice);
+  if (!allowCrashPoints && io.env[CRASH_POINTS_VARIABLE])
+    log.warn({}, `${CRASH_POINTS_VARIABLE} is ignored without --allow-crash-points: it is for tests`);
   if (shown !== null && config.tools.unhidden)
     log.warn({ fault: shown }, 'programs that tools start can read the variables of this daemon');
-  const { createDaemon } = await context.dependencies.daemon();
   const telemetry =
     config.telemetry === 'console'
       ? createConsoleTelemetry(io, () => log.warn({}, 'stdout was closed: telemetry ends'))
@@ -84,7 +86,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     isReplay: options.replay,
     skipUntil: options.skipUntil,
     mayInstall: options.install,
-    faults,
+    reach,
   });
   let starting: Promise<unknown> = Promise.resolve();
   let unwatch = () => {};
@@ -114,13 +116,6 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     await daemon.stop();
     signals.release();
   }
-}
-
-/** A variable that was forgotten from a test must not look as if it had an effect. */
-function ignoredFaults(env: Io['env'], faults: Faults | undefined): string[] {
-  return Object.values(FAULT_VARIABLES)
-    .filter((name) => !faults && env[name])
-    .map((name) => `${name} is ignored without --allow-crash-points: it is for tests`);
 }
 
 /**

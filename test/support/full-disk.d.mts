@@ -1,0 +1,2 @@
+/** Until the returned function is called. */
+export function fillWhile(flag: string): () => void;
