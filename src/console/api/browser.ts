@@ -52,9 +52,7 @@ export function keptSet(name: string, most = 10_000) {
     return new Set(Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : []);
   };
   const texts = signal(read());
-  onStored(name, () => {
-    texts.value = read();
-  });
+  onStored(name, () => (texts.value = read()));
   const keep = (all: Iterable<string>) => {
     texts.value = new Set([...all].slice(-most));
     keepValue(name, [...texts.value]);

@@ -98,9 +98,7 @@ function keepOne(signal: AbortSignal): void {
     update();
     return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
   };
-  const over = () => {
-    isKeeper = false;
-  };
+  const over = () => (isKeeper = false);
   navigator.locks?.request('parley-stream', { signal }, keep).then(over, over); // null where the page is not secure
 }
 

@@ -36,15 +36,8 @@ export function forkPoint(entries: readonly Entry[], index: number): ForkPoint {
   return { at: index, outcome: 'aborts' };
 }
 
-export interface Segment {
-  readonly group: string;
-  readonly tokens: number;
-  /** Share of the window, from 0 to 1. */
-  readonly share: number;
-}
-
-/** The parts of the window: the groups of the request, the reserve for the answer, the free rest. */
-export function segmentsOf({ report }: ExplainedRequest): Segment[] {
+/** The parts of the window, with their share from 0 to 1: the groups of the request, the reserve for the answer, the free rest. */
+export function segmentsOf({ report }: ExplainedRequest) {
   const used = Object.entries(report.tokens_by_group);
   const free = Math.max(0, report.window - report.tokens - report.reserved);
   const all: [string, number][] = [...used, ['for the answer', report.reserved], ['free', free]];

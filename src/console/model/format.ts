@@ -102,7 +102,7 @@ export function withoutAnsi(text: string): string {
 /** A line of a difference, with the part that differs from the line that it replaces. */
 export interface MarkedLine extends DiffLine {
   /** Start and end of the different part in `text`; absent: the whole line. */
-  readonly mark?: readonly [number, number];
+  readonly mark?: Mark | undefined;
 }
 
 /** The n-th removed line is compared with the n-th added one of the same block. */
@@ -112,8 +112,8 @@ export function markedLines(lines: readonly DiffLine[]): MarkedLine[] {
     const gone = runOf(lines, at, 'gone');
     const added = runOf(lines, at + gone.length, 'added');
     const pairs = gone.map((line, n) => marksOf(line.text, added[n]?.text));
-    marked.push(...gone.map((line, n) => withMark(line, pairs[n]?.[0])));
-    marked.push(...added.map((line, n) => withMark(line, pairs[n]?.[1])));
+    marked.push(...gone.map((line, n) => ({ ...line, mark: pairs[n]?.[0] })));
+    marked.push(...added.map((line, n) => ({ ...line, mark: pairs[n]?.[1] })));
     at += gone.length + added.length;
     for (; lines[at]?.op === 'same'; at++) marked.push(lines[at] as DiffLine);
   }
@@ -143,8 +143,4 @@ function marksOf(before: string, after: string | undefined): readonly [Mark, Mar
     return [head, head + letters.slice(start, letters.length - end).join('').length];
   };
   return [mark(one), mark(other)];
-}
-
-function withMark(line: DiffLine, mark: Mark | undefined): MarkedLine {
-  return mark ? { ...line, mark } : line;
 }

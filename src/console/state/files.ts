@@ -134,9 +134,11 @@ async function upload(id: string, signal: AbortSignal): Promise<[state: State, a
     return [{ kind: 'refused', reason: 'it cannot be read: it is a folder, or was changed or removed' }];
   }
   try {
-    const part = await requests.upload(content, signal, (bytes) => {
-      progress.value = { id, share: Math.min(1, bytes / content.size) };
-    });
+    const part = await requests.upload(
+      content,
+      signal,
+      (bytes) => (progress.value = { id, share: Math.min(1, bytes / content.size) }),
+    );
     const preview = previews.get(id);
     if (preview) keepPreview(part.sha256, preview);
     return [{ kind: 'uploaded', part }];

@@ -90,9 +90,7 @@ export function jumpTo(index: number, { keepFocus = false } = {}): void {
   selected.value = place;
   pointed.value = place;
   clearTimeout(pointing);
-  pointing = setTimeout(() => {
-    pointed.value = null;
-  }, 2_000);
+  pointing = setTimeout(() => (pointed.value = null), 2_000);
   version.value++;
   if (!keepFocus) focusSelected();
 }

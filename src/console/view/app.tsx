@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { whileVisible } from '../api/browser.ts';
 import { actionOf } from '../state/commands.ts';
 import { announcement, close, open } from '../state/conversation.ts';
 import { keepListed } from '../state/conversations.ts';
@@ -15,7 +16,7 @@ import { ConversationPage } from './conversation/conversation-page.tsx';
 import { InboxPage } from './inbox-page.tsx';
 import { RowMenu, Sidebar } from './list/sidebar.tsx';
 import { Palette } from './palette.tsx';
-import { Button, onSubmit, onText } from './parts/controls.tsx';
+import { Button, focus, onSubmit, onText } from './parts/controls.tsx';
 import { useTimeout } from './parts/hooks.ts';
 import { IconButton } from './parts/parts.tsx';
 import { UnknownPage } from './parts/unknown.tsx';
@@ -73,9 +74,7 @@ const NOTICE_MS = 10_000;
 function NoticeBar() {
   const at = route.value;
   const here = at.page === 'conversation' ? at.id : at.page;
-  const hide = () => {
-    notice.value = null;
-  };
+  const hide = () => (notice.value = null);
   useEffect(() => hide, [here]);
   const hideLate = () => {
     const isAwaited = isAway.value && notice.value?.isUnreachable;
@@ -151,8 +150,6 @@ function TokenGate() {
 
 function TokenForm() {
   const [token, setToken] = useState('');
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
   return (
     <form onSubmit={onSubmit(() => token.trim() !== '' && enterWith(`Bearer ${token.trim()}`))}>
       <h1>Parley</h1>
@@ -160,7 +157,7 @@ function TokenForm() {
       <label for="token">This daemon requires a token</label>
       <input
         id="token"
-        ref={field}
+        ref={focus}
         type="password"
         name="token"
         autocomplete="current-password"
@@ -189,10 +186,7 @@ function TokenForm() {
 const RETRY_MS = 2_000;
 
 function Unreachable() {
-  useEffect(() => {
-    const timer = setInterval(() => void enter(), RETRY_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useEffect(() => whileVisible(enter, RETRY_MS), []);
   return (
     <div role="status">
       <h1>Parley</h1>

@@ -185,14 +185,12 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
     if (heading) heading.dataset.left = String(entries.indexOf(article.current as HTMLElement));
     heading?.focus();
   };
-  const onDone = () => {
+  const leaving = (act: () => void) => () => {
     leave();
-    leaveOut(item);
+    act();
   };
-  const onDismiss = () => {
-    leave();
-    dismiss([item]);
-  };
+  const onDone = leaving(() => leaveOut(item));
+  const onDismiss = leaving(() => dismiss([item]));
   const open = (event: Event) => {
     if (entry === null) return;
     event.preventDefault();

@@ -87,7 +87,7 @@ function Search() {
       >
         {found.map((choice, place) => (
           <Option
-            key={keyOf(choice)}
+            key={place}
             {...{ choice, place }}
             isFirst={found[place - 1]?.kind !== choice.kind}
             isChosen={place === at}
@@ -110,12 +110,6 @@ function hintOf(count: number): ComponentChildren {
   if (isHelp.value)
     return 'Type words of an action, or choose one. Grey ones are keys alone, for the entry that has the focus.';
   return [<code key=">">&gt;</code>, 'actions', ...FILTERS.map((name) => <code key={name}>{name}:</code>)];
-}
-
-function keyOf(choice: Choice): string {
-  if (choice.kind === 'message') return `m ${choice.hit.conversation} ${choice.hit.index}`;
-  if (choice.kind === 'command') return `do ${choice.command.name}`;
-  return choice.kind === 'agent' ? `a ${choice.slug}` : `c ${choice.id}`;
 }
 
 interface OptionProps {
@@ -142,9 +136,7 @@ function Option({ choice, place, isFirst, isChosen }: OptionProps) {
         aria-selected={isChosen}
         aria-disabled={choice.kind === 'command' && !choice.command.run}
         onClick={() => choose(choice)}
-        onPointerMove={() => {
-          chosen.value = place;
-        }}
+        onPointerMove={() => (chosen.value = place)}
       >
         <OptionText choice={choice} />
       </div>

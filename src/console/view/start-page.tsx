@@ -56,9 +56,7 @@ export function StartPage() {
               label="Workflow"
               value={chosen}
               options={[['', 'no workflow'], ...workflows.value.map(({ id }) => id)]}
-              onChoose={(id) => {
-                workflowToStart.value = id;
-              }}
+              onChoose={(id) => (workflowToStart.value = id)}
             />
           </label>
         )}

@@ -36,9 +36,8 @@ const RATED = [
   ['down', 'Rated down'],
 ] as const;
 const TEXTS = { model: 'Model', tool: 'Tool', conversation: 'Conversation' } as const;
-/** Rows of one download, and characters of its name. */
+/** Rows of one download. */
 const MOST_SAVED = 10_000;
-const LONGEST_NAME = 100;
 
 export function TurnsPage() {
   useHeading('Turns');
@@ -207,7 +206,7 @@ const save = (filters: Filters, format: 'csv' | 'jsonl') =>
     const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
     const chosen = Object.entries(trimmed(filters)).filter(([, value]) => value !== '');
     const name = ['turns', ...chosen.flat()].join('-').replace(/[^\p{L}\p{N}]+/gu, '-');
-    saveAs({ name: `${name.slice(0, LONGEST_NAME)}.${format}`, content });
+    saveAs({ name: `${name}.${format}`, content });
     if (page.next !== null)
       throw new Error(
         `The file has the first ${count(page.turns.length)} turns. Choose a filter for others.`,

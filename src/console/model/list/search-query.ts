@@ -43,16 +43,9 @@ export const SHORTEST = 2;
 
 /** A snippet in parts; the found words are marked. */
 export function partsOf(snippet: string, marks: readonly (readonly [number, number])[]) {
-  const parts: { text: string; isFound: boolean }[] = [];
-  let end = 0;
-  for (const [from, to] of marks) {
-    parts.push(
-      { text: snippet.slice(end, from), isFound: false },
-      { text: snippet.slice(from, to), isFound: true },
-    );
-    end = to;
-  }
-  return [...parts, { text: snippet.slice(end), isFound: false }].filter(({ text }) => text !== '');
+  const ends = [...marks.flat(), snippet.length];
+  const parts = ends.map((to, n) => ({ text: snippet.slice(ends[n - 1] ?? 0, to), isFound: n % 2 === 1 }));
+  return parts.filter(({ text }) => text !== '');
 }
 
 /** Why a search was refused, without the name of the request, which the page does not show: `search: after: expected a time`. */

@@ -26,25 +26,20 @@ export function adviceOn(code: string | null, model: string | undefined): Advice
   if (Object.hasOwn(OF_ALL, code)) return OF_ALL[code] ?? null;
   if (!Object.hasOwn(OF_MODEL, code) || model === undefined) return null;
   const text = `${OF_MODEL[code]?.replaceAll('MODEL', `models.${model}`)}`;
-  return { text, fails: 'agent', orNew: false };
+  return advice(text, 'agent');
 }
 
+const advice = (text: string, fails: Advice['fails'], orNew = false): Advice => ({ text, fails, orNew });
+
 const raise = (limit: string) => `raise \`limits.${limit}\` in \`parley.yaml\`, and run \`parley reload\`.`;
-const ofConversation = (limit: string): Advice => ({
-  text: `To continue, ${raise(limit)}`,
-  fails: 'conversation',
-  orNew: true,
-});
-const ofTurn = (limit: string): Advice => ({
-  text: `Another turn may finish the work. To allow longer turns, ${raise(limit)}`,
-  fails: null,
-  orNew: false,
-});
-const TOO_LONG: Advice = {
-  text: 'Set `contextTokens` of its model in `parley.yaml` to the real window of the model and run `parley reload`, or give the agent a model with a larger window.',
-  fails: 'agent',
-  orNew: true,
-};
+const ofConversation = (limit: string) => advice(`To continue, ${raise(limit)}`, 'conversation', true);
+const ofTurn = (limit: string) =>
+  advice(`Another turn may finish the work. To allow longer turns, ${raise(limit)}`, null);
+const TOO_LONG = advice(
+  'Set `contextTokens` of its model in `parley.yaml` to the real window of the model and run `parley reload`, or give the agent a model with a larger window.',
+  'agent',
+  true,
+);
 /** Advice that holds for agents in other processes too. */
 const OF_ALL: Readonly<Record<string, Advice>> = {
   CONTEXT_TOO_LONG: TOO_LONG,
@@ -53,16 +48,11 @@ const OF_ALL: Readonly<Record<string, Advice>> = {
   usdPerConversation: ofConversation('usdPerConversation'),
   modelCallsPerTurn: ofTurn('modelCallsPerTurn'),
   turnSeconds: ofTurn('turnSeconds'),
-  repeatedCalls: {
-    text: 'Tell the agent what to do instead, or correct what its tool returns.',
-    fails: null,
-    orNew: false,
-  },
-  hireBudget: {
-    text: 'The budget of a hired agent cannot be raised. Ask for another agent with a larger one.',
-    fails: 'agent',
-    orNew: false,
-  },
+  repeatedCalls: advice('Tell the agent what to do instead, or correct what its tool returns.', null),
+  hireBudget: advice(
+    'The budget of a hired agent cannot be raised. Ask for another agent with a larger one.',
+    'agent',
+  ),
 };
 
 const PROBE = '`parley doctor --probe` calls each model once.';

@@ -202,11 +202,10 @@ export class Thread {
 
   #approval(entry: EntryOf<'approval-requested'> | EntryOf<'approval-answered'>): void {
     const isAsked = entry.type === 'approval-requested';
-    this.#change(entry.call, (call) =>
-      entry.type === 'approval-requested'
-        ? { ...call, approval: entry, answer: null }
-        : { ...call, ...answered(call, entry) },
-    );
+    this.#change(entry.call, (call) => ({
+      ...call,
+      ...(isAsked ? { approval: entry, answer: null } : answered(call, entry)),
+    }));
     // While a call runs: its agent waits until the answer.
     if (entry.call && this.callAt(entry.call)?.approval?.asks)
       this.#setAgent(this.entries[entry.call.index]?.author.id ?? '', {

@@ -44,12 +44,6 @@ export interface Bars {
   readonly path: string;
 }
 
-export interface Passages {
-  readonly kind: Passage['kind'];
-  readonly lines: string;
-  readonly ends: string;
-}
-
 export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] {
   const groups = new Map<string, { bars: Omit<Bars, 'path'>; placed: [from: number, to: number][] }>();
   for (const span of spans) {
@@ -76,7 +70,8 @@ export function barsOf(spans: readonly Span[], window: Window): readonly Bars[] 
 const layerOf = ({ kind, isOpen, isFailed }: Omit<Bars, 'path'>): number =>
   KINDS.indexOf(kind) * 3 + Number(isOpen) + Number(isFailed);
 
-export function passagesOf(passages: readonly Passage[], window: Window): readonly Passages[] {
+/** A path of the lines and one of their ends for each kind. */
+export function passagesOf(passages: readonly Passage[], window: Window) {
   const groups = new Map<Passage['kind'], { lines: string; ends: string }>();
   const lastOf = new Map<string, number>();
   for (const { kind, at, from, to } of passages) {

@@ -92,12 +92,6 @@ function merged(intervals: readonly Interval[]): Interval[] {
   return found;
 }
 
-export interface Tick {
-  /** Pixels from the left end. */
-  readonly x: number;
-  readonly label: string;
-}
-
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -113,9 +107,9 @@ const LETTER = 6;
 const roomOf = ({ length }: string) => 20 + length * LETTER;
 const ROOM = 92;
 
-/** `width`: the pixels of the whole scale. `from`, `to`: the visible part of them. */
-export function ticksOf(scale: TimeScale, width: number, from: number, to: number): readonly Tick[] {
-  const ticks: Tick[] = [];
+/** `width`: the pixels of the whole scale. `from`, `to`: the visible part of them. `x`: pixels from the left end. */
+export function ticksOf(scale: TimeScale, width: number, from: number, to: number) {
+  const ticks: { readonly x: number; readonly label: string }[] = [];
   let day = '';
   for (const stretch of scale.stretches) {
     const start = stretch.x * width;

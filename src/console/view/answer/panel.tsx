@@ -13,7 +13,7 @@ import { useRequest, useTimeout } from '../parts/hooks.ts';
 import { Avatar, EntryLinks, Fold, IconButton, Tabs } from '../parts/parts.tsx';
 import { Scrolled } from '../parts/text.tsx';
 import { UnknownEntry } from '../parts/unknown.tsx';
-import { Why } from './why.tsx';
+import { type OfAnswer, Why } from './why.tsx';
 
 /** The panel beside the thread about one entry: its request, what if, or a copy of the conversation from it. */
 export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel: Panel }) {
@@ -110,12 +110,6 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
       </label>
     </PanelForm>
   );
-}
-
-interface OfAnswer {
-  readonly id: string;
-  readonly agent: string;
-  readonly index: number;
 }
 
 const MOST_LISTED = 10;

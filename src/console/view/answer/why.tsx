@@ -10,8 +10,14 @@ import { useRequest } from '../parts/hooks.ts';
 import { EntryLinks, Facts, Fold } from '../parts/parts.tsx';
 import { Lines } from '../parts/text.tsx';
 
+export interface OfAnswer {
+  readonly id: string;
+  readonly agent: string;
+  readonly index: number;
+}
+
 /** The exact request of an answer, its definition, and the changes since the previous one. */
-export function Why({ id, index, agent }: { id: string; index: number; agent: string }) {
+export function Why({ id, index, agent }: OfAnswer) {
   const previous = previousAnswer(opened.value?.thread.entries ?? [], index, agent);
   const { answer, fault } = useRequest(
     () =>
@@ -257,10 +263,7 @@ function messageText(message: ExplainedRequest['messages'][number]): string {
   return [message.content ?? '', ...calls].filter((text) => text !== '').join('\n');
 }
 
-interface DefinitionProps {
-  readonly id: string;
-  readonly agent: string;
-  readonly index: number;
+interface DefinitionProps extends OfAnswer {
   readonly now: ExplainedRequest;
 }
 

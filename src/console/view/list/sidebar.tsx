@@ -96,9 +96,7 @@ export function Sidebar() {
           aria-label="Filter"
           title="Filter"
           aria-expanded={isFilterOpen.value}
-          onClick={() => {
-            isFilterOpen.value = !isFilterOpen.value;
-          }}
+          onClick={() => (isFilterOpen.value = !isFilterOpen.value)}
         />
       </div>
       {(isFilterOpen.value || isFiltered.value) && <Filters />}
@@ -343,9 +341,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
           aria-label="Organize"
           aria-describedby={`title-${row.id}`}
           aria-keyshortcuts="m"
-          onClick={() => {
-            organized.value = row.id;
-          }}
+          onClick={() => (organized.value = row.id)}
         />
       )}
     </>
@@ -420,13 +416,7 @@ function Menu({ row }: { readonly row: ConversationRow }) {
   const title = row.title ?? row.id;
   const isPinned = pins.value.has(row.id);
   return (
-    <Dialog
-      class="row-menu"
-      label={`Conversation ${title}`}
-      onClose={() => {
-        organized.value = null;
-      }}
-    >
+    <Dialog class="row-menu" label={`Conversation ${title}`} onClose={() => (organized.value = null)}>
       {(close) => {
         const then = (action: () => unknown) => () => {
           close();

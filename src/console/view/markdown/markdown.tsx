@@ -46,9 +46,7 @@ async function copyCode(target: EventTarget | null): Promise<void> {
   if (!button) return;
   await toClipboard(button.parentElement?.querySelector('pre')?.textContent ?? '');
   button.textContent = 'Copied';
-  setTimeout(() => {
-    button.textContent = 'Copy';
-  }, 2_000);
+  setTimeout(() => (button.textContent = 'Copy'), 2_000);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { RequestError } from '../../api/requests.ts';
 import { nameFault, sign, signature } from '../../state/session.ts';
 
@@ -270,16 +270,17 @@ interface ConfirmProps {
   readonly onCancel: () => void;
 }
 
+/** A `ref` that gives an element the focus when it appears. */
+export const focus = (element: HTMLElement | null) => element?.focus();
+
 /** A question before what cannot be undone. The focused button was removed, so "Cancel" gets the focus. */
 export function Confirm({ action, onConfirm, onCancel }: ConfirmProps) {
-  const cancel = useRef<HTMLButtonElement>(null);
-  useEffect(() => cancel.current?.focus(), []);
   return (
     <>
       <Button class="danger" onClick={onConfirm}>
         {action}
       </Button>
-      <button type="button" ref={cancel} onClick={onCancel}>
+      <button type="button" ref={focus} onClick={onCancel}>
         Cancel
       </button>
     </>

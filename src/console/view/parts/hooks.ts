@@ -20,9 +20,7 @@ export function useRequest<T>(ask: () => Promise<T>, inputs: readonly unknown[])
       (given) => !isOver && setAnswer(() => given),
       (error: Error) => !isOver && setFault(error.message),
     );
-    return () => {
-      isOver = true;
-    };
+    return () => (isOver = true);
   }, inputs);
   return { answer, fault };
 }
@@ -49,9 +47,7 @@ export function useTimeout(action: () => void, ms: number | null, inputs: readon
 export function useHeading(text: string): void {
   useEffect(() => {
     heading.value = text;
-    return () => {
-      heading.value = '';
-    };
+    return () => (heading.value = '');
   }, [text]);
 }
 

@@ -91,8 +91,9 @@ function Health() {
       aria-label="Health"
       role="status"
     >
-      {found.length === 0 && <p>Everything works.</p>}
-      {found.length > 0 && (
+      {found.length === 0 ? (
+        <p>Everything works.</p>
+      ) : (
         <ul>
           {found.map(({ text, detail }) => (
             <li key={text}>
@@ -198,6 +199,7 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
   const { calls, failed, seconds, firstTokenSeconds, failure } = model;
   const p95 = calls < FEW ? undefined : seconds?.p95;
   const time = (value: number | undefined) => (value === undefined ? '-' : duration(value * 1_000));
+  const figures = [count(calls), count(failed), ...[seconds?.mean, p95, firstTokenSeconds].map(time)];
   return (
     <tbody>
       <tr>
@@ -213,11 +215,9 @@ function ModelRows({ daemon, model }: { readonly daemon: string | null; readonly
         </th>
       </tr>
       <tr>
-        {[count(calls), count(failed), ...[seconds?.mean, p95, firstTokenSeconds].map(time)].map(
-          (text, place) => (
-            <td key={place}>{text}</td>
-          ),
-        )}
+        {figures.map((text, place) => (
+          <td key={place}>{text}</td>
+        ))}
       </tr>
     </tbody>
   );

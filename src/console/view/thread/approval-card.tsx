@@ -497,26 +497,20 @@ function EditArguments({ answering, change, agent }: AnswersProps) {
   const read = parseJson(edited);
   const given = isRecord(read) ? read : null;
   const texts = given && plainTexts(given);
+  const fields = texts ?? ([['arguments', edited]] as const);
   return (
     <div class="edit-arguments column">
-      {texts === null ? (
-        <label>
-          New arguments
-          <textarea ref={field} rows={6} value={edited} onInput={onText(setEdited)} />
+      {fields.map(([name, text], place) => (
+        <label key={`${name} ${texts === null}`}>
+          New {name}
+          <textarea
+            ref={place === 0 ? field : undefined}
+            rows={Math.min(text.split('\n').length, 12)}
+            value={text}
+            onInput={onText((next) => setEdited(texts ? textOf({ ...given, [name]: next }) : next))}
+          />
         </label>
-      ) : (
-        texts.map(([name, text], place) => (
-          <label key={name}>
-            New {name}
-            <textarea
-              ref={place === 0 ? field : undefined}
-              rows={Math.min(text.split('\n').length, 12)}
-              value={text}
-              onInput={onText((next) => setEdited(textOf({ ...given, [name]: next })))}
-            />
-          </label>
-        ))
-      )}
+      ))}
       <p class="muted">
         {given
           ? `The call runs with these arguments, recorded as changed by you. ${nameOf(agent)} reads which ones.`

@@ -58,9 +58,7 @@ function Thumbnail({ from, file, pictures }: OfFile & { readonly pictures: reado
       style={{ width: `${width}px`, aspectRatio: `${width} / ${height}` }}
       aria-label={`Show ${fileText(file)}`}
       title={fileText(file)}
-      onClick={() => {
-        viewed.value = { from, pictures, at: pictures.indexOf(file) };
-      }}
+      onClick={() => (viewed.value = { from, pictures, at: pictures.indexOf(file) })}
     >
       <Picture key={file.sha256} {...{ from, file }} />
     </Button>
@@ -139,9 +137,7 @@ export function Viewer() {
     const now = viewed.peek();
     if (now) viewed.value = { ...now, at: (now.at + by + now.pictures.length) % now.pictures.length };
   };
-  const hide = () => {
-    viewed.value = null;
-  };
+  const hide = () => (viewed.value = null);
   useEffect(() => {
     const onKey = ({ key }: KeyboardEvent) => move(STEPS[key] ?? 0);
     document.addEventListener('keydown', onKey);

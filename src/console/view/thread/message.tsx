@@ -18,7 +18,7 @@ import type { KeptPost } from '../../state/outbox.ts';
 import { linkTo, type Panel } from '../../state/route.ts';
 import { attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
 import { Markdown, type MarkdownProps } from '../markdown/markdown.tsx';
-import { Button, CopyButton, LinkButton, onSubmit, onText } from '../parts/controls.tsx';
+import { CopyButton, focus, LinkButton, onSubmit, onText, QuietButton } from '../parts/controls.tsx';
 import { useNow } from '../parts/hooks.ts';
 import { Avatar, Fold, Icon, Name } from '../parts/parts.tsx';
 import { CallRow, ReportedRow } from './call-row.tsx';
@@ -395,13 +395,11 @@ function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'fee
         placeholder="What was right or wrong?"
         maxLength={2_000}
         value={text}
-        ref={(field) => field?.focus()}
+        ref={focus}
         onInput={onText(setText)}
       />
       <button type="submit">Save</button>
-      <Button class="quiet" onClick={() => setText(null)}>
-        Cancel
-      </Button>
+      <QuietButton onClick={() => setText(null)}>Cancel</QuietButton>
     </form>
   );
 }

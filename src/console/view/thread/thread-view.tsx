@@ -1,6 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import type { Virtualizer } from '@tanstack/virtual-core';
-import type { ComponentChildren, TargetedFocusEvent } from 'preact';
+import type { ComponentChildren, RefObject, TargetedFocusEvent } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Entry } from '../../../conversation/index.ts';
 import { filesOf } from '../../../conversation/log/parts.ts';
@@ -87,7 +86,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
   const at = route.value;
   const explained = at.page === 'conversation' && at.panel ? thread.placeOf(at.panel.index) : null;
   const markers = useMemo(() => readMarkers(thread), [thread, entries.length]);
-  const { isBehind, seen, onScroll, catchUp } = useReading({ here: { id, thread }, scroller, list });
+  const { isBehind, seen, onScroll, catchUp } = useReading({ id, thread }, scroller, list);
   const unseen = isBehind.value ? messagesFrom(blocks, seen.current, me.value) : 0;
   const news = unseen === 0 ? '' : `${unseen} new message${unseen === 1 ? '' : 's'}`;
   const newest = posts[0] ? keyOfPost(posts[0].post) : null;
@@ -157,11 +156,7 @@ function timeOf(shown: Shown | undefined, entries: readonly Entry[]): string | n
   return shown && 'index' in shown ? (entries[shown.index]?.createdAt ?? null) : null;
 }
 
-interface Reading {
-  readonly here: Opened;
-  readonly scroller: { readonly current: HTMLDivElement | null };
-  readonly list: Virtualizer<HTMLElement, HTMLElement>;
-}
+type List = ReturnType<typeof useVirtualList>;
 
 /**
  * Where the person reads.
@@ -171,7 +166,7 @@ interface Reading {
  * READING-2 Elsewhere it stays, also after switching and a reload, until the person or a link goes to another place. Messages
  *           that arrive meanwhile are counted, from the first whole load on.
  */
-function useReading({ here: { id, thread }, scroller, list }: Reading) {
+function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement | null>, list: List) {
   const left = useRef(readingPlace(id));
   const isAtEnd = useRef(left.current === undefined);
   const isBehind = useSignal(!isAtEnd.current);
@@ -203,9 +198,7 @@ function useReading({ here: { id, thread }, scroller, list }: Reading) {
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
-  const release = () => {
-    left.current = undefined;
-  };
+  const release = () => (left.current = undefined);
   const move = () => {
     followed.current.hasMoved = true;
     release();
