@@ -156,7 +156,8 @@ export const CONTRACT = {
   view: {
     request: z.strictObject({
       conversation,
-      agent: slugShape,
+      /** Without one: the agent that wrote entry `at`; without both, the newest answer of the conversation. */
+      agent: slugShape.optional(),
       at: index.optional(),
       /** Parts of the definition whose texts `report.definition.texts` contains. */
       texts: list(z.string()).optional(),

@@ -67,17 +67,24 @@ export type Explained =
   | { readonly ok: true; readonly explanation: Explanation }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** As `explain`, with the definition that the log names for that request. `read` gets a stored definition. */
+/**
+ * As `explain`, with the definition that the log names for that request. `read` gets a stored definition. Without an agent: the request
+ * that led to answer `at`, or to the newest answer.
+ */
 export async function explainStored(
   entries: readonly Entry[],
   conversation: string,
-  agent: string,
-  at: number | undefined,
+  whose: string | undefined,
+  before: number | undefined,
   live: RequestSources,
   read: (hash: string) => Promise<Definition>,
   texts: readonly string[] = [],
   cache?: FileCache,
 ): Promise<Explained> {
+  const answered = whose === undefined ? answerOfAny(entries, before) : null;
+  const agent = whose ?? answered?.author.id;
+  if (agent === undefined) return noAnswer(entries, conversation, before);
+  const at = answered?.index ?? before;
   const hash = definitionAt(entries, agent, at);
   const recorded = hash === null ? null : await read(hash);
   const given = [entries, conversation, agent, at, live, recorded, texts] as const;
@@ -127,10 +134,7 @@ export function explain(
       `there is no agent ${agent}`,
       `known agents: ${[...live.agents.keys()].join(', ')}`,
     );
-  if (at !== undefined && (!Number.isInteger(at) || at < 0 || at >= entries.length)) {
-    const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
-    return refused('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${at}; ${range}`);
-  }
+  if (at !== undefined && !entries[at]) return noEntry(entries, conversation, at);
   const answer = answerAt(entries, agent, at);
   const length = lengthAt(entries, agent, at);
   const prepared = withTurn(entries.slice(0, length), agent);
@@ -140,6 +144,30 @@ export function explain(
   }
   const target = { conversation, length, answer, recorded, texts, contents };
   return { ok: true, explanation: explanationOf(prepared, target, setup, sources) };
+}
+
+function answerOfAny(entries: readonly Entry[], at: number | undefined): Entry | undefined {
+  const entry = at === undefined ? entries.findLast(isAnswer) : entries[at];
+  return entry && isAnswer(entry) ? entry : undefined;
+}
+
+function noEntry(entries: readonly Entry[], conversation: string, at: number): Explained {
+  const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
+  return refused('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${at}; ${range}`);
+}
+
+function noAnswer(entries: readonly Entry[], conversation: string, at: number | undefined): Explained {
+  if (at === undefined) {
+    const text = `no agent has answered in conversation ${conversation}`;
+    return refused('NOTHING_TO_EXPLAIN', text, 'name an agent: its next request is explained');
+  }
+  if (!entries[at]) return noEntry(entries, conversation, at);
+  const text = `entry ${at} is no answer of an agent`;
+  return refused('NOTHING_TO_EXPLAIN', text, 'name the agent, or the entry of an answer');
+}
+
+function isAnswer(entry: Entry): boolean {
+  return entry.type === 'attempt-failed' || (entry.type === 'message' && entry.role === 'assistant');
 }
 
 function refused(...why: Parameters<typeof refusal>): Explained {
@@ -162,9 +190,7 @@ interface Target {
 
 function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
   const entry = at === undefined ? undefined : entries[at];
-  const answers =
-    entry?.type === 'attempt-failed' || (entry?.type === 'message' && entry.role === 'assistant');
-  return answers && entry.author.id === agent ? entry : null;
+  return entry && isAnswer(entry) && entry.author.id === agent ? entry : null;
 }
 
 /** The entries; if no turn is open, followed by the start of the turn that would answer them. */
@@ -230,6 +256,8 @@ function explanationOf(
     messages: request.messages,
     body: request.body,
     report: {
+      agent: card.slug,
+      answer: answer?.index ?? null,
       tokens: assembled.tokens,
       window: profile.contextTokens,
       reserved: profile.maxOutputTokens,

@@ -401,7 +401,7 @@ type ChatLine =
   | { readonly kind: 'quit' }
   | { readonly kind: 'phase'; readonly phase: string }
   | { readonly kind: 'mode'; readonly mode: string; readonly agent?: string }
-  | { readonly kind: 'explain'; readonly agent: string }
+  | { readonly kind: 'explain'; readonly agent?: string }
   | { readonly kind: 'decide'; readonly answer: 'approve' | 'deny'; readonly words: readonly string[] }
   | { readonly kind: 'answer'; readonly text: string }
   | { readonly kind: 'file'; readonly path: string }
@@ -411,7 +411,8 @@ type ChatLine =
 const CHAT_HELP = `/agents              list the agents
 /phase PHASE         enter a phase
 /mode MODE [AGENT]   enter a mode: chat, agent or run
-/explain AGENT       print the request that this agent's model would get now
+/explain [AGENT]     print the request that led to the newest answer, or that this
+                     agent's model would get now
 /file PATH           send this file with the next message
 /run WORKFLOW TEXT   start a workflow with this input
 /approve [ID]        approve the pending call, or the one with this id
@@ -442,7 +443,7 @@ export function parseChatLine(line: string): ChatLine {
       if (!first) return wrong('/mode needs chat, agent or run');
       return { kind: 'mode', mode: first, ...(second ? { agent: second } : {}) };
     case 'explain':
-      return first ? { kind: 'explain', agent: first } : wrong('/explain needs the slug of an agent');
+      return { kind: 'explain', ...(first && { agent: first }) };
     case 'approve':
     case 'deny':
       return { kind: 'decide', answer: command, words: [first, second, ...rest].filter(isWord) };

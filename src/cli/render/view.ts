@@ -83,9 +83,10 @@ function bars({ tokens_by_group: groups, tokens, window, reserved }: ViewReport,
 }
 
 function facts(report: ViewReport): string[] {
-  const { cost, definition } = report;
+  const { agent, answer, cost, definition } = report;
   const entries = (list: readonly number[]) => (list.length > 0 ? entriesNamed(list) : null);
   const lines: [string, string | null | undefined][] = [
+    ['request', `of ${agent}, ${answer === null ? 'its next one' : `answered by entry ${answer}`}`],
     ['view', STATUS[report.status]],
     ['holds', entries(report.included) ?? 'no entry'],
     ...report.left_out_as.map((left): [string, string] => ['not in it', gone(left)]),

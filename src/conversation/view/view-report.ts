@@ -31,6 +31,9 @@ export interface ExplainedRequest {
 }
 
 export interface ViewReport {
+  readonly agent: string;
+  /** The entry that answered the request; null: it is the next request. */
+  readonly answer: number | null;
   /** Estimated tokens of the request, corrected by `token_ratio`. */
   readonly tokens: number;
   /** The model's context window in tokens; `reserved` of them are kept for the answer. */

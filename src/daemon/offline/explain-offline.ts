@@ -10,8 +10,8 @@ export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
   readonly config: Config;
   readonly conversation: string;
-  readonly agent: string;
-  readonly at?: number;
+  readonly agent?: string | undefined;
+  readonly at?: number | undefined;
   /** Parts of the definition whose texts the report contains. */
   readonly texts?: readonly string[];
   /** The exact bytes instead of the messages; `prompt`: the content blocks that a coding agent is told. */

@@ -128,7 +128,10 @@ const explain = tool({
     'The exact request that an agent is sent, with a report of what is in it, what was left out, and why.',
   input: z.strictObject({
     conversation,
-    agent: z.string().describe('The slug of an agent'),
+    agent: z
+      .string()
+      .optional()
+      .describe('The slug of an agent. Default: the agent that wrote entry `at`, else the newest answer'),
     at: CONTRACT.view.request.shape.at.describe('As if this entry were the last one'),
   }),
   async call(input, { daemon }) {

@@ -39,7 +39,7 @@ describe('a line of a chat', () => {
     ['/mode agent dev', { kind: 'mode', mode: 'agent', agent: 'dev' }],
     ['/mode', { kind: 'wrong', say: expect.any(String) }],
     ['/explain pm', { kind: 'explain', agent: 'pm' }],
-    ['/explain', { kind: 'wrong', say: expect.any(String) }],
+    ['/explain', { kind: 'explain' }],
     ['/dance', { kind: 'wrong', say: expect.stringContaining('/dance') }],
     ['//etc is a folder', { kind: 'message', text: '/etc is a folder' }],
     ['/approve', { kind: 'decide', answer: 'approve', words: [] }],

@@ -76,6 +76,8 @@ const USED = {
 
 /** The account of a request with one message, with the given fields. */
 export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
+  agent: 'pm',
+  answer: null,
   tokens: 51,
   window: 1_000,
   reserved: 200,

@@ -20,6 +20,18 @@ describe('explain', () => {
     );
   });
 
+  it('`parley explain` without an agent compares the answer that the daemon finds', async () => {
+    const daemon = fakeDaemon({ view: { ...view, report: reportOf({ agent: 'dev', answer: 7 }) } });
+    const asked = (more: object) => ({ endpoint: 'view', body: { conversation: 'c', ...more } });
+    expect((await parley(['explain', 'c'], { daemon })).out).toMatch(
+      /^request {5}of dev, answered by entry 7$/m,
+    );
+    expect((await parley(['explain', 'c', '--diff'], { daemon })).out).toMatch(
+      /^- dev at 7: .*\n\+ dev now: /,
+    );
+    expect(daemon.requests.slice(-2)).toEqual([asked({ agent: 'dev', at: 7 }), asked({ agent: 'dev' })]);
+  });
+
   it('`parley explain --body` prints the exact bytes and nothing else, of one request only', async () => {
     const daemon = fakeDaemon({ view: { messages: [], report: reportOf(), body: '{"messages":[]}' } });
     const ran = await parley(['explain', 'c', '--agent', 'pm', '--body'], { daemon });

@@ -14,7 +14,7 @@ describe('wrong usage', () => {
     [['show', 'c', '--from', '-1'], 'whole number'],
     [['say', 'c', 'x', '--delivery', 'soon'], 'steer, queue, interrupt'],
     [['mode', 'c', 'party'], 'chat, agent, run'],
-    [['explain', 'c'], '--agent'],
+    [['fork', 'c'], '--as'],
     [['say', 'c', 'x', '--to', 'pm,,dev'], 'slugs'],
   ])('%j exits with 2, prints the reason and the usage', async (argv, text) => {
     const { code, out, err } = await parley(argv);

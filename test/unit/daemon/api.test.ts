@@ -323,6 +323,23 @@ describe('the request API', () => {
     );
   });
 
+  it('the verb view without an agent returns the request of the answer at an index, or of the newest answer', async () => {
+    await talk('hello');
+    await talk('@dev and you?');
+    const view = async (more: object) => ask('view', { conversation: 'demo', ...more });
+    const newest = (await daemon.entries('demo')).findLast(({ type }) => type === 'message');
+    expect(await view({})).toMatchObject({ body: { report: { agent: 'dev', answer: newest?.index } } });
+    expect(await view({ at: 2 })).toEqual(await view({ agent: 'pm', at: 2 }));
+    expect(await view({ at: 2 })).toMatchObject({ body: { report: { agent: 'pm', answer: 2, sent: true } } });
+    expect(await view({ at: 0 })).toMatchObject(refusedWith('NOTHING_TO_EXPLAIN'));
+    expect(await view({ at: 99 })).toMatchObject(refusedWith('NO_SUCH_ENTRY'));
+  });
+
+  it('the verb view without an agent is refused where none has answered', async () => {
+    await say('hello', 'quiet');
+    expect(await ask('view', { conversation: 'quiet' })).toMatchObject(refusedWith('NOTHING_TO_EXPLAIN'));
+  });
+
   it('the API switches phase and mode, and refuses unknown ones', async () => {
     await talk('hello');
     expect(

@@ -214,7 +214,7 @@ describe('the REST routes', () => {
     const view = document.paths['/api/conversations/{conversation}/view']?.get;
     expect(view.parameters).toMatchObject([
       { in: 'path', name: 'conversation', required: true, schema: { type: 'string' } },
-      { in: 'query', name: 'agent', required: true },
+      { in: 'query', name: 'agent', required: false },
       { in: 'query', name: 'at', required: false, schema: { type: 'integer' } },
       { in: 'query', name: 'texts', required: false, explode: false, schema: { type: 'array' } },
       {

@@ -6,7 +6,7 @@ import { entryIndex, noEffect, ofConversation } from '../../options/options.ts';
 import { renderDiff, renderView } from '../../render/view.ts';
 
 interface ExplainOptions {
-  readonly agent: string;
+  readonly agent?: string;
   readonly at?: number;
   readonly diff?: number | true;
   readonly diffAgent?: string;
@@ -18,7 +18,7 @@ interface ExplainOptions {
 export function addExplain(program: Command, act: Act): void {
   const about = 'print the exact request that an agent’s model gets; with --data no daemon is needed';
   const added = ofConversation(program, 'explain', about)
-    .requiredOption('--agent <slug>', 'whose view')
+    .option('--agent <slug>', 'whose view (default: of the agent of entry --at, else of the newest answer)')
     .option(
       '--at <index>',
       'as of this entry; for an answer of the agent: the request that led to it',
@@ -35,8 +35,8 @@ export function addExplain(program: Command, act: Act): void {
   act(added, async (context, conversation: string, options: ExplainOptions) => {
     refuseIgnored(context, options);
     const read = await viewReader(context, conversation, options);
-    const first = { agent: options.agent, at: options.at };
-    const second = comparedWith(options);
+    const first = await answerToExplain(read, options);
+    const second = comparedWith(options, first);
     if (options.body) return printBody(context, await read({ ...first, body: true }), second);
     if (options.prompt) return printPrompt(context, await read({ ...first, body: 'prompt' }), second);
     if (second) return compare(context, await withChangedTexts(read, [first, second]), [first, second]);
@@ -73,8 +73,15 @@ interface RequestAt {
   readonly body?: boolean | 'prompt';
 }
 
+/** Without an agent, the daemon finds the answer. */
+async function answerToExplain(read: ReadView, { agent, at }: ExplainOptions): Promise<RequestAt> {
+  if (agent !== undefined) return { agent, at };
+  const { report } = await read({ at });
+  return { agent: report.agent, at: report.answer ?? at };
+}
+
 /** The request to compare with; null: none. */
-function comparedWith({ agent, at, diff, diffAgent }: ExplainOptions): RequestAt | null {
+function comparedWith({ diff, diffAgent }: ExplainOptions, { agent, at }: RequestAt): RequestAt | null {
   if (diff === undefined && diffAgent === undefined) return null;
   const other = diff === undefined ? at : diff === true ? undefined : diff;
   return { agent: diffAgent ?? agent, at: other };
@@ -138,7 +145,7 @@ function refuseIgnored({ options }: Context, { config }: ExplainOptions): void {
   });
 }
 
-type ReadView = (request: RequestAt) => Promise<View>;
+type ReadView = (request: Partial<RequestAt>) => Promise<View>;
 
 async function viewReader(
   context: Context,
