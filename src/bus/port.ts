@@ -57,7 +57,8 @@ export interface ReadingStore {
 }
 
 export interface IngressStart {
-  readonly life: string;
+  /** The creation time of the ingress stream. */
+  readonly created: string;
   /** Null: no post needs a decision first. */
   readonly old: OldPosts | null;
 }
@@ -254,8 +255,8 @@ export interface SharedIngressOptions extends IngressOptions {
   readonly onClaim: (from: string | null) => void;
   /** Another daemon reads, and has settled every post up to here. 0: the stream lost its newest posts. */
   readonly onFloor: (position: StreamPosition) => void;
-  /** The life of the stream, each time that it is looked up. */
-  readonly onLife: (stream: string) => void;
+  /** The creation time of the stream, each time that it is looked up. */
+  readonly onIngressStream: (created: string) => void;
 }
 
 export interface SharedIngress {

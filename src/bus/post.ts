@@ -348,7 +348,7 @@ export function metaFault(meta: unknown): Refusal | null {
   return refusal('INVALID_FIELD', 'field meta.__proto__: this key cannot be kept', 'use another key');
 }
 
-/** A position in the ingress stream. `stream` identifies one life of it: it changes when the stream is created again. */
+/** A position in the ingress stream. `stream` is its creation time: a stream that is created again has another one. */
 export interface StreamPosition {
   readonly stream: string;
   readonly sequence: number;
@@ -438,7 +438,7 @@ export interface SkippedPosts {
  * What a post of the ingress stream is when it is read again: after a crash, by another daemon, or by `--replay`. The table of
  * states and events is in docs/spec/wire.md ("The fate of a post"). In this order, the first that holds counts:
  *
- * - `deleted`, `inLog`: known to its conversation, so when it is delivered (`daemon/conversations/workers.ts`, `fateOf`).
+ * - `deleted`, `inLog`: known to its conversation, so when it is delivered (`daemon/conversations/workers.ts`, `fateInConversation`).
  * - `elsewhere`: the record of settled posts, read when reading begins (`settled.ts`). It is not delivered.
  * - `refused`: the dead letters, read once when reading begins (`refusedAfter` of `nats/ingress/dead-letters.ts`). It is not delivered, except that
  *   a replay decides again on a post with a letter of its own, which then gets no other one.

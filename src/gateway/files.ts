@@ -69,7 +69,8 @@ export function referenceOf(url: string): string {
   return createHash('sha256').update(Buffer.from(data.base64, 'base64')).digest('hex').slice(0, 12);
 }
 
-export interface Door {
+/** A request with files. */
+export interface UploadContext {
   readonly routes: RouteContext;
   readonly context: Request;
   /** The publisher of a caller without one. */
@@ -77,16 +78,16 @@ export interface Door {
 }
 
 /** Stores what is not stored yet, in order. */
-export async function keepParts(parts: readonly SentPart[], door: Door): Promise<Part[]> {
+export async function keepParts(parts: readonly SentPart[], upload: UploadContext): Promise<Part[]> {
   const last = parts[MOST_PARTS];
   if (last)
     throw refusedField('where' in last ? last.where : 'parts', `a message has at most ${MOST_PARTS} parts`);
   const kept: Part[] = [];
-  for (const part of parts) kept.push(part.type === 'sent' ? await keep(part, door) : part);
+  for (const part of parts) kept.push(part.type === 'sent' ? await keep(part, upload) : part);
   return kept;
 }
 
-async function keep(sent: SentFile, { routes, context, anonymous }: Door): Promise<FilePart> {
+async function keep(sent: SentFile, { routes, context, anonymous }: UploadContext): Promise<FilePart> {
   const { where, name, expects } = sent;
   const own = 'url' in sent ? storedAt(sent.url, baseOf(context, routes)) : null;
   if (own !== null)

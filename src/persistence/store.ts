@@ -85,8 +85,8 @@ class Store implements ConversationStore {
   /** Conversations whose newest request was to mark them (STORE-3). */
   readonly #marked = new Set<string>();
   readonly #markOrder = new InOrder();
-  /** The life of the stream whose tombstones alone are left (STORE-2). */
-  #life: string | null = null;
+  /** The ingress stream whose tombstones alone are left (STORE-2). */
+  #buriedIn: string | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(storage: Storage) {
@@ -258,11 +258,11 @@ class Store implements ConversationStore {
 
   async #bury(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
     const upTo = { stream, sequence };
-    if (this.#life !== stream) {
+    if (this.#buriedIn !== stream) {
       for (const [id, position] of await this.#documents.entries('deleted.'))
         if ((position as IngressPosition).stream !== stream)
           await this.#documents.remove(`deleted.${id}`, 'derived');
-      this.#life = stream;
+      this.#buriedIn = stream;
     }
     await this.#documents.change(`deleted.${conversation}`, (known) =>
       isCovered(upTo, known as IngressPosition | null) ? null : upTo,

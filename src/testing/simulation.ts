@@ -128,7 +128,7 @@ export function createMemoryBus({
     url: 'memory:',
     maxPayload,
     isConnected: true,
-    ingressStart: async () => ({ life: stream, old: null }),
+    ingressStart: async () => ({ created: stream, old: null }),
     startIngress: async (options) => options.onBegin?.(),
     stopIngress: async () => undefined,
     ...{ ingressLag: async () => null, unsettledUntil: async () => null },

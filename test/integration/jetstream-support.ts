@@ -33,7 +33,7 @@ export async function aStore(
 
 /** A daemon in this process that shares its logs. 's1' is the life of its stream of posts. */
 export async function aDaemon(url: string, name: string) {
-  const self = { ...AMONG_OTHERS, daemon: name, ingressLife: () => 's1' };
+  const self = { ...AMONG_OTHERS, daemon: name, ingressCreated: () => 's1' };
   const daemon = createDaemon({ store: await aStore(url), self, reply: () => 'noted' });
   onTestFinished(() => daemon.end());
   return daemon;

@@ -335,7 +335,7 @@ export class Api {
     const asked = { author, ...given, conversation, publisher };
     const { post, bytes } = askedPost(asked, sender, newId, { isBound });
     const refused = this.#posts.refusalOf(post, bytes);
-    if (refused && (await this.workers.fateOf(post)) === 'new') throw asError(refused);
+    if (refused && (await this.workers.fateInConversation(post)) === 'new') throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 

@@ -28,7 +28,7 @@ export interface ClaimHolder {
   readonly daemon: string;
   readonly logs: Pick<SharedLogs, 'newest' | 'origin'>;
   /** The identity of the ingress stream (its creation time); undefined until it is known. */
-  ingressLife(): string | undefined;
+  ingressCreated(): string | undefined;
   /** As far as is known, that claimant does not work on the conversation any more. */
   mayTakeOver(conversation: string, from: Claimant): boolean;
   /** False: another daemon owns the conversation by now (CLAIMING-4). True when `signal` is aborted. Does not reject. */
@@ -113,7 +113,7 @@ class ConversationClaim implements ConversationOwner {
     return {
       type: 'claim',
       daemon: this.#holder.daemon,
-      ingress: this.#holder.ingressLife(),
+      ingress: this.#holder.ingressCreated(),
       handedOver: asked?.handedOver ?? false,
       audited: found,
     };
@@ -151,10 +151,10 @@ class ConversationClaim implements ConversationOwner {
 
   /** CLAIMING-1, CLAIMING-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */
   #needsClaim(state: ConversationState): boolean {
-    const life = this.#holder.ingressLife();
+    const created = this.#holder.ingressCreated();
     if (state.claim?.daemon !== this.#holder.daemon) return true;
     // Not while there is outstanding work: a claim would repair work that runs here.
-    if (life !== undefined && state.ingress.stream !== life && !hasOutstandingWork(state)) return true;
+    if (created !== undefined && state.ingress.stream !== created && !hasOutstandingWork(state)) return true;
     return !this.#hasClaimed && hasOutstandingWork(state);
   }
 }

@@ -70,7 +70,7 @@ export class Membership {
   #ingress: SharedIngress | null = null;
   #shared: SharedPosts | null = null;
   /** The identity of the ingress stream. */
-  #life: string | undefined;
+  #ingressCreated: string | undefined;
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -79,7 +79,7 @@ export class Membership {
     this.ownership = new ClaimingOwner({
       daemon: parts.daemon,
       logs: parts.logs,
-      ingressLife: () => this.#life,
+      ingressCreated: () => this.#ingressCreated,
       mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
       mayAct: (conversation, signal) => this.#mayAct(conversation, signal),
       publishGivenUp: (conversation, triggers) => void this.#publishGivenUp(conversation, triggers),
@@ -145,8 +145,8 @@ export class Membership {
       mayTakeOver: (reader) => this.#mayRead(reader),
       onClaim: (from) => log.info({ from }, 'this daemon reads the ingress stream'),
       onFloor: (position) => runtime.progress.settledUpTo(position),
-      onLife: (stream) => {
-        this.#life = stream;
+      onIngressStream: (created) => {
+        this.#ingressCreated = created;
       },
     });
     this.#reconciler = new Reconciler({ daemon, logs, workers, monitor, router, failureTimeoutMs, log });
@@ -166,7 +166,7 @@ export class Membership {
       probe: () => ({}),
       post: async (handed) => {
         await this.#ingress?.ready();
-        this.#life = handed.position.stream;
+        this.#ingressCreated = handed.position.stream;
         return shared.take(handed);
       },
       holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),

@@ -189,14 +189,15 @@ export class Workers {
 
   /** As far as a conversation in memory knows. */
   fateInMemory(post: PostName): Fate['kind'] {
-    return this.#open.worker(post.conversation)?.fateOf(post) ?? 'new';
+    return this.#open.worker(post.conversation)?.fateInConversation(post) ?? 'new';
   }
 
   /** As far as its conversation decides it (`Fate`). `new` also if the log cannot be read. */
-  async fateOf(post: PostName): Promise<Fate['kind']> {
+  async fateInConversation(post: PostName): Promise<Fate['kind']> {
     const { conversation, position } = post;
     try {
-      if (await this.isThere(conversation)) return (await this.current(conversation, true)).fateOf(post);
+      if (await this.isThere(conversation))
+        return (await this.current(conversation, true)).fateInConversation(post);
       const isDeleted = position && isCovered(position, await this.#daemon.store.deletedUpTo(conversation));
       return isDeleted ? 'deleted' : 'new';
     } catch {

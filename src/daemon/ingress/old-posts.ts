@@ -23,10 +23,10 @@ export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
   if (!isReplay && skipUntil) await skip(parts, skipUntil);
   else if (!isReplay) {
     const after = await store.ingressPosition();
-    const { life, old } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
+    const { created, old } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
     if (old) throw oldPosts(old, owner, backup);
-    const begin = { stream: life, sequence: 0 };
-    if (after?.stream !== life)
+    const begin = { stream: created, sequence: 0 };
+    if (after?.stream !== created)
       await store.saveIngressPosition(begin).catch((error: unknown) => {
         log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
       });

@@ -99,7 +99,7 @@ export class Posts {
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
-  readonly #runtime: PostsContext;
+  readonly #context: PostsContext;
   readonly #limits: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
@@ -111,14 +111,14 @@ export class Posts {
   constructor(
     bus: Bus,
     workers: Workers,
-    runtime: PostsContext,
+    context: PostsContext,
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {
     this.#bus = bus;
     this.#workers = workers;
-    this.#runtime = runtime;
-    const publishers = () => runtime.team.publishers;
+    this.#context = context;
+    const publishers = () => context.team.publishers;
     this.#others = others;
     const isAtWork = (conversation: string) =>
       workers.isBusy(conversation) || (others?.isAtWork(conversation) ?? false);
@@ -127,7 +127,7 @@ export class Posts {
     this.flood = new Flood({
       limits: this.#limits,
       bus,
-      log: runtime.log,
+      log: context.log,
       mayRefuse: async () => others?.mayRefuse(),
     });
     this.#shutdown = shutdown;
@@ -137,7 +137,7 @@ export class Posts {
 
   /** A post waits until its log can be written (POSTS-2). */
   get isBlocked(): boolean {
-    return this.#unstored > 0 || this.#runtime.store.fault() !== null;
+    return this.#unstored > 0 || this.#context.store.fault() !== null;
   }
 
   /** Deliveries that are not settled yet. */
@@ -156,8 +156,8 @@ export class Posts {
   }
 
   async #settle(delivery: Delivery): Promise<void> {
-    this.#runtime.reach('post-received');
-    const decoded = decodePost({ isNameBound: this.#runtime.believesNames, ...delivery });
+    this.#context.reach('post-received');
+    const decoded = decodePost({ isNameBound: this.#context.believesNames, ...delivery });
     if (!decoded.ok) {
       await this.#refuse(delivery, decoded.refusal, '');
       return;
@@ -165,10 +165,11 @@ export class Posts {
     const { publisher, conversation, id } = decoded.post;
     const { takenAt, body, position, waitMs } = delivery;
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
-    const isKnown = async (name: PostName) => (await this.#workers.fateOf({ ...name, position })) !== 'new';
+    const isKnown = async (name: PostName) =>
+      (await this.#workers.fateInConversation({ ...name, position })) !== 'new';
     const refused = await this.#admit(
       decoded.post,
-      this.#runtime.believesNames,
+      this.#context.believesNames,
       { ...size, waitMs },
       isKnown,
     );
@@ -256,7 +257,7 @@ export class Posts {
         damagedLog(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
-      this.#runtime.log.error(fields, 'a post could not be made durable; trying again');
+      this.#context.log.error(fields, 'a post could not be made durable; trying again');
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
       if (this.#shutdown.aborted) throw error; // POSTS-1
       try {
@@ -271,15 +272,15 @@ export class Posts {
   /** The refusal of a post that follows a request; null: none that is known now. */
   refusalOf(post: AddressedPost, bytes: number): Refusal | null {
     const { publisher, conversation } = post;
-    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#runtime.now() });
+    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#context.now() });
     return beyond ?? this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
   }
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
   async #isRepeated(name: PostName): Promise<boolean> {
     if (this.#workers.fateInMemory(name) !== 'new') return true;
-    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#runtime.now() };
-    return this.#lookUps.count(lookUp) === 0 && (await this.#workers.fateOf(name)) !== 'new';
+    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#context.now() };
+    return this.#lookUps.count(lookUp) === 0 && (await this.#workers.fateInConversation(name)) !== 'new';
   }
 
   /** POSTS-3. `bytes`: the size of its body. Throws the refusal. */
@@ -289,7 +290,7 @@ export class Posts {
     { isByOperator = false, setsSession = isByOperator }: PostRights,
   ): Promise<AnswerOf<'post'>> {
     const { publisher, conversation } = post;
-    const size = { publisher, conversation, bytes, takenAt: this.#runtime.now() };
+    const size = { publisher, conversation, bytes, takenAt: this.#context.now() };
     const isKnown = (name: PostName) => this.#isRepeated(name);
     const refused = this.#tooLarge(post) ?? (await this.#admit(post, isByOperator, size, isKnown));
     if (refused) throw asError(refused);
@@ -309,12 +310,12 @@ export class Posts {
   /** For one entry. */
   get #room(): number {
     // Where an append is a message, it also carries the beginnings of the turns that answer the post.
-    return Math.floor(this.#bus.maxPayload * (this.#runtime.store.isFeed ? APPEND_SHARE : 1));
+    return Math.floor(this.#bus.maxPayload * (this.#context.store.isFeed ? APPEND_SHARE : 1));
   }
 
   async #refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
     const { publisher, conversation } = delivery;
-    this.#runtime.log.warn(
+    this.#context.log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );

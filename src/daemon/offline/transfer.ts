@@ -188,7 +188,7 @@ function workOf(entries: readonly Entry[]): string[] {
   const state = stateOf(entries);
   const turns = Object.values(state.agents).flatMap(({ turn }) => turn ?? []);
   const calls = turns.flatMap(({ agent, openCalls }) =>
-    openCalls.map((call) => `${agent} called ${visibleCall(call.name, call.arguments)}: ${fateOf(call)}`),
+    openCalls.map((call) => `${agent} called ${visibleCall(call.name, call.arguments)}: ${nextStepOf(call)}`),
   );
   const others = planRepair(entries).flatMap((item) => {
     if (item.type === 'resume-turn') return [`${item.agent} continues its turn`];
@@ -200,7 +200,7 @@ function workOf(entries: readonly Entry[]): string[] {
 
 type TurnCall = NonNullable<ConversationState['agents'][string]['turn']>['openCalls'][number];
 
-function fateOf({ approval, started, risk }: TurnCall): string {
+function nextStepOf({ approval, started, risk }: TurnCall): string {
   if (approval?.status === 'pending') return 'it waits for an approval';
   if (started && risk === 'risky') return 'it may have run, so a person is asked';
   return approval ? 'it was approved, and runs' : 'it runs if the policy allows it';

@@ -24,9 +24,9 @@ import { type SentPart, sentFile } from '../files.ts';
  * INPUT-1 The log has the history. User messages after the last other message are posted, with their ids. If there are none,
  *    the last user message is posted again: it is in the log already, and its effects are replayed.
  * INPUT-2 The state of the application is not used. Of `forwardedProps` only `sessionId` is. An application that sends more is notified.
+ * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  * INPUT-4 Tools of the application are those of the posts. Results after the last answer belong to calls of these tools if the log
  *    says so (`begin.ts`). Context is quoted after the text of a post.
- * INPUT-3 A thread may have any id; it is mapped to a valid conversation id.
  */
 
 const id = z.string().min(1).max(256);

@@ -3,7 +3,7 @@ import { ParleyError, within } from '../../kernel/index.ts';
 import { digest, NOT_ANSWERED } from '../client-ids.ts';
 import type { Request, RouteContext } from '../context.ts';
 import { nameUnknownMentions, nameUnused } from '../fields.ts';
-import { addressOf, baseOf, type Door, fileLines, keepParts, postOf } from '../files.ts';
+import { addressOf, baseOf, fileLines, keepParts, postOf, type UploadContext } from '../files.ts';
 import { authorOf } from '../guard/access.ts';
 import { jsonBody } from '../guard/body.ts';
 import type { GatewayPort } from '../port.ts';
@@ -135,10 +135,10 @@ async function repliedTo(
 }
 
 /** As the verb `seed` takes it. */
-async function keepPast(seed: readonly Past[], door: Door): Promise<object[]> {
+async function keepPast(seed: readonly Past[], upload: UploadContext): Promise<object[]> {
   const kept: object[] = [];
   for (const { message, files } of seed.map(sentPast))
-    kept.push(files.length > 0 ? { ...message, files: await keepParts(files, door) } : message);
+    kept.push(files.length > 0 ? { ...message, files: await keepParts(files, upload) } : message);
   return kept;
 }
 
@@ -166,11 +166,11 @@ async function continueReply(
 }
 
 /** As the verb `results` takes them. Without parts: the caller did not answer. */
-async function resultsOf(calls: readonly AnsweredCall[], door: Door): Promise<object[]> {
+async function resultsOf(calls: readonly AnsweredCall[], upload: UploadContext): Promise<object[]> {
   const results: object[] = [];
   for (const { asked, position, parts } of calls) {
     const call = wireCallId({ index: asked.index, position });
-    if (parts) results.push({ call, ...postOf(await keepParts(parts, door)) });
+    if (parts) results.push({ call, ...postOf(await keepParts(parts, upload)) });
     else results.push({ call, content: NOT_ANSWERED, isError: true });
   }
   return results;

@@ -18,7 +18,7 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
  */
 
 /** Whether the server can be reached. Provided by the opener of the connection. */
-export interface ConnectionWatch {
+export interface Reachability {
   readonly isConnected: boolean;
   /** True when connected; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
@@ -30,7 +30,7 @@ export interface Broker {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
-  readonly watch: ConnectionWatch;
+  readonly watch: Reachability;
   /** By stream: reads, and what is published. */
   readonly answers: Answers;
   /** For one answer. */
@@ -41,7 +41,7 @@ export interface Broker {
 
 interface BrokerOptions {
   readonly connection: NatsConnection;
-  readonly watch: ConnectionWatch;
+  readonly watch: Reachability;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }

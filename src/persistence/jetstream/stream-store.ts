@@ -13,7 +13,7 @@ import type {
 import { requireConversationId } from '../rules.ts';
 import { type BlobContents, bytesFrom, type ReachStorePoint, type Storage } from '../storage.ts';
 import { openStore as openWith } from '../store.ts';
-import { type Broker, type ConnectionWatch, maxBody, openBroker, publish, requireStored } from './broker.ts';
+import { type Broker, maxBody, openBroker, publish, type Reachability, requireStored } from './broker.ts';
 import { BucketDocuments, createStreamAudit } from './documents.ts';
 import {
   firstAfter,
@@ -34,7 +34,7 @@ import {
   Placement,
   statusOf,
 } from './stream-log.ts';
-import { ANY, ensureStreams, findStream, idOf, type StoreNames } from './streams.ts';
+import { ANY, ensureStoreStreams, idOf, type StoreNames, streamConfigOf } from './streams.ts';
 
 /**
  * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
@@ -52,7 +52,7 @@ export type StoreEvent =
 export interface JetStreamStoreOptions {
   /** Used by this store alone; the caller closes it after the store. */
   readonly connection: NatsConnection;
-  readonly watch: ConnectionWatch;
+  readonly watch: Reachability;
   readonly names: StoreNames;
   readonly log?: (event: StoreEvent) => void;
   /** Ends every wait for the server. */
@@ -80,7 +80,7 @@ async function openStore(
 ): Promise<StreamParts & { readonly store: ConversationStore }> {
   const { names, log = () => undefined, isMigrating } = options;
   const broker = await openBroker(options);
-  const id = await ensureStreams(broker.manager, names);
+  const id = await ensureStoreStreams(broker.manager, names);
   const report = (name: string, reason: string) => log({ type: 'projection-not-saved', name, reason });
   const documents = await BucketDocuments.open(broker, names, { mayCreate: true, report });
   if (!isMigrating) await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);
@@ -197,7 +197,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await findStream(broker.manager, stream)) === null) throw missingSource(stream);
+    if ((await streamConfigOf(broker.manager, stream)) === null) throw missingSource(stream);
   }
   const documents = await BucketDocuments.open(broker, names, { mayCreate: false });
   await refuseUnfinishedMigration(`stream ${names.logStream}`, documents);

@@ -36,7 +36,7 @@ export const ANY = '*';
 const DUPLICATE_WINDOW_MS = 100;
 
 /** Returns the id of the logs. */
-export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<string> {
+export async function ensureStoreStreams(manager: JetStreamManager, names: StoreNames): Promise<string> {
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
     { name: names.auditStream, subject: names.audit(ANY) },
@@ -79,7 +79,7 @@ async function ensureStream(
   manager: JetStreamManager,
   wanted: Partial<StreamConfig> & { name: string },
 ): Promise<StreamConfig> {
-  const found = await findStream(manager, wanted.name);
+  const found = await streamConfigOf(manager, wanted.name);
   for (const subject of wanted.subjects ?? []) refuseOtherPrefix(wanted.name, found?.subjects ?? [], subject);
   if (found && streamDifferences(found, wanted).length === 0) return found;
   try {
@@ -90,13 +90,13 @@ async function ensureStream(
   } catch (error) {
     if (apiErrorCode(error) !== null) {
       if (found) throw streamConflict(found, wanted, error);
-      if (await findStream(manager, wanted.name)) return ensureStream(manager, wanted); // JETSTREAM-STREAMS-3
+      if (await streamConfigOf(manager, wanted.name)) return ensureStream(manager, wanted); // JETSTREAM-STREAMS-3
     }
     throw storeError(error, `create stream ${wanted.name}`);
   }
 }
 
-export async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
+export async function streamConfigOf(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
   try {
     return (await manager.streams.info(name)).config;
   } catch (error) {

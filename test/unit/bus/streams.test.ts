@@ -69,7 +69,7 @@ describe('creating a stream that another daemon creates at the same time', () =>
     async (code) => {
       const subjects = createSubjects();
       expect((await ensureStreams(racingServer(code), subjects, {})).created).toBe('now');
-      expect(await store.ensureStreams(racingServer(code), subjects)).toBe('PARLEY_LOG now');
+      expect(await store.ensureStoreStreams(racingServer(code), subjects)).toBe('PARLEY_LOG now');
     },
   );
 
@@ -86,7 +86,7 @@ describe('creating a stream that another daemon creates at the same time', () =>
     await expect(ensureStreams(manager, createSubjects(), {})).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
     });
-    await expect(store.ensureStreams(manager, createSubjects())).rejects.toThrow(
+    await expect(store.ensureStoreStreams(manager, createSubjects())).rejects.toThrow(
       'could not create stream PARLEY_LOG',
     );
   });

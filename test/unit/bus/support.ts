@@ -98,7 +98,7 @@ export function sharedReading(
   return {
     ...seen.options(),
     ...{ daemon: 'a', failureTimeoutMs: 2_000, mayTakeOver: async () => true },
-    ...{ onClaim: nothing, onFloor: nothing, onLife: nothing, ...more },
+    ...{ onClaim: nothing, onFloor: nothing, onIngressStream: nothing, ...more },
   };
 }
 

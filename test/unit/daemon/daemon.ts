@@ -108,7 +108,7 @@ export type Holder = Omit<ClaimHolder, 'logs'>;
 /** A daemon beside others, of which none owns anything. */
 export const AMONG_OTHERS: Holder = {
   daemon: 'one',
-  ingressLife: () => undefined,
+  ingressCreated: () => undefined,
   mayTakeOver: () => true,
   mayAct: async () => true,
   publishGivenUp: () => undefined,

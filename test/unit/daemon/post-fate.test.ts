@@ -82,7 +82,7 @@ class Fate {
     const { store, workers, bus } = this.daemon;
     if (this.#isElsewhere && !(await this.#isDeleted())) return 'elsewhere';
     if (await this.#isDeleted()) return 'deleted';
-    const fate = await workers.fateOf({ publisher: 'alice', conversation: 'demo', id: 'm1' });
+    const fate = await workers.fateInConversation({ publisher: 'alice', conversation: 'demo', id: 'm1' });
     if (fate !== 'new') return fate;
     const { sequence } = this.post.position;
     expect(await store.exists('demo')).toBe(false);

@@ -152,7 +152,7 @@ describe('a post beyond its publisher’s limits', () => {
     const ask = (conversation: string, id: string) =>
       daemon.request('post', { conversation, publisher: 'alice', id, content: id });
     for (const id of ['m1', 'm2']) expect(await ask('demo', id)).toMatchObject({ ok: true });
-    const opened = vi.spyOn(daemon.workers, 'fateOf');
+    const opened = vi.spyOn(daemon.workers, 'fateInConversation');
     for (let n = 0; n < 10; n++)
       expect(await ask(`other-${n}`, 'm3')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
     expect(opened).toHaveBeenCalledTimes(2);

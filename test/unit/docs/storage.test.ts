@@ -4,7 +4,7 @@ import { ensureStreams as ensureBusStreams } from '../../../src/bus/nats/streams
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import type { FindingKind } from '../../../src/daemon/offline/fsck.ts';
 import { appendHeaders } from '../../../src/persistence/jetstream/stream-log.ts';
-import { ensureStreams as ensureStoreStreams } from '../../../src/persistence/jetstream/streams.ts';
+import { ensureStoreStreams } from '../../../src/persistence/jetstream/streams.ts';
 import { FORMAT, storePaths } from '../../../src/persistence/jsonl/directory/layout.ts';
 import { codeIn, specPage } from './tables.ts';
 

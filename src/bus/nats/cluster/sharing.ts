@@ -311,7 +311,7 @@ class SharedReader {
   }
 
   async #follow(stream: string, { record }: SettledKeeper): Promise<void> {
-    this.#options.onLife(stream);
+    this.#options.onIngressStream(stream);
     await this.ready();
     if (record?.by.id !== this.#options.owner.id || record.stream !== stream) return;
     const floor = { stream, sequence: markOf(record.settled) };

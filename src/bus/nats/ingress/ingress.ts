@@ -113,11 +113,11 @@ export class Ingress {
     try {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
-      const position = { stream: cursor.life, sequence: cursor.last };
+      const position = { stream: cursor.created, sequence: cursor.last };
       cursor.letterOf ??= await refusedAfter(this.#sources, position, this.#options.isReplay);
       const { connection, manager, subjects } = this.#sources;
-      const { ingressStream: stream } = subjects;
-      const consumer = await StreamConsumer.open(connection, manager, stream, cursor.last + 1, this.#bodies);
+      const name = subjects.ingressStream;
+      const consumer = await StreamConsumer.open(connection, manager, name, cursor.last + 1, this.#bodies);
       this.#consumer = consumer;
       if ((await this.#locate()) !== cursor) return 'the stream was replaced'; // before the consumer was created
       return await this.#read(consumer, cursor);
@@ -151,8 +151,8 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    const delivery = deliveryOf(cursor.life, senderOf(this.#sources.subjects, message), message);
-    const fate = fateOf(cursor, delivery);
+    const delivery = deliveryOf(cursor.created, senderOf(this.#sources.subjects, message), message);
+    const fate = fateWhenRead(cursor, delivery);
     const isReadAgain = fate.kind === 'refused' && fate.letter === 'own' && this.#options.isReplay;
     if (fate.kind === 'new' || isReadAgain) this.#offer(cursor, message, delivery);
     else this.#settled(cursor, [sequence]);
@@ -160,7 +160,7 @@ export class Ingress {
 
   /** INGRESS-8. True: the cursor is after the posts that were skipped. */
   async #skip(cursor: Cursor): Promise<boolean> {
-    const { life: stream, last: sequence, lastTime } = cursor;
+    const { created: stream, last: sequence, lastTime } = cursor;
     const { isFlood, onUnread } = this.#options;
     if (!isFlood || !onUnread || lastTime === null) return false;
     const after = { stream, sequence, time: Number(lastTime / 1_000_000n) };
@@ -202,7 +202,7 @@ export class Ingress {
     return { sequence, ...senderOf(this.#sources.subjects, message), bytes, message };
   }
 
-  #newCursor(life: string, last: number, skip: Settled | null = null): Cursor {
+  #newCursor(created: string, last: number, skip: Settled | null = null): Cursor {
     const queue: FairQueue<StreamMessage> = new FairQueue(queueLimits(this.#options), {
       handle: (queued) => this.#handle(cursor, queued),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
@@ -217,8 +217,9 @@ export class Ingress {
     });
     const isElsewhere = skip ? covers(skip) : () => false;
     const unread = { lastTime: null, letterOf: null, unsettledSkips: 0, waits: new Map() };
-    const cursor: Cursor = { life, last, mark: new LowWaterMark(last), queue, skip, isElsewhere, ...unread };
-    this.#options.onSkip?.((post) => post.stream === life && cursor.isElsewhere(post.sequence));
+    const mark = new LowWaterMark(last);
+    const cursor: Cursor = { created, last, mark, queue, skip, isElsewhere, ...unread };
+    this.#options.onSkip?.((post) => post.stream === created && cursor.isElsewhere(post.sequence));
     for (const before of this.#queues) if (before.inFlight === 0) this.#queues.delete(before);
     this.#queues.add(queue);
     return cursor;
@@ -227,9 +228,9 @@ export class Ingress {
   async #handle(cursor: Cursor, queued: QueuedDelivery<StreamMessage>): Promise<boolean> {
     const { sequence, message: stored } = queued;
     const waitMs = cursor.waits.get(sequence) ?? (this.#options.onRead && 0);
-    const delivery = deliveryOf(cursor.life, queued, stored);
+    const delivery = deliveryOf(cursor.created, queued, stored);
     const wait = waitMs !== undefined && { waitMs };
-    const letter = fateOf(cursor, delivery).kind === 'refused' && { hasLetter: true };
+    const letter = fateWhenRead(cursor, delivery).kind === 'refused' && { hasLetter: true };
     try {
       await this.#options.onDelivery({ ...delivery, ...wait, ...letter });
       return true;
@@ -244,7 +245,7 @@ export class Ingress {
     const before = cursor.mark.value;
     for (const sequence of sequences) cursor.mark.settle(sequence);
     if (cursor !== this.#cursor) return; // the stream was replaced
-    const position = { stream: cursor.life, sequence: cursor.mark.value };
+    const position = { stream: cursor.created, sequence: cursor.mark.value };
     if (position.sequence !== before) {
       this.#options.onPosition(position);
       this.#sources.capacity.settledUpTo(position);
@@ -260,7 +261,7 @@ export class Ingress {
     if (cursor && (await isOfStream(cursor, info, this.#sources))) {
       if (!this.#cursor && cursor.last > 0) {
         // Settled posts may fill the stream: then no new post could arrive to trigger a purge.
-        this.#sources.capacity.settledUpTo({ stream: cursor.life, sequence: cursor.last });
+        this.#sources.capacity.settledUpTo({ stream: cursor.created, sequence: cursor.last });
         this.#beginning.keeper.note(() => settledBy(cursor)); // a daemon without the rights to the record may have settled posts
       }
       this.#cursor = cursor;
@@ -269,7 +270,7 @@ export class Ingress {
     if (cursor) {
       const fields = {
         stream: info.config.name,
-        known: cursor.life,
+        known: cursor.created,
         created: info.created,
         last: cursor.last,
       };
@@ -280,11 +281,11 @@ export class Ingress {
       cursor.queue.close();
     }
     this.#beginning.keeper.forget();
-    if (cursor?.life === info.created) {
+    if (cursor?.created === info.created) {
       // The lost sequences may belong to other posts now, so nothing counts as settled until it is read again.
       await this.#beginning.keeper.hasLostEnd(info);
     }
-    if (this.#cursor || cursor?.life === info.created)
+    if (this.#cursor || cursor?.created === info.created)
       this.#options.onPosition({ stream: info.created, sequence: 0 });
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
@@ -294,7 +295,7 @@ export class Ingress {
 /** The read position in one stream. */
 interface Cursor {
   /** The creation time of the stream: a stream that is created again has another one. */
-  readonly life: string;
+  readonly created: string;
   /** The last sequence that was read. */
   last: number;
   /** When the stream stored that message; null if this process did not read it. */
@@ -313,14 +314,14 @@ interface Cursor {
 }
 
 /** As far as it is known when a post is read. */
-function fateOf(cursor: Cursor, { position: { sequence }, publisher, takenAt }: Delivery): Fate {
+function fateWhenRead(cursor: Cursor, { position: { sequence }, publisher, takenAt }: Delivery): Fate {
   if (cursor.isElsewhere(sequence)) return { kind: 'elsewhere' };
   const letter = cursor.letterOf?.(publisher, sequence, takenAt) ?? null;
   return letter === null ? { kind: 'new' } : { kind: 'refused', letter };
 }
 
 /** INGRESS-6: what the server records. */
-function settledBy({ life: stream, mark, skip, unsettledSkips, last: sequence, lastTime }: Cursor) {
+function settledBy({ created: stream, mark, skip, unsettledSkips, last: sequence, lastTime }: Cursor) {
   const settled = union(mark.settled(unsettledSkips > 0 ? 0 : MOST_OPEN), skip);
   return { stream, settled, last: lastTime === null ? null : { sequence, time: `${lastTime}` } };
 }
@@ -349,7 +350,7 @@ async function isOfStream(
   { created, state }: StreamInfo,
   { manager, subjects }: IngressSources,
 ): Promise<boolean> {
-  if (cursor.life !== created || cursor.last > state.last_seq) return false;
+  if (cursor.created !== created || cursor.last > state.last_seq) return false;
   if (cursor.lastTime === null || cursor.last < state.first_seq) return true;
   // A stream that lost its tail in a crash reuses the sequences for other messages.
   const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
@@ -359,7 +360,7 @@ async function isOfStream(
 /** The posts that are unread or unsettled. A cursor of an earlier stream counts nothing. */
 async function lagOf(cursor: Cursor | null, sources: IngressSources): Promise<IngressLag> {
   const { state, created } = await sources.stream();
-  const current = cursor?.life === created ? cursor : null;
+  const current = cursor?.created === created ? cursor : null;
   const read = current?.last ?? 0;
   const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
   const messages = unread + (current?.mark.underWay ?? 0);

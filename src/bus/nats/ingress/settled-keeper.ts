@@ -365,14 +365,14 @@ export async function ingressStart(
   store: ReadingStore & { readonly isBackup?: boolean },
 ): Promise<IngressStart> {
   const found = await survey(sources, store);
-  const { created: life, config, state } = found.info;
+  const { created, config, state } = found.info;
   const { messages: count, first_ts, last_ts, last_seq: last } = state;
   if (found.start.isKnown || count === 0) {
-    const isOwnStream = store.isBackup === true && store.after?.stream === life;
-    return { life, old: isOwnStream ? await lackedPosts(sources, store.after.sequence, found) : null };
+    const isOwnStream = store.isBackup === true && store.after?.stream === created;
+    return { created, old: isOwnStream ? await lackedPosts(sources, store.after.sequence, found) : null };
   }
   const [from, to] = [Date.parse(`${first_ts}`), Date.parse(`${last_ts}`)];
-  return { life, old: { stream: config.name, count, last, time: { from, to }, by: null } };
+  return { created, old: { stream: config.name, count, last, time: { from, to }, by: null } };
 }
 
 /** SETTLED-9. Without a record, any post after the position of the backup may be settled. */

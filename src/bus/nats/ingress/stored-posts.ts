@@ -126,11 +126,11 @@ export async function fetchPost(
 /** The post with this sequence of the stream with this creation time; null: the stream does not have it. */
 export async function readDelivery(
   { manager, subjects }: Pick<IngressSources, 'manager' | 'subjects'>,
-  life: string,
+  created: string,
   sequence: number,
 ): Promise<Delivery | null> {
   const stored = await findMessage(manager, subjects.ingressStream, { seq: sequence });
-  return stored && deliveryOf(life, senderOf(subjects, stored), messageFrom(stored));
+  return stored && deliveryOf(created, senderOf(subjects, stored), messageFrom(stored));
 }
 
 /** When the stream stored a message, in nanoseconds; null: the stream does not have it. */

@@ -162,7 +162,7 @@ export class ConversationWorker {
   }
 
   /** As far as it is known here (`Fate`). */
-  fateOf({ publisher, id, position }: PostName): Fate['kind'] {
+  fateInConversation({ publisher, id, position }: PostName): Fate['kind'] {
     if (position && isCovered(position, this.#deletedUpTo)) return 'deleted';
     return this.#ledger.conversation.hasPost(publisher, id) ? 'inLog' : 'new';
   }
