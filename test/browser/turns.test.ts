@@ -49,6 +49,31 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     expect(page.url()).toContain('#/c/one/why/2');
   });
 
+  it('follows its address: another link, an action and the way back show its filter and its rows', async () => {
+    await stage.begin('addressed', 'hand it over', 'Built.');
+    const page = await stage.look('#/turns?tool=handoff');
+    const rows = page.locator('.turn-table tbody tr');
+    const tool = page.getByLabel('Tool');
+    const noTurn = page.getByText('No turn fits.');
+    await rows.first().waitFor();
+    await page.evaluate("location.hash = '#/turns?tool=none&outcome=failed'");
+    await noTurn.waitFor();
+    expect([await tool.inputValue(), await page.getByLabel('Outcome').inputValue()]).toEqual([
+      'none',
+      'failed',
+    ]);
+    await page.goBack();
+    await rows.first().waitFor();
+    expect(await tool.inputValue()).toBe('handoff');
+    await tool.fill('none');
+    await noTurn.waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>Turns');
+    await page.keyboard.press('Enter');
+    await rows.first().waitFor();
+    expect([await tool.inputValue(), page.url()]).toEqual(['', `${stage.url}/#/turns`]);
+  });
+
   it('the turn that began last is first, whatever its conversation, also in a file', async () => {
     await stage.begin('older', 'first', 'Noted: first');
     await stage.begin('other', 'second', 'Noted: second');

@@ -7,7 +7,7 @@ import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed, rows } from '../state/conversations.ts';
 import { saveAs } from '../state/files.ts';
-import { linkTo } from '../state/route.ts';
+import { linkTo, route } from '../state/route.ts';
 import { agents, attempt } from '../state/session.ts';
 import { Button, onText, Select } from './parts/controls.tsx';
 import { useHeading } from './parts/hooks.ts';
@@ -43,6 +43,7 @@ export function TurnsPage() {
   useHeading('Turns');
   const [filters, setFilters] = useState(filtersInAddress);
   const [page, setPage] = useState<Page | null>(null);
+  useEffect(() => setFilters(filtersInAddress()), [route.value]); // another link or the way back
   const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value });
   const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
   useEffect(() => {
