@@ -22,6 +22,13 @@ export interface Problem {
   readonly hint?: string;
 }
 
+/** Where the keys of a file are. */
+export interface Located {
+  locate(path: KeyPath): string;
+  /** A problem at that key was already reported; its consequences are not. */
+  isReported?(path: KeyPath): boolean;
+}
+
 export class Problems {
   readonly #found: Problem[] = [];
   /** Hints that are not errors. */
@@ -37,10 +44,15 @@ export class Problems {
     this.#found.push(problem);
   }
 
+  /** A key of a file, unless it was already reported. */
+  refuse(file: Located, key: KeyPath, problem: Omit<Problem, 'source' | 'key'>): void {
+    if (!file.isReported?.(key)) this.add({ source: file.locate(key), key, ...problem });
+  }
+
   /** A value that should be one of these names. `what`: "an agent". */
-  addUnknown(source: string, key: KeyPath, value: string, what: string, names: readonly string[]): void {
+  refuseName(file: Located, key: KeyPath, value: string, what: string, names: readonly string[]): void {
     const expected = `${what}: one of ${names.join(', ')}`;
-    this.add({ source, key, seen: show(value), expected, ...didYouMean(nearest(value, names)) });
+    this.refuse(file, key, { seen: show(value), expected, ...didYouMean(nearest(value, names)) });
   }
 
   get isEmpty(): boolean {

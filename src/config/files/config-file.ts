@@ -1,6 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isSame, type KeyPath, keyText, overlap, type Problems, removeAt, setAt } from '../problems.ts';
+import {
+  isSame,
+  type KeyPath,
+  keyText,
+  type Located,
+  overlap,
+  type Problems,
+  removeAt,
+  setAt,
+} from '../problems.ts';
 import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
 import { keyOfVariable, keyVariablesIn } from '../schema/schema-keys.ts';
 import { type Environment, variable } from '../schema/setting-sources.ts';
@@ -19,16 +28,12 @@ import {
 
 const FILE_NAME = 'parley.yaml';
 
-export interface ConfigSource {
+export interface ConfigSource extends Required<Located> {
   readonly file: ConfigFile;
   /** False: the file could not be read, and that was reported. */
   readonly isReadable: boolean;
   /** The variables that the file names, with their values. */
   readonly variables: Substitution['used'];
-  /** Where a key is: the file with line and column, or the variable that overrides it. */
-  locate(path: KeyPath): string;
-  /** A problem at that path was already reported. */
-  isReported(path: KeyPath): boolean;
   /** A missing variable is a problem; for the key of a model that no agent uses, it is a notice. */
   reportMissingVariables(usedModels: ReadonlySet<string>): void;
 }
@@ -74,9 +79,7 @@ function refuseWrittenTokens(
   http.people.forEach((_, place) => {
     const path = ['http', 'people', place, 'token'];
     if (substitutions.some((one) => isSame(one.path, path))) return;
-    problems.add({
-      source: locate(path),
-      key: path,
+    problems.refuse({ locate }, path, {
       seen: 'a token in plain text',
       expected: 'the name of a variable that contains it, in braces after a dollar sign',
     });

@@ -18,7 +18,7 @@ import {
   substitute,
   type YamlSource,
 } from '../files/yaml-file.ts';
-import { isSame, type KeyPath, overlap, type Problems, removeAt, show } from '../problems.ts';
+import { isSame, type KeyPath, type Located, overlap, type Problems, removeAt, show } from '../problems.ts';
 import type { AcpConfig, AgentConfig } from '../schema/config.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
@@ -27,16 +27,13 @@ import { resolveParameters } from './models.ts';
 
 /** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
 
-export interface LoadedAgent {
+/** Keys: those of its front matter. */
+export interface LoadedAgent extends Required<Located> {
   readonly config: AgentConfig;
   /** Its front matter has the key `model`. */
   readonly namesModel: boolean;
   /** Those that its front matter names, with their values. */
   readonly variables: Substitution['used'];
-  /** Where a key of its front matter is. */
-  readonly locate: YamlSource['locate'];
-  /** A problem at that key of its front matter was already reported. */
-  isReported(path: KeyPath): boolean;
 }
 
 export async function loadAgents(
@@ -185,9 +182,7 @@ async function readSchema(
   const isMissing = path !== null && (text === null || schema === undefined);
   const fault = isMissing ? `${path} is not there, or is not JSON` : (await schemaCheck())(schema);
   if (fault === null) return schema as JsonRecord;
-  problems.add({
-    source: source.locate(['answers']),
-    key: 'answers',
+  problems.refuse(source, ['answers'], {
     seen: fault,
     expected: `${SCHEMA_WANTED}, or the name of a JSON file with one`,
   });
@@ -224,12 +219,7 @@ function refuseAcpKeys(
   if (runtime === 'acp') return;
   for (const [key, value] of Object.entries(keys))
     if (value !== undefined)
-      problems.add({
-        source: source.locate([key]),
-        key,
-        seen: show(value),
-        expected: `runtime: acp, or no ${key}`,
-      });
+      problems.refuse(source, [key], { seen: show(value), expected: `runtime: acp, or no ${key}` });
 }
 
 /** A key that would have no effect. */
@@ -239,7 +229,7 @@ function refuseIdleAbsence(
   problems: Problems,
 ): void {
   const refuse = (key: string, seen: unknown, expected: string) =>
-    problems.add({ source: source.locate([key]), key, seen: show(seen), expected });
+    problems.refuse(source, [key], { seen: show(seen), expected });
   if (absent === 'wait' && runtime !== 'bus') refuse('absent', absent, 'runtime: bus, or no absent');
   if (absentSeconds !== undefined && absent !== 'wait')
     refuse('absentSeconds', absentSeconds, 'absent: wait, or no absentSeconds');
@@ -272,21 +262,21 @@ function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
 
 /** Posts of a caller without a publisher would be refused: their publisher would be the name of an agent (PERSON-3). */
 function refuseOwnPublishers(agents: readonly LoadedAgent[], problems: Problems): void {
-  for (const { config, locate, isReported } of agents) {
+  for (const agent of agents) {
+    const { config } = agent;
     const isTaken = (name: string) => OWN_PUBLISHERS.some((taken) => looksLike(taken, name));
     const expected = `none of ${OWN_PUBLISHERS.join(', ')}: callers without a publisher post under these names`;
     if (isTaken(config.slug)) {
       const hint = 'rename the file: its name is the slug';
       problems.add({ source: config.file, seen: `the slug ${show(config.slug)}`, expected, hint });
-    } else if (isTaken(config.name) && !isReported(['name']))
-      problems.add({ source: locate(['name']), key: 'name', seen: show(config.name), expected });
+    } else if (isTaken(config.name)) problems.refuse(agent, ['name'], { seen: show(config.name), expected });
   }
 }
 
 /** `[Name]` must identify the speaker: no name may look like another agent's name or slug, or the name of the system. */
 function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
-  for (const [place, { config, locate, isReported }] of agents.entries()) {
-    if (isReported(['name'])) continue;
+  for (const [place, agent] of agents.entries()) {
+    const { config } = agent;
     const others = agents.flatMap(({ config: { slug, name, file } }, otherPlace) => {
       if (otherPlace === place) return [];
       const own = { taken: slug, as: `the slug of ${file}` };
@@ -295,9 +285,7 @@ function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems
     const reserved = { taken: SYSTEM_AUTHOR.name, as: 'the name of the system' };
     const alike = [...others, reserved].find(({ taken }) => looksLike(taken, config.name));
     if (!alike) continue;
-    problems.add({
-      source: locate(['name']),
-      key: 'name',
+    problems.refuse(agent, ['name'], {
       seen: show(config.name),
       expected: `a name of its own: this is ${alike.as}, ${show(alike.taken)}; characters that look alike count as equal`,
     });

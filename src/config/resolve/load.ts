@@ -5,7 +5,7 @@ import { durationOf, errnoOf, nearest } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { ENVIRONMENT_FILE, withDotenv } from '../files/dotenv.ts';
 import { listFiles, readIfThere } from '../files/read-file.ts';
-import { type KeyPath, Problems, show } from '../problems.ts';
+import { type KeyPath, type Located, Problems, show } from '../problems.ts';
 import type { AgentConfig, Config, PromptTexts, ToolsConfig } from '../schema/config.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
@@ -60,22 +60,22 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { env, files } = withDotenv(options.env, folders, problems);
   problems.notices.push(...unknownVariables(env));
   const source = await readConfigFile(directory, env, problems);
-  const { file, locate, isReported } = source;
+  const { file } = source;
   const agents = await loadAgents(directory, file.context, env, problems);
   if (!source.isReadable) problems.throwIfAny(); // later checks would see defaults instead of the file
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config, file)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
-    { models: file.models, limits: file.limits, env, directory, used, locate, isReported },
+    { ...source, models: file.models, limits: file.limits, env, directory, used },
     problems,
   );
-  const phases = mergePhases(file.phases, locate, problems);
-  const tools = await resolveTools(file.tools, folders, options.env, locate, problems); // DOTENV-2
-  checkModelNames(file, Object.keys(models), locate, problems);
+  const phases = mergePhases(file.phases, source, problems);
+  const tools = await resolveTools(file.tools, folders, options.env, source, problems); // DOTENV-2
+  checkModelNames(source, Object.keys(models), problems);
   checkAgents(agents, { models, summaryModel: file.context.summaryModel, phases, tools }, problems);
   const configs = agents.map(({ config }) => config);
   const slugs = configs.map(({ slug }) => slug);
-  checkRules(tools, slugs, locate, problems);
+  checkRules(tools, slugs, source, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
   const config: Config = {
@@ -193,19 +193,15 @@ function modelsOf(agent: AgentConfig, { models = {}, titleModel }: ConfigFile): 
   return [...own, summaryModel ?? [], titleModel ?? []].flat();
 }
 
-function checkModelNames(
-  { context, titleModel }: Pick<ConfigFile, 'context' | 'titleModel'>,
-  models: readonly string[],
-  locate: (path: KeyPath) => string,
-  problems: Problems,
-): void {
+function checkModelNames(source: ConfigSource, models: readonly string[], problems: Problems): void {
+  const { context, titleModel } = source.file;
   const named: [KeyPath, string | null][] = [
     [['context', 'summaryModel'], context.summaryModel],
     [['titleModel'], titleModel],
   ];
   for (const [path, name] of named)
     if (name !== null && !models.includes(name))
-      problems.addUnknown(locate(path), path, name, 'a model of parley.yaml', models);
+      problems.refuseName(source, path, name, 'a model of parley.yaml', models);
 }
 
 interface Known {
@@ -220,10 +216,9 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
   const phaseNames = Object.keys(known.phases);
   const modelNames = Object.keys(known.models);
   for (const agent of agents) {
-    const { config, locate, isReported } = agent;
+    const { config, locate } = agent;
     const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
-      if (names.includes(value) || isReported(path)) return;
-      problems.addUnknown(locate(path), path, value, what, names);
+      if (!names.includes(value)) problems.refuseName(agent, path, value, what, names);
     };
     for (const [place, phase] of config.phases.entries()) {
       refuse(['phases', place], phase, 'a phase', phaseNames);
@@ -231,8 +226,8 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
     refuse(['model'], config.model, 'a model of parley.yaml', modelNames);
     const { fallback = [] } = (Object.hasOwn(known.models, config.model) && known.models[config.model]) || {};
     if (config.runtime !== 'local' && agent.namesModel && fallback.length > 0)
-      problems.add({
-        ...{ source: locate(['model']), key: ['model'], seen: show(config.model) },
+      problems.refuse(agent, ['model'], {
+        seen: show(config.model),
         expected: `a model without fallback for an agent with runtime: ${config.runtime}`,
         hint: 'its program asks a model of its own: a fallback would have no effect',
       });
@@ -247,14 +242,10 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
   }
 }
 
-function chooseDefaultAgent(
-  { file, locate }: ConfigSource,
-  slugs: readonly string[],
-  problems: Problems,
-): string {
-  const wanted = file.defaultAgent;
+function chooseDefaultAgent(source: ConfigSource, slugs: readonly string[], problems: Problems): string {
+  const wanted = source.file.defaultAgent;
   if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted))
-    problems.addUnknown(locate(['defaultAgent']), ['defaultAgent'], wanted, 'an agent', slugs);
+    problems.refuseName(source, ['defaultAgent'], wanted, 'an agent', slugs);
   if (wanted !== undefined) return wanted;
   return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
 }
@@ -262,7 +253,7 @@ function chooseDefaultAgent(
 /** The built-in phases with the configured ones. A key that a row omits is taken from the built-in phase. */
 function mergePhases(
   phases: Readonly<Record<string, PhaseFile>>,
-  locate: (path: KeyPath) => string,
+  file: Located,
   problems: Problems,
 ): PhaseTable {
   const builtIn: PhaseTable = BUILT_IN_PHASES;
@@ -276,11 +267,9 @@ function mergePhases(
   }
   const names = Object.keys(table);
   for (const [name, phase] of Object.entries(phases)) {
-    for (const [place, next] of (phase.next ?? []).entries()) {
-      if (names.includes(next)) continue;
-      const path = ['phases', name, 'next', place];
-      problems.addUnknown(locate(path), path, next, 'a phase', names);
-    }
+    for (const [place, next] of (phase.next ?? []).entries())
+      if (!names.includes(next))
+        problems.refuseName(file, ['phases', name, 'next', place], next, 'a phase', names);
   }
   return table;
 }

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type KeyPath, type Problems, show } from '../problems.ts';
+import { type KeyPath, type Located, type Problems, show } from '../problems.ts';
 import type {
   AgentConfig,
   AgentParameters,
@@ -40,7 +40,7 @@ import { type Environment, variable } from '../schema/setting-sources.ts';
 
 const DEFAULT_NAME = 'default';
 
-interface ModelsInput {
+interface ModelsInput extends Required<Located> {
   /** From `parley.yaml` and the environment; undefined: not configured. */
   readonly models: Readonly<Record<string, ModelFile>> | undefined;
   readonly limits: Pick<LimitsConfig, 'usdPerConversation'>;
@@ -48,9 +48,6 @@ interface ModelsInput {
   readonly directory: string;
   /** Names that agents use: only these need a key. */
   readonly used: ReadonlySet<string>;
-  locate(path: KeyPath): string;
-  /** A problem at that path was already reported; its consequences are not. */
-  isReported(path: KeyPath): boolean;
 }
 
 export async function resolveModels(
@@ -66,10 +63,8 @@ export async function resolveModels(
     await checkScript(config, name, input, problems);
     checkPrice(config, name, input, problems);
     checkOutput(config, name, input, problems);
-    for (const { key, seen, expected } of unfitParameters(config)) {
-      const path = ['models', name, key];
-      if (!input.isReported(path)) problems.add({ source: input.locate(path), key: path, seen, expected });
-    }
+    for (const { key, ...unfit } of unfitParameters(config))
+      problems.refuse(input, ['models', name, key], unfit);
     models.push([name, config]);
   }
   const resolved = Object.fromEntries(models);
@@ -105,11 +100,10 @@ function checkFallbacks(
 ): void {
   for (const [place, other] of model.fallback.entries()) {
     const path = ['models', name, 'fallback', place];
-    const source = input.locate(path);
     const refuse = (expected: string, hint: string) =>
-      problems.add({ source, key: path, seen: show(other), expected, hint });
+      problems.refuse(input, path, { seen: show(other), expected, hint });
     const fallback = Object.hasOwn(models, other) ? models[other] : undefined;
-    if (!fallback) problems.addUnknown(source, path, other, 'a model of parley.yaml', Object.keys(models));
+    if (!fallback) problems.refuseName(input, path, other, 'a model of parley.yaml', Object.keys(models));
     else if (other === name) refuse('another model', 'it cannot take the place of itself');
     else if (model.fallback.indexOf(other) < place) refuse('each model once', 'it is named before');
     else if (fallbackOrder(models, other).includes(name))
@@ -237,16 +231,9 @@ function overHttp(name: string, model: ModelFile, input: ModelsInput, problems: 
   const inherited = model.baseURL === undefined ? variable(input.env, keyVariable) : undefined; // MODELS-2
   const own = model.apiKeys ?? (model.apiKey === undefined ? [] : [model.apiKey]);
   const apiKeys = own.length === 0 && inherited !== undefined ? [inherited] : own;
-  const path = ['models', name, 'apiKey'];
-  if (
-    apiKeys.length === 0 &&
-    baseURL === usual &&
-    input.used.has(name) &&
-    !input.isReported(['models', name])
-  ) {
-    problems.add({
-      source: input.locate(path),
-      key: path,
+  const needsKey = apiKeys.length === 0 && baseURL === usual && input.used.has(name);
+  if (needsKey && !input.isReported(['models', name])) {
+    problems.refuse(input, ['models', name, 'apiKey'], {
       expected: `a key for ${usual}`,
       hint: `${model.baseURL === undefined ? `set ${keyVariable}` : `write apiKey: \${${keyVariable}}`}, name another endpoint (baseURL), or use provider: scripted to work offline`,
     });
@@ -296,10 +283,7 @@ async function checkScript(config: ModelConfig, name: string, input: ModelsInput
   if (config.provider !== 'scripted' || config.script === null) return;
   const found = await stat(config.script).catch(() => null);
   if (found?.isFile()) return;
-  const path = ['models', name, 'script'];
-  problems.add({
-    source: input.locate(path),
-    key: path,
+  problems.refuse(input, ['models', name, 'script'], {
     seen: show(config.script),
     expected: 'a file that exists (paths are relative to the configuration folder)',
   });
@@ -324,21 +308,17 @@ function checkOutput(
   input: ModelsInput,
   problems: Problems,
 ) {
-  const key = ['models', name, 'maxOutputTokens'];
-  if (maxOutputTokens < contextTokens || input.isReported(key)) return;
+  if (maxOutputTokens < contextTokens) return;
   const expected = `less than contextTokens (${contextTokens})`;
-  problems.add({ source: input.locate(key), key, seen: show(maxOutputTokens), expected });
+  problems.refuse(input, ['models', name, 'maxOutputTokens'], { seen: show(maxOutputTokens), expected });
 }
 
 /** A limit in dollars would count the calls of a model without a price as free. */
 function checkPrice({ provider, price }: ModelConfig, name: string, input: ModelsInput, problems: Problems) {
   const { usdPerConversation: limit } = input.limits;
-  const path = ['models', name, 'price'];
   const isNeeded = limit !== null && provider !== 'scripted' && input.used.has(name);
-  if (!isNeeded || price !== undefined || input.isReported(path)) return;
-  problems.add({
-    source: input.locate(path),
-    key: path,
+  if (!isNeeded || price !== undefined) return;
+  problems.refuse(input, ['models', name, 'price'], {
     expected: `a price, because limits.usdPerConversation is ${limit} and agents use this model`,
     hint: 'set inputPerMillion and outputPerMillion (0 for a free model), or limit tokensPerConversation instead',
   });
@@ -385,26 +365,16 @@ export function resolveParameters(given: ParameterKeys): RequestParameters {
   return { ...others, headers: Object.fromEntries(hidden) };
 }
 
-/** An agent, and where the keys of its file are. */
-interface LocatedAgent {
-  readonly config: AgentConfig;
-  locate(path: KeyPath): string;
-  isReported(path: KeyPath): boolean;
-}
-
 /** What an agent's parameters must not be, given its model. */
 export function checkAgentParameters(
-  agent: LocatedAgent,
+  agent: Located & { readonly config: AgentConfig },
   models: Readonly<Record<string, ModelConfig>>,
   problems: Problems,
 ): void {
-  const { config, locate, isReported } = agent;
+  const { config } = agent;
   const { parameters } = config;
-  const refuse = (below: KeyPath, seen: string, expected: string, hint?: string) => {
-    const path = ['parameters', ...below];
-    if (isReported(path)) return;
-    problems.add({ source: locate(path), key: path, seen, expected, ...(hint ? { hint } : {}) });
-  };
+  const refuse = (below: KeyPath, seen: string, expected: string, hint?: string) =>
+    problems.refuse(agent, ['parameters', ...below], { seen, expected, ...(hint ? { hint } : {}) });
   if (config.runtime !== 'local') {
     for (const key of Object.keys(parameters).filter((one) => one !== 'maxOutputTokens')) {
       const hint = 'remove it: the program of the agent makes its own requests';

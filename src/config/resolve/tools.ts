@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { CONVERSATION_TOOLS, PERMIT } from '../../conversation/index.ts';
 import { nearest } from '../../kernel/index.ts';
 import { listFiles } from '../files/read-file.ts';
-import { type KeyPath, type Problems, show } from '../problems.ts';
+import { type KeyPath, type Located, type Problems, show } from '../problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile } from '../schema/schema.ts';
 import { Secret, settingDigest } from '../schema/secret.ts';
@@ -28,15 +28,13 @@ export async function resolveTools(
   { mcpServers, project: own, loginKey, ...rest }: ConfigFile['tools'],
   { directory, workingDirectory }: { readonly directory: string; readonly workingDirectory: string },
   env: Environment,
-  locate: (path: KeyPath) => string,
+  file: Located,
   problems: Problems,
 ): Promise<ToolsConfig> {
   const project = resolve(workingDirectory, own);
   const found = await stat(project).catch(() => null);
   if (!found?.isDirectory()) {
-    problems.add({
-      source: locate(['tools', 'project']),
-      key: 'tools.project',
+    problems.refuse(file, ['tools', 'project'], {
       seen: show(project),
       expected: 'a folder that exists (paths are relative to where the daemon is started)',
     });
@@ -90,19 +88,18 @@ async function digestOf(folder: string): Promise<string> {
 export function checkRules(
   tools: ToolsConfig,
   slugs: readonly string[],
-  locate: (path: KeyPath) => string,
+  file: Located,
   problems: Problems,
 ): void {
   const noteUnknown = (path: KeyPath, tool: string) => {
     const unknown = unknownTool(tool, tools);
-    if (unknown !== null) problems.notices.push(`${locate(path)}: ${unknown}`);
+    if (unknown !== null) problems.notices.push(`${file.locate(path)}: ${unknown}`);
   };
   for (const tool of Object.keys(tools.risk)) noteUnknown(['tools', 'risk', tool], tool);
   for (const [place, { agent, tool }] of tools.policy.entries()) {
     noteUnknown(['tools', 'policy', place, 'tool'], tool);
-    if (agent === undefined || slugs.length === 0 || slugs.includes(agent)) continue;
-    const path = ['tools', 'policy', place, 'agent'];
-    problems.addUnknown(locate(path), path, agent, 'an agent', slugs);
+    if (agent !== undefined && slugs.length > 0 && !slugs.includes(agent))
+      problems.refuseName(file, ['tools', 'policy', place, 'agent'], agent, 'an agent', slugs);
   }
 }
 
