@@ -121,24 +121,6 @@ describe('a program with the bare nats package', () => {
     expect([command.code, command.stderr]).toEqual([2, expect.stringContaining('conversation id')]);
   });
 
-  it('a NATS program gets a code, a message and a hint for an invalid request', async () => {
-    expect((await request('entries', '{')).body).toMatchObject({
-      code: expect.stringMatching(/JSON|BAD_REQUEST/),
-    });
-    expect((await request('entries', {})).body).toMatchObject({ code: 'BAD_REQUEST' });
-    expect((await request('entries', { conversation: 'none' })).body).toMatchObject({ code: 'NOT_FOUND' });
-    expect((await request('phase', { conversation: 'demo', phase: 'lunch' })).body).toMatchObject({
-      code: 'UNKNOWN_PHASE',
-      hint: expect.stringContaining('chat'),
-    });
-    expect((await request('view', { conversation: 'demo', agent: 'nobody' })).body).toMatchObject({
-      code: 'UNKNOWN_AGENT',
-    });
-    expect((await request('answer', { approvalId: 'none', answer: 'approve' })).body).toMatchObject({
-      code: 'NOT_FOUND',
-    });
-  });
-
   it('a NATS program cannot send more than the server carries, and gets the error at once', async () => {
     expect(() => program.publish('parley.in.alice.demo', new Uint8Array(70_000))).toThrow(/MAX_PAYLOAD/);
     const command = await runCli(['say', 'demo', '-', '--nats', nats.url], { input: 'x'.repeat(70_000) });

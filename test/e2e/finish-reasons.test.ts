@@ -30,20 +30,6 @@ describe('an answer that a model did not finish', () => {
       (entry): entry is MessageEntry => entry.type === 'message' && entry.role === 'assistant',
     );
 
-  it.each([
-    ['stop', 'stop'],
-    ['length', 'length'],
-    ['content_filter', 'content_filter'],
-    ['max_tokens', 'length'],
-    [`odd${'x'.repeat(500)}\u0007`, `odd${'x'.repeat(61)}`],
-  ])('the entry keeps the finish reason %s, and the turn is completed', async (given, kept) => {
-    handler = () => ({ text: 'A beginning', finishReason: given });
-    const entries = await ask(`kept-${given.slice(0, 20)}`);
-    expect(answerIn(entries)).toMatchObject({ content: 'A beginning', finishReason: kept });
-    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
-    expect(checkLaws(entries)).toEqual([]);
-  });
-
   it('a refusal is the text of the answer, and the finish reason marks it', async () => {
     const message = { role: 'assistant', content: null, refusal: 'I will not.' };
     handler = () => ({

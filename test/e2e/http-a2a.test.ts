@@ -64,6 +64,7 @@ describe('the client of `@a2a-js/sdk`', () => {
       [['lead', 'Noted by the lead.']],
     ]);
     expect(await get(client, 'talk.0')).toEqual(task);
+    await expect(get(await open('dev'), 'talk.0')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
     expect(await send(client, 'Hello', { contextId: 'talk', messageId: 'first' })).toEqual(task);
     const people = ofType(await entriesOf(await project.connect(), 'talk'), 'message').filter(
       ({ role }) => role === 'user',
@@ -186,28 +187,6 @@ describe('the client of `@a2a-js/sdk`', () => {
       ['lead', 'Dev does it.'],
       ['dev', 'Done by dev.'],
     ]);
-  });
-
-  it('the A2A route refuses what it does not support with the errors of the protocol', async () => {
-    const client = await open();
-    await expect(get(client, 'none.0')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
-    await expect(get(client, 'nonsense')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
-    await expect(send(client, ' ')).rejects.toThrow(/EMPTY_CONTENT/);
-    await expect(send(client, 'x', { role: Role.ROLE_UNSPECIFIED })).rejects.toThrow(/message\.role/);
-    await expect(send(client, { ...text(''), content: { $case: 'url', value: 'http://x' } })).rejects.toThrow(
-      /URL_REFUSED/,
-    );
-    const pictures = {
-      taskPushNotificationConfig: undefined,
-      returnImmediately: true,
-      acceptedOutputModes: ['image/png'],
-    };
-    await expect(client.sendMessage({ ...message('x'), configuration: pictures })).rejects.toMatchObject({
-      name: 'ContentTypeNotSupportedError',
-    });
-    await expect(open('nobody')).rejects.toThrow(/404/);
-    const task = await send(client, 'Hello', { contextId: 'mine' });
-    await expect(get(await open('dev'), task.id)).rejects.toMatchObject({ name: 'TaskNotFoundError' });
   });
 
   it('A2A clients of version 0.3 get answers of that version', async () => {

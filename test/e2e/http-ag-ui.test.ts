@@ -1,6 +1,5 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
 import { describe, expect, it } from 'vitest';
-import { conversationOf } from '../../src/gateway/client-ids.ts';
 import { EVERYBODY } from '../support/batch.ts';
 import { posting } from '../support/http.ts';
 import { entriesOf, followUntil, ofType, turnsEnded } from '../support/log.ts';
@@ -236,26 +235,6 @@ describe('the package `@ag-ui/client`', () => {
     const events = await app.say('u1', 'fail').catch(() => app.seen());
     expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'MODEL_ERROR', message: 'out of order' });
     expect(app.words()).toEqual([['assistant', 'So far']]);
-  });
-
-  it('the AG-UI client keeps its own thread id, and is informed of inputs that are not used', async () => {
-    const app = application('lead', 'support/case 17');
-    app.own.addMessage(user('u1', 'Hello'));
-    await app.own.runAgent({ forwardedProps: { theme: 'dark' } });
-    const events = app.seen();
-    expect(events[1]).toMatchObject({
-      type: 'CUSTOM',
-      name: 'parley.unused',
-      value: { fields: ['forwardedProps'] },
-    });
-    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', threadId: 'support/case 17' });
-    expect(app.words()).toEqual([['assistant', 'Noted by the lead.']]);
-    expect(typesOf(await app.say('u2', 'More'))).not.toContain('CUSTOM');
-    const again = application('lead', 'support/case 17');
-    await again.own.runAgent();
-    expect(again.words().length).toBe(2);
-    const id = conversationOf('support/case 17');
-    expect((await entriesOf(await project.connect(), id)).length).toBeGreaterThan(0);
   });
 
   it('the AG-UI client gets the same after a restart of the daemon', async () => {

@@ -212,7 +212,6 @@ describe('the package `openai`', () => {
 
   it.each<[string, object, number, string]>([
     ['an unknown model', { model: 'nobody' }, 404, 'model_not_found'],
-    ['no messages', { messages: [] }, 400, 'BAD_REQUEST'],
     [
       'a last message that is not the user’s',
       { messages: [{ role: 'assistant', content: 'x' }] },
@@ -231,20 +230,15 @@ describe('the package `openai`', () => {
       400,
       'BAD_REQUEST',
     ],
-    ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
     ['an answer as sound', { audio: { voice: 'x', format: 'wav' } }, 400, 'BAD_REQUEST'],
     ['a search of its own', { web_search_options: {} }, 400, 'BAD_REQUEST'],
     ['an unknown form of the answer', { response_format: { type: 'xml' } }, 400, 'BAD_REQUEST'],
-    ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
-    ['an invisible text', { messages: [{ role: 'user', content: '\u2060\u3164' }] }, 400, 'EMPTY_CONTENT'],
   ])('the OpenAI client gets an error for %s', async (_, more, status, code) => {
     const body = { model: 'parley', messages: [user('Hello')], ...more };
     const refused = await openai.chat.completions.create(body).catch((error: unknown) => error);
     expect(refused).toMatchObject({ status, code, type: 'invalid_request_error' });
     const [field = ''] = Object.keys(more);
-    const isOfField =
-      code === 'EMPTY_CONTENT' || String((refused as { param?: string }).param).startsWith(field);
-    expect(isOfField).toBe(true);
+    expect((refused as { param?: string }).param).toMatch(new RegExp(`^${field}`));
   });
 });
 

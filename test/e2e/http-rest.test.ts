@@ -99,27 +99,6 @@ describe('the REST API', () => {
     expect(await readConnectionFile(project.data)).toMatchObject({ http: project.http });
   });
 
-  it('REST refuses with the error codes of the bus', async () => {
-    expect(await call('POST', '/conversations/x/messages', { content: 'x', to: ['nobody'] })).toMatchObject({
-      status: 400,
-      body: { code: 'UNKNOWN_AGENT' },
-    });
-    expect(await call('POST', '/conversations/x/messages', { content: 'x', publisher: 'a.b' })).toMatchObject(
-      {
-        status: 400,
-        body: { code: 'INVALID_NAME' },
-      },
-    );
-  });
-
-  it('the metrics count what was done', async () => {
-    const text = await (await fetch(`${project.http}/metrics`)).text();
-    expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
-    expect(text).toMatch(/^parley_tokens_total\{agent="lead",model="default",kind="input"\} [1-9]/m);
-    expect(text).toMatch(/^parley_open_conversations \d+$/m);
-    expect(text).toMatch(/^parley_ingress_lag \d+$/m);
-  });
-
   it('a token allows its roles and no more, and appears nowhere in outputs', async () => {
     const env = {
       PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read',

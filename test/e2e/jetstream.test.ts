@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { FakeHandler, FakeProvider } from '../support/fake-provider.ts';
 import { untilTestEnds } from '../support/lifetime.ts';
 import { ask, entriesOf, followUntil, turnsEnded } from '../support/log.ts';
-import { openProject, type Project, providerSettings, TEAM } from '../support/project.ts';
+import { openProject, type Project, TEAM } from '../support/project.ts';
 import { hasLongTests } from '../support/runs.ts';
 
 describe('a daemon with the JetStream store', () => {
@@ -145,12 +145,4 @@ describe('a daemon with the JetStream store', () => {
       expect((await project.parley('show', 'demo')).stdout).toContain('hello');
     },
   );
-
-  it('a daemon with the JetStream store refuses a daemon with its own logs on the same server and prefix', async () => {
-    await start(() => ({ text: 'noted' }));
-    await up();
-    const other = await openProject({ nats: project.nats.url, settings: providerSettings(provider.url) });
-    project.defer(() => other.close());
-    await expect(other.up()).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
-  });
 });

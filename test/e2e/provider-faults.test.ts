@@ -96,21 +96,6 @@ describe('a provider that fails', () => {
     expect(checkLog(await project.logFile('too-long'))).toEqual([]);
   });
 
-  it('a provider that tells in its body when to ask again is asked then, although the backoff would be over', async () => {
-    let count = 0;
-    const message = 'You exceeded your current quota. Please retry in 0.4s.';
-    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '0.4s' }];
-    const limited = [{ error: { code: 429, status: 'RESOURCE_EXHAUSTED', message, details } }];
-    const times: number[] = [];
-    handler = () => {
-      times.push(performance.now());
-      return count++ === 0 ? { status: 429, body: JSON.stringify(limited) } : { text: 'in time' };
-    };
-    const entries = await ask('told', 'go', 1);
-    expect(answerIn(entries)?.content).toBe('in time');
-    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(390);
-  });
-
   it('a provider that is unreachable fails only the turn of its agent, and its address is named', async () => {
     handler = () => ({ text: 'I am fine' });
     const entries = await ask('unreachable', '@lost and @pm: hello', 2);
@@ -132,13 +117,5 @@ describe('a provider that fails', () => {
     for (const conversation of names) await client.post({ conversation, publisher: 'alice', content: 'go' });
     await Promise.all(names.map((name) => followUntil(client, name, turnsEnded(1))));
     expect(daemon.stderr()).not.toMatch(/MaxListeners|leak/);
-  });
-
-  it('a failed provider fails the command that waits, and `show` prints the error', async () => {
-    handler = () => ({ status: 401, body: { error: { message: 'bad key' } } });
-    const said = await project.parley('say', 'waiting', 'hello', '--wait');
-    expect(said.code).toBe(1);
-    expect(said.stdout).toContain('UNAUTHORIZED');
-    expect(said.stderr).toMatch(/pm ended failed/);
   });
 });

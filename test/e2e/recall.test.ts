@@ -1,9 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { runCli } from '../support/cli.ts';
 import type { FakeReply, FakeRequest } from '../support/fake-provider.ts';
 import { callsOf, entriesOf, finished, followUntil } from '../support/log.ts';
 import { projectPerTest } from '../support/project.ts';
-import { hasLongTests } from '../support/runs.ts';
 
 /** Agents that read their own conversation, before and after a restart of the daemon. */
 
@@ -14,7 +12,7 @@ const project = projectPerTest({
     dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
   },
 });
-const { provider, client, daemon } = project;
+const { client, daemon } = project;
 
 /** A message `<tool> <arguments>` is a call to make. A result is repeated as text. */
 function answer(request: FakeRequest): FakeReply {
@@ -63,31 +61,4 @@ describe('the recall tool in a daemon', () => {
     expect(read).not.toContain('c0_'); // no call of the other agent
     expect(read).not.toContain('· [Dev]: \n');
   });
-
-  it.runIf(hasLongTests)('an agent recalls the whole result that its view omits', async () => {
-    await say('@pm recall {"from":0}');
-    const result = (await entriesOf(client, 'demo')).find(
-      (entry) => entry.type === 'message' && entry.role === 'tool',
-    );
-    const shown = provider.requests.at(-1)?.json.messages?.at(-1)?.content;
-    expect(shown).toBe(`[result omitted: recall ${result?.index}]`);
-    const whole = result?.type === 'message' ? result.content : '';
-    await say(`@pm recall {"from":${result?.index},"to":${result?.index}}`);
-    expect(whole).toContain('--- entry 0 ·');
-    expect((await newestResult()).replaceAll('\n\\---', '\n---')).toContain(whole);
-  });
-
-  it.runIf(hasLongTests)(
-    'an agent gets an error for an invalid recall, and doctor reports nothing about the tool',
-    async () => {
-      await say('@dev recall {"from":9,"to":2}');
-      expect(JSON.parse(await newestResult())).toMatchObject({
-        error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is greater than to 2' },
-      });
-      await say('@dev recall {"from":-1}');
-      expect(await newestResult()).toContain('INVALID_ARGUMENTS');
-      const doctor = await runCli(['doctor', '--config', project.config, '--data', project.data]);
-      expect(doctor.stdout + doctor.stderr).not.toMatch(/recall/);
-    },
-  );
 });

@@ -95,19 +95,4 @@ describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
     expect(daemon.stderr()).toContain('telemetry ends');
     expect(await daemon.stop()).toBe(0);
   });
-
-  it('a daemon without telemetry prints only the ready line on stdout', async () => {
-    await open('off');
-    const daemon = await project.up();
-    await followUntil(await say('hello'), 'demo', turnsEnded(1));
-    expect(await daemon.stop()).toBe(0);
-    expect(daemon.events()).toEqual([]);
-  });
-
-  it('a start with an unknown value of PARLEY_TELEMETRY is refused with the accepted ones', async () => {
-    await open('loud');
-    await expect(project.up()).rejects.toThrow(
-      /CONFIG_INVALID.*PARLEY_TELEMETRY.*expected: one of console, off/s,
-    );
-  });
 });

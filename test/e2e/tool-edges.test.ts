@@ -53,19 +53,6 @@ const largest = (entries: readonly Entry[]) =>
   Math.max(...entries.map((entry) => Buffer.byteLength(JSON.stringify(entry))));
 
 describe('content that exceeds the message size of the server', () => {
-  it('a large answer becomes a preview and a file, and the conversation continues', async () => {
-    const entries = await say('words', 'long words');
-    const answer = entries.find((entry) => entry.type === 'message' && entry.role === 'assistant');
-    const path = `@state/logs/tool-results/words/${answer?.id}.json`;
-    expect(answer).toMatchObject({
-      content: `${'w'.repeat(500)}\n[Full output: ${path}]`,
-      fullOutputPath: path,
-    });
-    expect(largest(entries)).toBeLessThan(10_000);
-    await say('words', 'and now', 2);
-    expect(provider.requests.at(-1)?.body.length).toBeLessThan(50_000);
-  });
-
   it('a call with large arguments is not run, and the agent gets an error', async () => {
     const entries = await say('arguments', 'write it');
     const [written] = callsOf(entries);
@@ -78,12 +65,6 @@ describe('content that exceeds the message size of the server', () => {
     const entries = await say('delegated', 'ask dev', 2);
     const [asked] = callsOf(entries);
     expect(asked?.results[0]?.content).toMatch(/^w{500}\n\[Full output: @state/);
-    expect(largest(entries)).toBeLessThan(10_000);
-  });
-
-  it('a large picture is a file, and its entry is small', async () => {
-    const entries = await say('picture', 'a picture');
-    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[file 1: image/png, 3.0 MB]');
     expect(largest(entries)).toBeLessThan(10_000);
   });
 });

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -65,11 +64,6 @@ describe('a start that cannot succeed', () => {
       errorWith('NATS_DISK_FULL', `the disk of ${folder.directory} is full`, 'free space'),
     );
     expect(await folder.lockIsFree()).toBe(true);
-  });
-
-  test('a start names a directory that cannot be created', async () => {
-    await writeFile(folder.directory, 'a file');
-    await expect(folder.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });
   });
 
   test('a start names a binary that is not nats-server', async () => {
@@ -161,19 +155,5 @@ describe('files that are stale or half written', () => {
     expect(await firstKept(await folder.open(await folder.start()))).toBe('hello');
     for (const name of ['user.nk', 'endpoint.json', 'server.json'])
       expect(folder.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
-  });
-
-  test('damaged files never make another process pass for the server', async () => {
-    await folder.start().then((server) => server.stop());
-    const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
-    folder.defer(async () => stranger.kill('SIGKILL'));
-    await once(stranger, 'spawn');
-    const endpoint = await folder.json('endpoint.json');
-    const stale = { ...endpoint, pid: stranger.pid, version: '2.9.10', startedAt: new Date(0).toISOString() };
-    await writeFile(join(folder.directory, 'server.json'), JSON.stringify(stale));
-    const server = await folder.start();
-    expect(server.adopted).toBe(false);
-    await server.stop();
-    expect(isAlive(stranger.pid!)).toBe(true);
   });
 });

@@ -93,14 +93,6 @@ describe('a managed nats-server', () => {
     await expect(readFile(join(folder.directory, 'server.json'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('stop kills a managed server that hangs', async () => {
-    const server = await folder.start();
-    process.kill(server.pid, 'SIGSTOP');
-    await server.stop();
-    expect(await folder.lockIsFree()).toBe(true);
-    expect(folder.logged.join('\n')).toContain('did not stop in time');
-  });
-
   test('the managed server reports what an acknowledgement guarantees', async () => {
     const server = await folder.start();
     const isOld = server.version.startsWith('2.9.');
@@ -110,18 +102,6 @@ describe('a managed nats-server', () => {
 });
 
 describe('a managed server after its daemon was killed', () => {
-  test('the next daemon adopts the running server with every message', async () => {
-    const { child, pid } = await folder.daemon();
-    await post(await folder.openByFiles(), 'hello');
-    await kill(child);
-    const next = await folder.start();
-    expect(next).toMatchObject({ adopted: true, pid });
-    expect(await folder.runs(pid)).toBe(true);
-    expect(await firstKept(await folder.open(next))).toBe('hello');
-    await next.stop();
-    expect(await folder.runs(pid)).toBe(false);
-  });
-
   test('the next daemon adopts a server whose process was not recorded yet', async () => {
     const { child, pid } = await folder.daemon();
     await kill(child);

@@ -66,15 +66,6 @@ describe('an MCP server over HTTP', () => {
     expect(server.openSessions).toBe(sessions);
   });
 
-  it('an HTTP server that stops during a call fails it, and is used again when it returns', async () => {
-    const call = toolbox.run('mcp__web__hang');
-    await hanging();
-    await server.close();
-    expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
-    server = await startMcpHttpServer({ port: server.port });
-    await backAgain();
-  });
-
   it('a call with an expired session has no effect, and the session is replaced', async () => {
     server.forgetSessions();
     expect(await toolbox.run('mcp__web__echo')).toMatchObject(

@@ -96,13 +96,6 @@ describe('an MCP server over stdio', () => {
     expect(await contentOf('mcp__it__pid')).toBe(pid);
   });
 
-  it('new tools of a program are listed', async () => {
-    const { tools } = await withProgram();
-    await contentOf('mcp__it__grow');
-    await expect.poll(() => tools.definitions().has('mcp__it__grown')).toBe(true);
-    expect(await contentOf('mcp__it__grown')).toBe('grown');
-  });
-
   it('output of a program that is not a message is ignored', async () => {
     await withProgram();
     expect(await contentOf('mcp__it__chatter')).toBe('said');

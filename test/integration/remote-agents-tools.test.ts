@@ -5,8 +5,6 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 import {
   answered,
   openRemoteTurns,
-  question,
-  quiet,
   type RemoteTurns,
   requestAfter,
   requestOf,
@@ -82,32 +80,6 @@ describe('the tools of a remote agent', () => {
     const first = await project.call();
     const next = requestAfter(first, { role: 'user', content: 'be quick' });
     expect(await project.call(next)).toMatchObject(answered('news: be quick'));
-  });
-
-  it('a repeated call is not run twice, and its results are sent again', async () => {
-    const heard: unknown[] = [];
-    let again = quiet;
-    await project.bareAgent(({ reply }) => {
-      const ask = () =>
-        project.program.publish(reply, JSON.stringify({ type: 'tool_call', calls: [reading] }), {
-          reply: '_INBOX.my',
-        });
-      project.program.subscribe('_INBOX.my', {
-        callback: (_, message) => {
-          heard.push(message.json());
-          if (heard.length === 2) project.say(reply, { type: 'final', content: 'enough' });
-        },
-      });
-      again = ask;
-      ask();
-      ask();
-    });
-    const first = await project.call();
-    const second = project.call(requestAfter(first));
-    await expect.poll(() => heard.length).toBe(1);
-    again();
-    expect(await second).toMatchObject(answered('enough'));
-    expect(heard[1]).toEqual(heard[0]);
   });
 
   it('a repeated call with another reply subject is not run twice, and gets the results there', async () => {
@@ -194,17 +166,6 @@ describe('the tools of a remote agent', () => {
     });
     await expect.poll(() => given).toEqual(results);
   });
-
-  it('a daemon that did not receive the call offers the turn again with its results', async () => {
-    await project.client.agent('critic', (turn) => `${turn.messages.length} messages`);
-    const call = { id: 'c1_0', type: 'function' as const, function: { name: 'fs_read', arguments: '{}' } };
-    const request = requestOf([
-      question,
-      { role: 'assistant', content: null, tool_calls: [call] },
-      { role: 'tool', tool_call_id: 'c1_0', content: 'text' },
-    ]);
-    expect(await project.call(request)).toMatchObject(answered('3 messages'));
-  });
 });
 
 describe('a turn that is withdrawn', () => {
@@ -236,21 +197,6 @@ describe('a turn that is withdrawn', () => {
     const outcome = await project.call(requestOf(), abort.signal);
     expect(outcome).toMatchObject({ kind: 'aborted', partial: { content: 'I would say' } });
     await expect.poll(() => told).toEqual([{ type: 'abort', turnId: 'turn-1', epoch: offers[0]?.epoch }]);
-  });
-
-  it('a withdrawn turn ends its tool calls', async () => {
-    let failure: unknown;
-    await project.client.agent('critic', async (turn) => {
-      await turn
-        .callTools([{ name: 'handoff', arguments: { to: 'dev', summary: '…' } }])
-        .catch((error: unknown) => {
-          failure = error;
-        });
-      return undefined;
-    });
-    expect(await project.call()).toMatchObject({ answer: { toolCalls: [{ name: 'handoff' }] } });
-    project.model.turnOver('turn-1');
-    await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
   });
 
   it('an agent detects that no daemon receives its turn any more', async () => {

@@ -111,14 +111,6 @@ describe('a remote agent', () => {
     });
   });
 
-  it('a remote agent that is not connected is a retryable error', async () => {
-    expect(await project.call()).toMatchObject({
-      kind: 'failed',
-      code: 'AGENT_NOT_CONNECTED',
-      retryable: true,
-    });
-  });
-
   it('a remote agent that is stopped finishes its turn and accepts no other', async () => {
     let finish = quiet;
     const agent = await project.client.agent(
@@ -181,30 +173,6 @@ describe('several instances of one agent', () => {
 });
 
 describe('a remote agent that misbehaves', () => {
-  it('a silent agent is offered the turn three times with growing epochs, and then the turn fails', async () => {
-    const offers = await project.bareAgent((offer, count) => {
-      if (count === 1)
-        project.say(offer.live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'Well, ' });
-    });
-    expect(await project.call()).toMatchObject({
-      kind: 'failed',
-      code: 'AGENT_SILENT',
-      retryable: false,
-      partial: { content: 'Well, ' },
-    });
-    const epochs = offers.map((offer) => offer.epoch - (offers[0]?.epoch ?? 0));
-    expect(epochs).toEqual([0, 1, 2]);
-  });
-
-  it('the second answer of an agent is ignored', async () => {
-    await project.bareAgent(({ reply, turnId, epoch }) => {
-      project.say(reply, { turnId, epoch, type: 'final', content: 'first' });
-      project.say(reply, { turnId, epoch, type: 'final', content: 'second' });
-    });
-    expect(await project.call()).toMatchObject(answered('first'));
-    expect(await project.call(requestOf([question], 'turn-2'))).toMatchObject(answered('first'));
-  });
-
   it('a message for an older offer or another turn is ignored', async () => {
     await project.bareAgent(({ reply, turnId, epoch }) => {
       project.say(reply, { turnId, epoch: epoch - 1, type: 'final', content: 'old' });
