@@ -94,7 +94,9 @@ function ofButtons(): Command[] {
   const entry = document.querySelector(`[data-place="${selected.value}"] article`) ?? entries.at(-1);
   const buttons = [...(entry?.querySelectorAll('button') ?? [])].filter((one) => one.matches(':enabled'));
   return buttons.map((button) => {
-    const call = button.closest('.ask-card')?.querySelector<HTMLElement>('.whole-call')?.innerText ?? '';
+    const card = button.closest('.ask-card');
+    const parts = card?.querySelectorAll<HTMLElement>('.whole-call > :not(.tool, .fold)') ?? [];
+    const call = [...parts].map(({ innerText }) => innerText).join(' ');
     const label = button.ariaLabel ?? button.innerText;
     return {
       name: `${label}${call && ` (${oneLine(call, LONGEST_CALL)})`}${/entry \d+/.test(label) ? '' : ', this entry'}`,
