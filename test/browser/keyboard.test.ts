@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
-import { message, pressAlone, sharedStage, textOf, write } from './support.ts';
+import { inboxItem, message, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
 const PATHS = ['@project/one.md', '@project/two.md'];
@@ -58,6 +58,34 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await pressAlone(page, '1');
     await page.locator('.ask-card.answered', { hasText: 'Which form?' }).waitFor();
     expect(await page.locator('.ask-card:not(.answered)').count()).toBe(1);
+  });
+
+  it('from the list, Enter leads into the conversation and `i` into the inbox: there an arrow key selects what its key answers', async () => {
+    for (const id of ['from-list', 'from-inbox']) await stage.post(id, `ask me ${id}`);
+    const page = await stage.look('#/c/from-list');
+    const row = (title: string) => page.locator('.row', { hasText: title });
+    await page.getByRole('button', { name: 'red' }).waitFor();
+    await row('from-inbox').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'ask me from-inbox' }).waitFor();
+    await page.getByRole('button', { name: 'red' }).waitFor();
+    await pressAlone(page, '1');
+    await expect.poll(() => textOf(page.getByRole('alert'))).toContain('Press an arrow key or Tab, then 1.');
+    await row('from-list').focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'ask me from-list' }).waitFor();
+    await page.getByRole('button', { name: 'red' }).waitFor();
+    await page.keyboard.press('ArrowUp');
+    await pressAlone(page, '1');
+    await message(page, 'So it is red').waitFor();
+    await row('from-list').focus();
+    await pressAlone(page, 'i');
+    const item = inboxItem(page, 'from-inbox');
+    await item.waitFor();
+    while ((await item.and(page.locator(':focus')).count()) === 0) await page.keyboard.press('ArrowDown');
+    await item.getByRole('button', { name: 'blue' }).waitFor();
+    await pressAlone(page, '2');
+    await item.waitFor({ state: 'detached' });
   });
 
   it('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {
@@ -145,6 +173,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     const found = page.getByRole('dialog').getByRole('option');
     await expect.poll(() => textOf(found.nth(0))).toContain('one.md');
     expect(await textOf(found.nth(1))).toContain('two.md');
+    expect(await textOf(found.nth(1))).not.toContain('as JSON');
   });
 
   it('Enter after “?” runs nothing, and an action is chosen with an arrow key or words', async () => {

@@ -6,7 +6,7 @@ import { rows } from './conversations.ts';
 import { saveAs } from './files.ts';
 import { allowSingleKeys, focusOn, hasSingleKeys } from './keys.ts';
 import { organized } from './list.ts';
-import { go, linkTo, type Panel, route, writeNew } from './route.ts';
+import { enterPage, go, linkTo, type Panel, route, writeNew } from './route.ts';
 import {
   attempt,
   chooseTheme,
@@ -85,7 +85,7 @@ function everywhere(): Offer[] {
       run: () => document.querySelector<HTMLElement>('.composer input[type="file"]')?.click(),
       isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
     },
-    { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: visit(linkTo.inbox) },
+    { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: () => enterPage(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },
     { name: 'Turns', words: 'table cost tools export csv', run: visit(linkTo.turns) },
     { name: 'Find a conversation in the list', words: 'filter', keys: '/', run: () => focusOn('search') },

@@ -135,6 +135,18 @@ function whenReady(link: string, isReady: () => boolean, action: () => void): vo
   requestAnimationFrame(look);
 }
 
+/** For a person who came by a key: the next keys act there, and no longer in the list. */
+export function enterPage(link: string): void {
+  whenReady(link, () => document.querySelector('main:not([aria-busy="true"])') !== null, focusMain);
+}
+
+/** Past the list. */
+export function focusMain(): void {
+  const main = document.querySelector('main');
+  if (main) main.tabIndex = -1;
+  main?.focus();
+}
+
 /** The block is rendered only after the list has scrolled to it. */
 export function focusSelected(tries = 20): void {
   if (selected.value === null) return;

@@ -26,7 +26,7 @@ import {
 } from '../../state/list.ts';
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { openCommands, openPalette, typed } from '../../state/palette.ts';
-import { linkTo, openToWrite, route } from '../../state/route.ts';
+import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
 import { agents, attempt, isOperator, mayPost, notice, phases, sender } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
 import { Button, Dialog, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
@@ -119,14 +119,7 @@ export function Sidebar() {
 function SkipLink() {
   const to = route.value.page === 'conversation' ? 'the conversation' : 'the page';
   return (
-    <Button
-      class="skip"
-      onClick={() => {
-        const main = document.querySelector('main');
-        if (main) main.tabIndex = -1;
-        main?.focus();
-      }}
-    >
+    <Button class="skip" onClick={focusMain}>
       Skip to {to}
     </Button>
   );
@@ -307,7 +300,9 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
         tabIndex={isStop ? 0 : -1}
         onFocus={onReach}
         onClick={(event) => {
-          if (isPlainClick(event)) openToWrite(row.id);
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return; // elsewhere
+          if (event.detail > 0) openToWrite(row.id);
+          else enterPage(linkTo.conversation(row.id));
         }}
       >
         <span class="heading">
@@ -346,11 +341,6 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
       )}
     </>
   );
-}
-
-/** With the pointer, here: a key leaves the focus in the list. */
-function isPlainClick({ detail, ctrlKey, metaKey, shiftKey }: MouseEvent): boolean {
-  return detail > 0 && !ctrlKey && !metaKey && !shiftKey;
 }
 
 /** The daemon does not list it yet. */
