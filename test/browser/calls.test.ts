@@ -258,6 +258,31 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
+  it('in a small window, Tab brings each field of a form whole into sight', async () => {
+    const page = await stage.begin('form', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    const day = page.getByRole('group', { name: 'program asks' }).getByLabel('Day In this week');
+    await day.waitFor();
+    const isWhole = () =>
+      page.evaluate<boolean>(`(() => {
+        const field = document.activeElement;
+        const { left, top, bottom } = field.getBoundingClientRect();
+        return [top + 1, bottom - 1].every((y) => document.elementFromPoint(left + 6, y) === field);
+      })()`);
+    for (const [width, height] of [
+      [320, 640],
+      [640, 410],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      await day.focus();
+      for (const field of ['day', 'seats', 'row', 'window', 'note']) {
+        await expect.poll(isWhole, { message: `${field}, ${width} pixels` }).toBe(true);
+        await page.keyboard.press('Tab');
+      }
+      expect(await page.evaluate('document.activeElement.innerText')).toContain('Send this answer');
+    }
+  });
+
   it('an approval of a foreign tool hides no argument, and shows each as it runs', async () => {
     const page = await stage.begin('foreign', 'foreign');
     const card = page.locator('.ask-card');
