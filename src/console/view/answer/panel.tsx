@@ -236,7 +236,7 @@ function WhatIfForm({ id, agent, index, recorded, written, onStart }: WhatIfForm
       </div>
       <p class="muted">
         {runs === 1 ? '1 run' : `${runs} runs`} with the change and as many without it, for comparison. Each
-        model call is paid.
+        model call is paid. The daemon keeps the results until it stops.
       </p>
     </PanelForm>
   );
