@@ -104,6 +104,18 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
   });
 
+  it('the number of an entry in the explanation has no gap around it, although fingers hit it', async () => {
+    await post('counted', 'hello');
+    const page = await stage.look('#/c/counted', PHONE);
+    await write(page, 'once more');
+    const why = message(page, 'Noted: once more').locator('a.why');
+    await page.goto(`${stage.url}/${await why.getAttribute('href')}`);
+    const link = page.locator('p:has-text("Same definition") .entry-links');
+    expect((await link.locator('button').boundingBox())?.width).toBeGreaterThan(43.5);
+    const { width = 99 } = (await link.boundingBox()) ?? {};
+    expect(width).toBeLessThan(20);
+  });
+
   it('an unfolded run leaves the thread in sight', async () => {
     const page = await stage.look('#/c/run', PHONE);
     await page.locator('.runs summary').first().tap();
