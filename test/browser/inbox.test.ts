@@ -346,4 +346,19 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await page.getByRole('link', { name: 'Back to the list' }).click();
     await page.locator('.row').first().waitFor();
   });
+
+  it('conversations with equal titles have their ids on the first page and in the inbox, as in the list', async () => {
+    for (const id of ['alike-one', 'alike-two', 'unlike'])
+      await post(id, id === 'unlike' ? 'ask me alone' : 'ask me alike');
+    const page = await stage.look();
+    const needs = page.getByRole('region', { name: 'Needs you' }).locator('li .title');
+    await until(() => needs.filter({ hasText: 'alike' }).locator('.id').allInnerTexts()).toEqual([
+      'alike-one',
+      'alike-two',
+    ]);
+    await page.evaluate("location.hash = '#/inbox'");
+    await until(() => page.locator('.inbox h3').allInnerTexts()).toContain('ask me alone');
+    const heads = page.locator('.inbox h3', { hasText: 'alike' });
+    expect(await heads.locator('.id').allInnerTexts()).toEqual(['alike-one', 'alike-two']);
+  });
 });

@@ -14,8 +14,9 @@ import { access, isAway } from './session.ts';
 export const rows = signal<readonly ConversationRow[]>([]);
 const byId = computed(() => new Map(rows.value.map((row) => [row.id, row])));
 export const isListed = signal(false);
-/** Titles of more than one conversation; their ids are shown too. */
-export const sharedTitles = computed(() => sharedTitlesOf(rows.value));
+const sharedTitles = computed(() => sharedTitlesOf(rows.value));
+/** Several conversations have it: their ids are shown too. */
+export const isShared = (title: string | null = null) => sharedTitles.value.has(title ?? '');
 
 /** Conversations that this person begins and the daemon does not list yet. */
 export const begun = computed<readonly ConversationRow[]>(() => {

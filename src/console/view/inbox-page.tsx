@@ -26,7 +26,7 @@ import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
 import { Button, QuietButton } from './parts/controls.tsx';
 import { useRequest } from './parts/hooks.ts';
-import { Avatar, BackLink, Fold, Name, When } from './parts/parts.tsx';
+import { Avatar, BackLink, Fold, Name, SharedId, When } from './parts/parts.tsx';
 import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
 import { EndedActions, FailureText } from './thread/failure-view.tsx';
@@ -100,6 +100,7 @@ function Items({ label, items, chosen, choose }: ItemsProps) {
         <li key={group[0]?.conversation}>
           <h3>
             <bdi>{group[0]?.title}</bdi>
+            {group[0] && <SharedId id={group[0].conversation} title={group[0].title} />}
           </h3>
           {group.map((item) => (
             <InboxEntry
@@ -179,14 +180,11 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
     [call],
   );
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
-  const leave = () => {
+  const leaving = (act: () => void) => () => {
     const heading = article.current?.closest('main')?.querySelector('h2');
     const entries = [...document.querySelectorAll('.inbox-entry')];
     if (heading) heading.dataset.left = String(entries.indexOf(article.current as HTMLElement));
     heading?.focus();
-  };
-  const leaving = (act: () => void) => () => {
-    leave();
     act();
   };
   const onDone = leaving(() => leaveOut(item));

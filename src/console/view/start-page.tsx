@@ -11,7 +11,7 @@ import { agents, identity, isOperator, mayPost, workflows } from '../state/sessi
 import { absentAgents } from '../state/system.ts';
 import { Composer } from './conversation/composer.tsx';
 import { Button, NameFault, NameField, Select } from './parts/controls.tsx';
-import { Avatar, BackLink, Name } from './parts/parts.tsx';
+import { Avatar, BackLink, Name, SharedId } from './parts/parts.tsx';
 
 /** What needs this person, then what runs, then where a conversation begins: who is in the team, and a message. */
 export function StartPage() {
@@ -78,7 +78,10 @@ function NeedsYou() {
         {groups.slice(0, MOST_SHOWN).map(([first, ...others]) => (
           <li key={first?.conversation}>
             <a href={linkTo.conversation(first?.conversation ?? '')}>
-              <bdi class="title">{withoutAnsi(first?.title ?? '')}</bdi>
+              <bdi class="title">
+                {withoutAnsi(first?.title ?? '')}{' '}
+                {first && <SharedId id={first.conversation} title={first.title} />}
+              </bdi>
               <span class="waits">
                 {first && KIND_LABELS[first.kind]}
                 {others.length > 0 && ` and ${others.length} more`}

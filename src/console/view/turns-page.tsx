@@ -5,7 +5,7 @@ import { requests } from '../api/requests.ts';
 import type { ConversationRow, FoundTurn } from '../model/answers.ts';
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
-import { isListed, rows } from '../state/conversations.ts';
+import { isListed, isShared, rows } from '../state/conversations.ts';
 import { saveAs } from '../state/files.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents, attempt } from '../state/session.ts';
@@ -174,10 +174,6 @@ function keepInAddress(filters: Filters): void {
 
 const NOTHING: Page = { turns: [], next: null };
 
-/** Several conversations have it, so that it names none. */
-const isShared = (title: string | undefined | null) =>
-  rows.value.filter((row) => row.title === title).length > 1;
-
 async function find(filters: Filters, after: string | null | undefined, limit: number): Promise<Page> {
   const { since, conversation, ...others } = trimmed(filters);
   const isNamed = ({ id, title }: ConversationRow) =>
@@ -185,14 +181,8 @@ async function find(filters: Filters, after: string | null | undefined, limit: n
   const id = conversation === '' ? '' : rows.value.find(isNamed)?.id;
   if (id === undefined) return NOTHING;
   const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
-  const given = Object.entries({
-    ...others,
-    conversation: id,
-    since: from,
-    after: after ?? '',
-    limit: String(limit),
-  });
-  return requests.turns(Object.fromEntries(given.filter(([, value]) => value !== '')));
+  const given = { ...others, conversation: id, since: from, after: after ?? '', limit: String(limit) };
+  return requests.turns(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')));
 }
 
 const trimmed = (filters: Filters) =>

@@ -4,9 +4,9 @@ import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
 import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
-import { money, shortId, when, withoutAnsi } from '../../model/format.ts';
+import { money, when, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, needsPerson, SHOWN, type Shown, timeOf, waitOf } from '../../model/list/list.ts';
-import { begun, isListed, rows, sharedTitles } from '../../state/conversations.ts';
+import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { unsent } from '../../state/kept.ts';
 import {
@@ -31,7 +31,7 @@ import { agents, attempt, isOperator, mayPost, notice, phases, sender } from '..
 import { problems } from '../../state/system.ts';
 import { Button, Dialog, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
-import { Avatar, Icon, IconButton } from '../parts/parts.tsx';
+import { Avatar, Icon, IconButton, SharedId } from '../parts/parts.tsx';
 
 /** As a person dragged it, in this browser. */
 const WIDTH = 'parley.list-width';
@@ -75,10 +75,10 @@ export function Sidebar() {
           </a>
         )}
       </header>
-      <PageLink href={linkTo.inbox} page="inbox" text="Inbox">
+      <PageLink page="inbox" text="Inbox">
         <span class={`count ${needed.value.length > 0 ? 'some' : ''}`}>{needed.value.length}</span>
       </PageLink>
-      <PageLink href={linkTo.system} page="system" text="Team and system">
+      <PageLink page="system" text="Team and system">
         <Problems />
       </PageLink>
       <div class="find">
@@ -133,15 +133,14 @@ function searchMessages(): void {
 
 interface PageLinkProps {
   readonly page: 'inbox' | 'system';
-  readonly href: string;
   readonly text: string;
   readonly children: ComponentChildren;
 }
 
-function PageLink({ page, href, text, children }: PageLinkProps) {
+function PageLink({ page, text, children }: PageLinkProps) {
   const isHere = route.value.page === page;
   return (
-    <a class={`page-link ${page}-link`} href={href} aria-current={isHere ? 'page' : undefined}>
+    <a class={`page-link ${page}-link`} href={linkTo[page]} aria-current={isHere ? 'page' : undefined}>
       {text}
       {children}
     </a>
@@ -310,7 +309,7 @@ function ListRow({ row, isStop, onReach }: ListRowProps) {
           <span class={`title ${unread}`} dir="auto" id={`title-${row.id}`}>
             {withoutAnsi(title)}
           </span>
-          {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
+          <SharedId {...row} />
           {unread && (
             <span class="dot">
               <span class="unseen">unread</span>

@@ -110,19 +110,14 @@ interface PanelFormProps {
 }
 
 /** A form whose button is disabled while the request runs, and that shows a refusal with its hint. */
-export function PanelForm({
-  class: look = '',
-  action,
-  isDisabled,
-  onSubmit: send,
-  children,
-}: PanelFormProps) {
+export function PanelForm({ class: look = '', action, children, ...props }: PanelFormProps) {
   const [isBusy, setBusy] = useState(false);
   const [refused, setRefused] = useState<Error | null>(null);
   const submit = () => {
     setBusy(true);
     setRefused(null);
-    send()
+    props
+      .onSubmit()
       .catch(setRefused)
       .finally(() => setBusy(false));
   };
@@ -136,7 +131,7 @@ export function PanelForm({
         </p>
       )}
       <p>
-        <button type="submit" class="primary" disabled={isBusy || isDisabled}>
+        <button type="submit" class="primary" disabled={isBusy || props.isDisabled}>
           {action}
         </button>
       </p>

@@ -1,6 +1,7 @@
 import { type ComponentChildren, type ComponentProps, Fragment } from 'preact';
-import { when } from '../../model/format.ts';
+import { shortId, when } from '../../model/format.ts';
 import { nameOf, participants } from '../../state/conversation.ts';
+import { isShared } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { isUnfolded, keepUnfolded, useConversation } from '../../state/kept.ts';
 import { jumpTo, linkTo } from '../../state/route.ts';
@@ -159,6 +160,11 @@ export function When({ at }: { readonly at: string }) {
       {when(at, Date.now())}
     </time>
   );
+}
+
+/** Tells conversations with the same title apart. */
+export function SharedId({ id, title }: { readonly id: string; readonly title: string | null }) {
+  return isShared(title) ? <code class="id">{shortId(id)}</code> : null;
 }
 
 const MOST_LINKS = 12;
