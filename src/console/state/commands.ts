@@ -70,20 +70,16 @@ export const actionOf = (key: string) => commands.value.find(({ keys }) => keys 
 
 function everywhere(): Offer[] {
   const wanted = hasSingleKeys.value ? 'off' : 'on';
+  const hasField = mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page);
   const isOutside = route.value.page !== 'conversation';
   return [
     { name: 'New conversation', keys: 'n', run: visit(linkTo.new), isOffered: mayPost.value },
-    {
-      name: 'Write a message',
-      keys: 'c',
-      run: () => focusOn('composer'),
-      isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
-    },
+    { name: 'Write a message', keys: 'c', run: () => focusOn('composer'), isOffered: hasField },
     {
       name: 'Add files to the message…',
       words: 'attach upload picture',
       run: () => document.querySelector<HTMLElement>('.composer input[type="file"]')?.click(),
-      isOffered: mayPost.value && ['conversation', 'list', 'new'].includes(route.value.page),
+      isOffered: hasField,
     },
     { name: 'Inbox', words: 'approvals questions failed', keys: 'i', run: () => enterPage(linkTo.inbox) },
     { name: 'Team and system', words: 'agents models health', keys: 's', run: visit(linkTo.system) },

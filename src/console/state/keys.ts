@@ -262,7 +262,7 @@ function leave(): boolean {
     go(linkTo.conversation(at.id));
     focusSelected();
   } else if (lastEscape.isQuick || (at.page === 'conversation' && focusList())) return true;
-  else if (at.page !== 'list') go((at.page === 'conversation' ? null : lastConversation()) ?? linkTo.list);
+  else if (at.page !== 'list') go((at.page === 'conversation' ? null : lastConversation) ?? linkTo.list);
   else return false;
   return true;
 }

@@ -59,18 +59,14 @@ export const linkTo = {
 
 export const route = signal<Route>(routeOf(location.hash));
 let read = location.hash;
-let conversation: string | null = null;
+/** The conversation that the person left for this page; null: none. */
+export let lastConversation: string | null = null;
 addEventListener('hashchange', () => {
-  if (route.value.page === 'conversation') conversation = linkTo.conversation(route.value.id);
-  else if (route.value.page === 'list') conversation = null;
+  if (route.value.page === 'conversation') lastConversation = linkTo.conversation(route.value.id);
+  else if (route.value.page === 'list') lastConversation = null;
   read = location.hash;
   route.value = routeOf(read);
 });
-
-/** The conversation that the person left for this page; null: none. */
-export function lastConversation(): string | null {
-  return conversation;
-}
 
 export function go(link: string): void {
   location.hash = link;
