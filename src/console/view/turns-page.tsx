@@ -44,12 +44,15 @@ export function TurnsPage() {
   const [filters, setFilters] = useState(filtersInAddress);
   const [page, setPage] = useState<Page | null>(null);
   useEffect(() => setFilters(filtersInAddress()), [route.value]); // another link or the way back
-  const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value });
+  const set = (name: keyof Filters) => (value: string) => {
+    const changed = { ...filters, [name]: value };
+    setFilters(changed);
+    keepInAddress(changed); // here alone: an effect could undo an address that is not read yet
+  };
   const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
   useEffect(() => {
     let isOver = false;
     setPage(null);
-    keepInAddress(filters);
     const wait = setTimeout(
       () =>
         attempt(async () => {
