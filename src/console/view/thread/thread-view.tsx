@@ -205,7 +205,8 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
   };
   useTimeout(release, isWhole ? SETTLED_MS : null, [isWhole]);
   useEffect(() => {
-    for (const name of MOVES) scroller.current?.addEventListener(name, move, { passive: true });
+    for (const name of MOVES)
+      scroller.current?.addEventListener(name, move, { passive: true, capture: true });
   }, []);
   useSignalEffect(() => {
     const place = selected.value;
@@ -245,7 +246,7 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
 const SPACE_ABOVE = 80;
 /** The heights are known, after the whole thread was loaded. */
 const SETTLED_MS = 3_000;
-const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown'];
+const MOVES = ['wheel', 'pointerdown', 'touchstart', 'keydown', 'click'];
 
 /** Where the view was when it followed the end. */
 interface Followed {
