@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { message, sharedStage, textOf, write } from './support.ts';
+import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
 import { RULES } from './team.ts';
 
 /** What the console shows and keeps while the daemon does not answer. */
@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     async () => {
       await post('asks', 'ask me');
       const page = await stage.look('#/c/asks');
-      await page.getByText('Which colour?').waitFor();
+      await page.getByText('Which colour?').first().waitFor();
       await stage.kill();
       await page.getByText('Not connected. Trying again…').waitFor();
       await page.evaluate("location.hash = '#/inbox'");
@@ -124,6 +124,27 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     await approve.click();
     await message(page, 'That is what came of it').waitFor();
     await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  it('calls stay in an open inbox, which says that they can be answered later', async () => {
+    await stage.post('kept-open', 'write it');
+    const page = await stage.look('#/inbox');
+    const entry = inboxItem(page, 'write it');
+    await entry.locator('.inbox-line').click();
+    await entry.locator('.whole-call').waitFor();
+    await entry.getByLabel('Reason').fill('half a reason');
+    const line = await textOf(entry.locator('.summary'));
+    expect(line).not.toBe('');
+    await stage.kill();
+    await entry.getByText('It can be answered when the daemon answers again.').waitFor();
+    await page.evaluate('fetch("/api/none").catch(() => null)'); // refused, as those of the page were
+    expect(await textOf(entry.locator('.summary'))).toBe(line);
+    expect(await entry.locator('.whole-call').isVisible()).toBe(true);
+    expect(await entry.getByLabel('Reason').inputValue()).toBe('half a reason');
+    await stage.restart();
+    await entry.getByText('It can be answered').waitFor({ state: 'detached', timeout: 20_000 });
+    await entry.getByRole('button', { name: 'Deny' }).click();
+    await entry.waitFor({ state: 'detached' });
   });
 
   it('a post whose answer was lost is sent again with its id after a reload, and appended once', async () => {

@@ -52,12 +52,12 @@ export function dismiss(items: readonly InboxItem[]): void {
 /** Entries before one that may say why it is there. */
 const BEFORE = 60;
 
-/** The entry of an item and those before it, the last one first; empty: they cannot be read now, or the list does not name it. */
+/** The entry of an item and those before it, the last one first; empty: the list does not name it. */
 export async function readEntries({ conversation, entry }: InboxItem): Promise<readonly Entry[]> {
   if (entry === null) return [];
   const from = Math.max(0, entry - BEFORE);
-  const page = await requests.entries(conversation, from, entry - from + 1).catch(() => null);
-  return page?.entries.at(-1)?.index === entry ? [...page.entries].reverse() : [];
+  const page = await requests.entries(conversation, from, entry - from + 1);
+  return page.entries.at(-1)?.index === entry ? [...page.entries].reverse() : [];
 }
 
 export type Alert = 'notification' | 'sound';

@@ -165,10 +165,11 @@ interface EntryProps {
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
 function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const { answer: content } = useRequest(
+  const { answer, fault } = useRequest(
     async () => contentOf(item, await readEntries(item)),
     [item.key, isAway.value],
   );
+  const content = answer ?? (fault === null ? null : contentOf(item, [])); // what was read stays in an outage
   const article = useRef<HTMLElement>(null);
   const call =
     content?.kind === 'approval' ? content.call : content?.kind === 'question' ? content.question.call : null;
@@ -232,6 +233,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
               {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>
           </InConversation.Provider>
+          {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
           {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
             <p class="muted">Your token may not answer this.</p>
           )}
