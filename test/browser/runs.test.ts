@@ -120,6 +120,9 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     await page.keyboard.press('Enter');
     const steps = page.locator('.run-steps > li');
     await expect.poll(() => steps.count()).toBe(5);
+    const bands = (await page.locator('.band').allInnerTexts()).join('\n');
+    expect(bands).toContain('goes to Will Writer');
+    expect(bands).not.toMatch(/works on it|begins with/); // a band says what happened, not how it is
     const first = await textOf(steps.first());
     expect(first).toContain('Two days, free from 40 euros.');
     expect(await textOf(steps.first().locator('.taken'))).toContain('planned');

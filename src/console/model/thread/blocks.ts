@@ -207,9 +207,9 @@ function note(
 }
 
 function nodeDetail({ to, agent, from, branch }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
-  if (to?.[0]) return `${nameOf(to[0])} works on it`;
+  if (to?.[0]) return `goes to ${nameOf(to[0])}`;
   if (!agent && branch !== undefined) return `${from ?? branch} is done and waits for the other branches`;
-  return agent ? `${nameOf(agent)} begins with the next message` : null;
+  return agent ? `goes to ${nameOf(agent)} with the next message` : null;
 }
 
 function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
