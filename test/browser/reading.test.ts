@@ -256,6 +256,25 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await page.locator('.newest').count()).toBe(0);
   });
 
+  it.each(['G', 'k'])(
+    'the view at the end follows new messages after %s, which moved the focus alone',
+    async (key) => {
+      const id = `focused-${key}`;
+      for (let n = 0; n < 12; n++) await post(id, `message ${n}`, { includeInContext: false });
+      const page = await stage.look(`#/c/${id}`);
+      await message(page, 'message 11').waitFor();
+      await page.getByLabel('Message').press('Escape');
+      await page.keyboard.press(key);
+      await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
+      for (let n = 0; n < 3; n++)
+        await post(id, `later ${n}\n\n${'more text '.repeat(100)}`, { includeInContext: false });
+      await message(page, 'later 2').waitFor();
+      const below = `(({ scrollHeight, clientHeight, scrollTop }) => Math.round(scrollHeight - clientHeight - scrollTop))(document.querySelector('.thread'))`;
+      await expect.poll(() => page.evaluate(below)).toBe(0);
+      expect(await page.locator('.newest').count()).toBe(0);
+    },
+  );
+
   it.runIf(hasLongTests)(
     'the menus of a conversation and of each agent are in sight on a phone',
     async () => {
@@ -316,6 +335,16 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
       ...['Copy the link to entry 2', `${stage.url}/#/c/by-key/entry/2`],
       ...['Copy the code', 'const one = 1;\n'],
     ]);
+  });
+
+  it('beside a panel, the actions of the selected entry are whole', async () => {
+    const page = await stage.begin('beside', 'hello', 'Noted: hello');
+    await page.evaluate("location.hash += '/why/2'");
+    await page.locator('.answer-panel .account').waitFor();
+    const entry = message(page, 'Noted: hello');
+    await entry.focus();
+    const heightOf = async (name: string) => (await entry.locator(name).boundingBox())?.height ?? 0;
+    expect(await heightOf('.actions')).toBeGreaterThanOrEqual(await heightOf('.actions .why'));
   });
 
   it('on a touch screen the button that copies code lies over none of it', async () => {

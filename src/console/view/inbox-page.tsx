@@ -165,10 +165,8 @@ interface EntryProps {
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
 function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
-  const { answer, fault } = useRequest(
-    async () => contentOf(item, await readEntries(item)),
-    [item.key, isAway.value],
-  );
+  const read = async () => contentOf(item, await readEntries(item));
+  const { answer, fault } = useRequest(read, [item.key, isAway.value]);
   const content = answer ?? (fault === null ? null : contentOf(item, [])); // what was read stays in an outage
   const article = useRef<HTMLElement>(null);
   const call =

@@ -174,8 +174,6 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
   const wanted = at.page === 'conversation' ? at.entry : null;
   const isLoaded = wanted !== null && wanted < thread.entries.length && loading.value === null;
   const isWhole = loggedLength.value !== null && thread.entries.length >= loggedLength.value;
-  const isWholeNow = useRef(isWhole);
-  isWholeNow.current = isWhole;
   /** Blocks that were there when the person left the end, or when the thread was loaded. */
   const seen = useRef(0);
   const wasWhole = useRef(false);
@@ -214,11 +212,12 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     isAtEnd.current = false;
     const index = thread.blocks[place]?.index;
     // The end of what is loaded is not the end: more entries must not move the selected one away.
-    left.current = isWholeNow.current || index === undefined ? undefined : { index, offset: -SPACE_ABOVE };
+    left.current = isWhole || index === undefined ? undefined : { index, offset: -SPACE_ABOVE };
     // Its end is never in sight before its beginning; a height that is not measured may be less than it will be.
     const shown = list.getVirtualItems().find((item) => item.index === place);
     const isShort = shown !== undefined && shown.size <= (list.scrollRect?.height ?? 0);
     list.scrollToIndex(place, { align: isShort ? 'auto' : 'start' });
+    if (isShort && !left.current) onScroll(); // no event comes where nothing moved
   });
   const onScroll = () => {
     const place = scroller.current;
