@@ -101,6 +101,17 @@ describe.skipIf(chromiumPath === null)('the thread of the console', () => {
     expect(await message(page, 'its end').locator('.prose strong').innerText()).toBe('its end');
   });
 
+  it('messages that arrive while a text at the end is selected are counted, and shown by the button', async () => {
+    for (let n = 0; n < 8; n++) await post('marked', `line ${n}`, { includeInContext: false });
+    const page = await stage.look('#/c/marked', { viewport: { width: 1_000, height: 500 } });
+    await message(page, 'line 7').waitFor();
+    await select(page, 'article.by-person .prose');
+    for (const n of [8, 9, 10]) await post('marked', `line ${n}`, { includeInContext: false });
+    await page.getByRole('button', { name: '3 new messages' }).click();
+    await expect.poll(async () => (await message(page, 'line 10').boundingBox())?.y ?? 999).toBeLessThan(500);
+    expect(await selection(page)).toBe('line 7');
+  });
+
   it.runIf(hasLongTests)(
     'a selection elsewhere in the thread is kept and stays in sight while a text is written',
     async () => {

@@ -98,7 +98,7 @@ function Entries({ here: { id, thread } }: { readonly here: Opened }) {
       <div
         class="thread scrolls"
         ref={scroller}
-        onScroll={onScroll}
+        onScroll={() => onScroll()}
         role="feed"
         aria-label="Thread"
         aria-busy={drafts.value.size > 0 || blocks.length === 0}
@@ -193,6 +193,7 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
       const item = index < thread.entries.length && list.measurementsCache[thread.placeOf(index)];
       if (item) place.scrollTop = item.start + offset;
     } else if (isAtEnd.current && !isSelectedIn(place)) follow(place, thread.blocks.length, followed.current);
+    else if (isAtEnd.current && thread.blocks.length > seen.current) onScroll(true);
     if (isAtEnd.current || !wasWhole.current) seen.current = thread.blocks.length;
     wasWhole.current ||= isWhole;
   });
@@ -219,12 +220,12 @@ function useReading({ id, thread }: Opened, scroller: RefObject<HTMLDivElement |
     list.scrollToIndex(place, { align: isShort ? 'auto' : 'start' });
     if (isShort && !left.current) onScroll(); // no event comes where nothing moved
   });
-  const onScroll = () => {
+  const onScroll = (isHeld = false) => {
     const place = scroller.current;
     if (!place) return;
     const isNear = endOf(place, followed.current.call) - place.scrollTop < NEAR_END;
     // The event may come when what is below has grown since: then the person has not moved.
-    isAtEnd.current = isNear || (isAtEnd.current && place.scrollTop === followed.current.top);
+    isAtEnd.current = isNear || (!isHeld && isAtEnd.current && place.scrollTop === followed.current.top);
     isBehind.value = !isAtEnd.current;
     if (left.current) return;
     const item = list.getVirtualItemForOffset(place.scrollTop);
