@@ -131,7 +131,7 @@ describe('a file that a client names by URL', () => {
     ['[::1]', '::1'],
     ['[::ffff:127.0.0.1]', '::ffff:7f00:1'],
     ['[fd00::1]', 'fd00::1'],
-  ])('is not fetched from %s, even if hosts that are addresses are allowed', async (host, address) => {
+  ])('is not fetched from %s, even if addresses are allowed as hosts (ADDRESS-1)', async (host, address) => {
     const hosts = [new URL(`http://${host}`).hostname];
     for (const options of [{ hosts }, { hosts, network }])
       await expect(
@@ -171,7 +171,7 @@ describe('a file that a client names by URL', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('is read up to the limit of a file, whatever its head says', async () => {
+  it('is read up to the limit of a file, whatever its head says (ADDRESS-2)', async () => {
     respond = (_, response) => response.setHeader('content-length', 1_001).end('x'.repeat(1_001));
     await expect(get('pictures.example')).rejects.toMatchObject({ code: 'BLOB_TOO_LARGE' });
     let sent = 0;
