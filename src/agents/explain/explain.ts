@@ -75,16 +75,16 @@ export async function explainStored(
   entries: readonly Entry[],
   conversation: string,
   whose: string | undefined,
-  before: number | undefined,
+  place: number | undefined,
   live: RequestSources,
   read: (hash: string) => Promise<Definition>,
   texts: readonly string[] = [],
   cache?: FileCache,
 ): Promise<Explained> {
-  const answered = whose === undefined ? answerOfAny(entries, before) : null;
+  const answered = whose === undefined ? answerOfAny(entries, place) : null;
   const agent = whose ?? answered?.author.id;
-  if (agent === undefined) return noAnswer(entries, conversation, before);
-  const at = answered?.index ?? before;
+  if (agent === undefined) return noAnswer(entries, conversation, place);
+  const at = answered?.index ?? place;
   const hash = definitionAt(entries, agent, at);
   const recorded = hash === null ? null : await read(hash);
   const given = [entries, conversation, agent, at, live, recorded, texts] as const;
