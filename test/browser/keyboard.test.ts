@@ -175,6 +175,9 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await run(page, 'edit arguments');
     await expectInSight('New path');
     await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.reload();
+    await readOn.press('Enter');
+    await page.locator('.ask-card.seen:focus').waitFor();
     for (const action of ['read on to answer', 'approve']) {
       await page.reload();
       await readOn.waitFor();

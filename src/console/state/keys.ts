@@ -14,7 +14,7 @@ import { notice } from './session.ts';
  *    was not in sight is not answered: its key leads there, and after a moment acts once more.
  * KEYS-4 The keys of one character can be turned off in this browser (WCAG 2.2, 2.1.4).
  * KEYS-5 Keys belong to the uppermost layer: a dialog or a menu, which the browser closes, then the page.
- * KEYS-6 A control that leaves the page with the focus gives it to the entry around it.
+ * KEYS-6 A control that leaves the page with the focus gives it to the call or the entry around it.
  */
 
 /** KEYS-1, KEYS-3, and for stray clicks. */
@@ -92,10 +92,11 @@ function notePressed(event: KeyboardEvent): void {
 /** KEYS-6 */
 function keepFocus({ target }: FocusEvent): void {
   if (!(target instanceof Element)) return;
-  const entry = target.closest<HTMLElement>('article');
+  const [call, entry] = ['.ask-card', 'article'].map((around) => target.closest<HTMLElement>(around));
   setTimeout(() => {
-    if (!target.isConnected && document.activeElement === document.body)
-      entry?.focus({ preventScroll: true });
+    if (target.isConnected || document.activeElement !== document.body) return;
+    const isOpen = call?.isConnected && !call.matches('.answered');
+    (isOpen ? call : entry)?.focus({ preventScroll: true });
   });
 }
 
