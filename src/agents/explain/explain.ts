@@ -454,12 +454,12 @@ function weigh(
   tokenRatio: number,
 ): { readonly parts: readonly ReportedPart[]; readonly groups: Readonly<Record<string, number>> } {
   const plain = parts.map((part) => part.tokens);
-  let upTo = estimatedTokens - plain.reduce((sum, one) => sum + one, 0);
-  let counted = Math.min(tokens, Math.ceil(upTo * tokenRatio));
+  let estimate = estimatedTokens - plain.reduce((sum, one) => sum + one, 0);
+  let counted = Math.min(tokens, Math.ceil(estimate * tokenRatio));
   const groups: Record<string, number> = counted > 0 ? { tools: counted } : {};
   const weighed = parts.map(({ kind, entries }, place) => {
-    upTo += plain[place] ?? 0;
-    const sum = Math.ceil(upTo * tokenRatio);
+    estimate += plain[place] ?? 0;
+    const sum = Math.ceil(estimate * tokenRatio);
     const own = sum - counted;
     counted = sum;
     const group = kind === 'marker' ? 'away-block' : kind;
@@ -495,9 +495,9 @@ function costOfRequest(
   agent: string,
   answer: Entry | null,
 ): Cost {
-  const upTo = answer === null ? entries : [...entries, answer];
+  const all = answer === null ? entries : [...entries, answer];
   const turnId = answer?.turnId ?? agentState(state, agent).turn?.turnId;
-  const ofTurn = upTo.filter((entry) => turnId !== undefined && entry.turnId === turnId);
+  const ofTurn = all.filter((entry) => turnId !== undefined && entry.turnId === turnId);
   const before = (slug: string) => agentState(state, slug).used;
   const own = answer === null ? before(agent) : usedWith(before(agent), answer);
   const others = Object.keys(state.agents).filter((slug) => slug !== agent);

@@ -426,13 +426,13 @@ export function missedBy(
   const missed = parts.flatMap(({ kind, entries: of, message }, place) => {
     if (message.role === 'assistant' || kind.includes('prefix') || kind.includes('away-block')) return [];
     const from = message.role === 'tool' ? answer.index : answer.upTo;
-    const isNews = of.length === 0 ? kind !== 'bridge' : of.some((index) => index >= from);
+    const isNews = of.length === 0 ? kind !== 'bridge' : of.some((index) => index > from);
     return isNews ? [place] : [];
   });
   return missed.every((place) => parts[place]?.kind === 'marker') ? [] : missed;
 }
 
-/** Null: this session answered no request. `upTo`: the length of the log when that request was built. */
+/** Null: this session answered no request. `upTo`: the index of the entry that requested its model call. */
 function newestAnswer(session: string, agent: string, entries: readonly Entry[]) {
   for (let at = entries.length - 1; at >= 0; at--) {
     const entry = entries[at];

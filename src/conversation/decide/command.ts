@@ -82,7 +82,7 @@ export interface CallReport {
   /** Milliseconds. */
   readonly duration: number;
   readonly requestHash: string;
-  /** The log's length when the request was built. */
+  /** Index of the entry that requested the call (`Turn.upTo`). */
   readonly upTo: number;
   /** Estimated tokens of the request. */
   readonly estimatedTokens?: number;

@@ -302,7 +302,7 @@ const fields = {
     finishReason: z.string().optional(),
     /** SHA-256 (hex) of the request body that this entry answers. */
     requestHash: z.string().optional(),
-    /** The log's length when that request was built. */
+    /** Index of the entry that requested the model call. */
     upTo: z.int().nonnegative().optional(),
     /** Estimated tokens of that request; with `usage` it gives the error of the estimate. */
     estimatedTokens: z.int().nonnegative().optional(),
@@ -364,8 +364,9 @@ const fields = {
     turnId: z.string(),
     agent: z.string(),
     trigger: indexList,
-    /** Hash of the request of this turn's next model call, and the log's length when it was built (L6). */
+    /** Hash of the request of this turn's next model call (L6). */
     requestHash: z.string().optional(),
+    /** The index of this entry. */
     upTo: z.int().nonnegative().optional(),
     /** Hash of the agent's definition: with the log it gives each request until the turn's next `turn-started`. */
     definition: z.string().optional(),
@@ -480,7 +481,7 @@ const fields = {
     duration: z.number(),
     /** SHA-256 (hex) of the request; absent: it was not sent, after a recent failure or for lack of room in the window. */
     requestHash: z.string().optional(),
-    /** The log's length when the request was built. */
+    /** Index of the entry that requested the call. */
     upTo: z.int().nonnegative(),
     next: z.object(modelAndKey),
   },

@@ -28,7 +28,7 @@ export interface OpenTurn {
 
 export class Knowledge {
   /** Number of entries folded so far. */
-  upTo = 0;
+  length = 0;
   /** Entry indexes in the order in which the agent came to know them. */
   readonly history: number[] = [];
   /** Changes when the history changed other than by growth (KNOWLEDGE-2). */
@@ -63,8 +63,8 @@ export class Knowledge {
 
   /** Folds the new entries. */
   catchUp(entries: readonly Entry[], to = entries.length): void {
-    for (; this.upTo < to; this.upTo++) {
-      const entry = entries[this.upTo];
+    for (; this.length < to; this.length++) {
+      const entry = entries[this.length];
       if (entry) this.#fold(entry);
     }
   }

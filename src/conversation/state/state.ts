@@ -38,7 +38,7 @@ export interface OpenCall {
   readonly arguments: string;
   /** The name of the person who changed them. */
   readonly changedBy?: string;
-  /** How far the turn had read when its model call was requested: determines the setting of the call (`settingAt`). */
+  /** The turn's `upTo` when its model was called: determines the setting of the call (`settingAt`). */
   readonly upTo: number;
   /** A `tool-started` entry is durable (L9). */
   readonly started: boolean;
@@ -96,7 +96,7 @@ export interface Turn {
   readonly openCalls: readonly OpenCall[];
   /** Answered model calls. */
   readonly modelCalls: number;
-  /** The log's length after its newest answer: a request built before that has its answer already. */
+  /** What an entry below this index requested is answered: it follows the newest answer, or is one that the next request continues. */
   readonly answeredUpTo: number;
   readonly hops: number;
   /** The session of its requests: that of the agent when the turn began, or of a message or answer of the turn since (L6). */

@@ -138,7 +138,7 @@ export class AgentView {
 
   /** The view of the log's first `to` entries. A length below one that was built before is built from scratch. */
   build(to = this.#entries.length): View {
-    if (to < this.knowledge.upTo)
+    if (to < this.knowledge.length)
       return new AgentView(this.#entries, this.knowledge.agent, this.#policy).build(to);
     this.catchUp(to);
     this.#wordHistory();

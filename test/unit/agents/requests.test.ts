@@ -165,6 +165,12 @@ describe('the messages that a session has not been told', () => {
     expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1'), answer(8, 8, 's1')], REQUEST)).toEqual([]);
   });
 
+  it('MISSED-1: a summary that the answered request contained is not told again', () => {
+    const parts = [part('prefix', [], 'system'), part('summary', [6]), part('trigger', [9])];
+    expect(missedBy(SESSION, 'dev', [answer(3, 1, 's1')], parts)).toEqual([1, 2]);
+    expect(missedBy(SESSION, 'dev', [answer(7, 6, 's1')], parts)).toEqual([2]); // the summary itself requested that call
+  });
+
   it('MISSED-2: results of calls are new after the newest answer, and told before it', () => {
     const parts = [...REQUEST, part('turn', [8], 'assistant'), part('turn', [9], 'tool')];
     expect(missedBy(SESSION, 'dev', [answer(8, 8, 's1')], parts)).toEqual([5, 8]);
