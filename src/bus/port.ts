@@ -50,7 +50,7 @@ export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 
 /** A store that reads posts. */
 export interface ReadingStore {
-  /** Its own position (exclusive); null: it has none. A position of another life of the stream counts as null. */
+  /** Its own position (exclusive); null: it has none. A position in an earlier stream counts as null. */
   readonly after: StreamPosition | null;
   /** The store that posts go to. Posts that other stores settled are skipped (`settled.ts`). */
   readonly owner: Owner;
@@ -188,7 +188,7 @@ export interface DeadLetters {
   remove(sequence: number): Promise<void>;
 }
 
-/** A conversation that was deleted, with its posts up to `sequence` of that life of the ingress stream. */
+/** A conversation that was deleted, with its posts up to that position of the ingress stream. */
 export interface DeletedPosts extends StreamPosition {
   readonly conversation: string;
 }

@@ -388,7 +388,7 @@ export type Reading =
 
 /** Posts of one publisher that were refused together. */
 export interface RefusedRuns {
-  /** The life of the ingress stream. */
+  /** The creation time of the ingress stream, as in a `StreamPosition`. */
   readonly stream: string;
   readonly count: number;
   /** The size of their bodies; for unread ones an estimate. */
@@ -410,7 +410,7 @@ export interface UnreadPosts extends Omit<RefusedRuns, 'runs'> {
 /** Posts that need a person's decision, because they may have an answer that is in no log of this store (`settled.ts`). */
 export interface OldPosts {
   /** The name of the ingress stream. */
-  readonly stream: string;
+  readonly name: string;
   readonly count: number;
   /** A start that skips up to here answers none of these. */
   readonly last: number;

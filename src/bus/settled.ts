@@ -4,14 +4,14 @@ import type { StreamPosition } from './post.ts';
  * Which posts of the ingress stream are settled, as the server keeps it for stores that did not settle them. Pure.
  *
  * SETTLED-1  The record never leads the logs: a post in it is in a log, or has a dead letter.
- * SETTLED-2  It belongs to one life of the stream. Of another life, or of a stream that lost its end, it says nothing.
+ * SETTLED-2  It belongs to one stream, by its creation time. Of one that was created again, or lost its end, it says nothing.
  * SETTLED-3  A store continues from its own position: its logs decide what it has. What other stores settled before
  *            it began (`before`) it skips for ever.
  * SETTLED-4  Another store skips all that is settled, and settles what is not.
  * SETTLED-5  A low-water mark never passes a message that is under way, and never decreases.
  * SETTLED-6  It is the newest message up to which everything opened is settled.
- * SETTLED-7  A store that has no position in this life of the stream, on a server without a record of it, answers none of its
- *            posts before a person has decided on them (`OLD_POSTS`).
+ * SETTLED-7  A store that has no position in this stream, on a server without a record of it, answers none of its posts
+ *            before a person has decided on them (`OLD_POSTS`).
  * SETTLED-8  A store reads again what is after its own record: a server that was restored from an older backup gives these
  *            sequences to other posts. Ids suppress repetitions.
  * SETTLED-9  A backup on which no daemon has started answers no post that another store settled, or may have settled, after
@@ -38,7 +38,7 @@ export interface SeenPost {
 }
 
 export interface SettledRecord {
-  /** The life of the stream. */
+  /** The creation time of the stream, as in a `StreamPosition`. */
   readonly stream: string;
   readonly by: Owner;
   readonly settled: Settled;
@@ -59,7 +59,7 @@ export interface Start {
   readonly before: Settled | null;
   /** Which of the posts after the store's own position others settled, and who did last; null: none. */
   readonly elsewhere: { readonly after: number; readonly settled: Settled; readonly by: string } | null;
-  /** It is known which posts of this life of the stream are settled. If not, each of them may have an answer (SETTLED-7). */
+  /** It is known which posts of the stream are settled. If not, each of them may have an answer (SETTLED-7). */
   readonly isKnown: boolean;
 }
 

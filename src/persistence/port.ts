@@ -114,7 +114,7 @@ export interface RowActivity {
 
 /** How far the ingress stream was read: every post up to `sequence` is in a log or was refused. */
 export interface IngressPosition {
-  /** Identifies one life of the stream: changes when the stream is created again. */
+  /** The creation time of the stream: changes when it is created again. */
   readonly stream: string;
   readonly sequence: number;
 }
@@ -314,7 +314,7 @@ export interface ConversationStore {
   saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void>;
 
   ingressPosition(): Promise<IngressPosition | null>;
-  /** May lag the logs, never lead them. The first one of a life of the stream is saved before it resolves. */
+  /** May lag the logs, never lead them. The first one in a stream is saved before it resolves. */
   saveIngressPosition(position: IngressPosition): Promise<void>;
 
   /** Writes pending changes and releases the store. */

@@ -39,9 +39,9 @@ import { type AuditLog, type Documents, InOrder, type Storage } from './storage.
  *
  * STORE-1 A conversation is open, or is being deleted, once at a time in this process. `open`, a deletion and `blobs.of`
  *         read a log, and nothing else does.
- * STORE-2 A tombstone is durable before the log of its conversation is touched. It never moves back within one life of the
- *         ingress stream, unless the stream lost the post that it names. One of a new life removes those of earlier lives:
- *         their posts are gone.
+ * STORE-2 A tombstone is durable before the log of its conversation is touched. It never moves back in one ingress
+ *         stream, unless the stream lost the post that it names. One of a stream that was created again removes those of
+ *         earlier streams: their posts are gone.
  * STORE-3 Marks count only if the document `marks` is there: without it, conversations may lack their mark. A superfluous mark
  *         costs reading one log; a missing mark loses work. So a removal is not synced, and a later `markOpen` wins.
  * STORE-4 The ingress position may lag the logs, never lead them: it is saved at intervals, and after the logs are closed.
@@ -386,7 +386,7 @@ function noteIn(stored: unknown): DeletionNote {
 /** Posts settle more often than this. */
 const SAVE_INTERVAL_MS = 200;
 
-/** How far the ingress stream was read (STORE-4). The first position in a life of the stream is durable at once. */
+/** How far the ingress stream was read (STORE-4). The first position in a stream is durable at once. */
 function latestPosition(documents: Documents) {
   const closing = new AbortController();
   let newest: IngressPosition | null = null;

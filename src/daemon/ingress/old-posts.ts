@@ -56,12 +56,12 @@ async function skip({ bus, store, owner, log }: OldPostsParts, until: SkipUntil)
   );
 }
 
-function oldPosts({ stream, count, time, by, last }: OldPosts, { name }: Owner, backup: BackupFacts | null) {
+function oldPosts({ name, count, time, by, last }: OldPosts, owner: Owner, backup: BackupFacts | null) {
   if (time !== null) {
     const [first, newest] = [new Date(time.from).toISOString(), new Date(time.to).toISOString()];
     return new ParleyError(
       'OLD_POSTS',
-      `stream ${stream} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${name} knows which are answered`,
+      `stream ${name} has old posts (${count}, stored from ${first} to ${newest}): neither the server nor ${owner.name} knows which are answered`,
       {
         hint: `answer them with \`parley up --replay\`, or skip them with \`parley up --skip-until ${last}\` (a sequence, an ISO time, or now)`,
       },
@@ -70,7 +70,7 @@ function oldPosts({ stream, count, time, by, last }: OldPosts, { name }: Owner, 
   const settled = by === null ? 'that may have an answer' : `that ${by} settled`;
   return new ParleyError(
     'OLD_POSTS',
-    `stream ${stream} has posts (${count}) ${settled} after this backup was made (${backup?.madeAt}): the logs lack them`,
+    `stream ${name} has posts (${count}) ${settled} after this backup was made (${backup?.madeAt}): the logs lack them`,
     {
       hint: `answer them again with \`parley up --replay\`, or leave them out with \`parley up --skip-until ${last}\``,
     },

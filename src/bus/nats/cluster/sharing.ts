@@ -310,16 +310,16 @@ class SharedReader {
     await beginning.report(onPosition);
   }
 
-  async #follow(stream: string, { record }: SettledKeeper): Promise<void> {
-    this.#options.onIngressStream(stream);
+  async #follow(created: string, { record }: SettledKeeper): Promise<void> {
+    this.#options.onIngressStream(created);
     await this.ready();
-    if (record?.by.id !== this.#options.owner.id || record.stream !== stream) return;
-    const floor = { stream, sequence: markOf(record.settled) };
-    const known = this.#floor?.stream === stream ? this.#floor.sequence : 0;
+    if (record?.by.id !== this.#options.owner.id || record.stream !== created) return;
+    const floor = { stream: created, sequence: markOf(record.settled) };
+    const known = this.#floor?.stream === created ? this.#floor.sequence : 0;
     if (floor.sequence === known) return;
     if (floor.sequence < known) await this.#options.onBegin?.();
     this.#floor = floor;
-    if (floor.sequence < known) this.#options.onFloor({ stream, sequence: 0 });
+    if (floor.sequence < known) this.#options.onFloor({ stream: created, sequence: 0 });
     this.#options.onFloor(floor);
   }
 

@@ -41,6 +41,7 @@ export const MOST_OPEN = 1_000;
 
 /** The posts that a daemon has settled so far. */
 interface Progress {
+  /** The creation time of the stream. */
   readonly stream: string;
   readonly settled: Settled;
   readonly last: SeenPost | null;
@@ -67,7 +68,7 @@ export class SettledKeeper {
     readonly reader: string | null;
   } = { ...NOTHING, reader: null };
   #claim: 'none' | 'held' | 'lost' = 'none';
-  #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
+  #before: { readonly created: string; readonly settled: Settled | null } | null = null;
   /** KEEPER-5. How often the stream lost its end, and the sequence of the record that is invalid since. */
   #losses = 0;
   #unfit: number | null = null;
@@ -90,8 +91,8 @@ export class SettledKeeper {
     return this.#known.reader;
   }
 
-  begin(stream: string, settled: Settled | null): void {
-    this.#before = { stream, settled };
+  begin(created: string, settled: Settled | null): void {
+    this.#before = { created, settled };
   }
 
   async read(): Promise<void> {
@@ -101,11 +102,11 @@ export class SettledKeeper {
   }
 
   /** KEEPER-6. The rest of the record stays. False: another daemon wrote meanwhile. */
-  async claim(stream: string, own: StreamPosition | null): Promise<boolean> {
+  async claim(created: string, own: StreamPosition | null): Promise<boolean> {
     const { record } = this.#known;
-    const upTo = own?.stream === stream ? own.sequence : 0;
+    const upTo = own?.stream === created ? own.sequence : 0;
     const unknown = { by: this.#owner, settled: { upTo, open: [] }, before: null, last: null };
-    const known = record?.stream === stream ? record : { stream, ...unknown };
+    const known = record?.stream === created ? record : { stream: created, ...unknown };
     try {
       await this.#put({ ...known, reader: this.#self?.daemon ?? null });
     } catch (error) {
@@ -203,7 +204,7 @@ export class SettledKeeper {
     this.#newest = null;
     try {
       const progress = newest();
-      const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
+      const before = this.#before?.created === progress.stream ? this.#before.settled : null;
       await this.#write({ ...progress, by: this.#owner, before, reader: this.#self?.daemon ?? null });
     } catch (error) {
       if (losses === this.#losses) this.#newest ??= newest;
@@ -372,7 +373,7 @@ export async function ingressStart(
     return { created, old: isOwnStream ? await lackedPosts(sources, store.after.sequence, found) : null };
   }
   const [from, to] = [Date.parse(`${first_ts}`), Date.parse(`${last_ts}`)];
-  return { created, old: { stream: config.name, count, last, time: { from, to }, by: null } };
+  return { created, old: { name: config.name, count, last, time: { from, to }, by: null } };
 }
 
 /** SETTLED-9. Without a record, any post after the position of the backup may be settled. */
@@ -385,7 +386,7 @@ async function lackedPosts(
   const settled: Settled = known?.settled ?? { upTo: state.last_seq, open: [] };
   const count = await countSettled(sources, { after, settled });
   const last = known === null ? state.last_seq : (start.position?.sequence ?? 0);
-  return count === 0 ? null : { stream: config.name, count, last, time: null, by: known?.by.name ?? null };
+  return count === 0 ? null : { name: config.name, count, last, time: null, by: known?.by.name ?? null };
 }
 
 /** Posts that are requested at once. */
@@ -402,11 +403,11 @@ export async function unsettledUntil(
   const { reader } = keeper;
   const probe = reader !== null && connection.request(subjects.control(reader, 'probe'), '{}');
   if (probe && (await probe.catch(() => null)) !== null) return null;
-  const { created: stream, state } = info;
+  const { created, state } = info;
   const { position, skip } = start;
   const isSettled = skip ? covers(skip) : () => false;
   const posts = new Map<string, RefusedRuns>();
-  let end = position?.stream === stream ? position.sequence : 0;
+  let end = position?.stream === created ? position.sequence : 0;
   let isOver = false;
   const take = (message: StreamMessage) => {
     isOver ||= isAfter(message, until) || message.sequence > state.last_seq;
@@ -414,7 +415,7 @@ export async function unsettledUntil(
     end = message.sequence;
     if (isSettled(end)) return;
     const { publisher } = senderOf(subjects, message);
-    posts.set(publisher, withPost(posts.get(publisher), stream, message));
+    posts.set(publisher, withPost(posts.get(publisher), created, message));
   };
   const consumer = await StreamConsumer.open(connection, manager, subjects.ingressStream, end + 1, {
     isHeadersOnly: true,
@@ -428,7 +429,7 @@ export async function unsettledUntil(
   } finally {
     consumer.close();
   }
-  return { position: { stream, sequence: end }, posts };
+  return { position: { stream: created, sequence: end }, posts };
 }
 
 function isAfter({ sequence, time }: StreamMessage, until: SkipUntil): boolean {
@@ -436,10 +437,10 @@ function isAfter({ sequence, time }: StreamMessage, until: SkipUntil): boolean {
   return until.kind === 'time' && Number(time / 1_000_000n) > until.time;
 }
 
-function withPost(known: RefusedRuns | undefined, stream: string, message: StreamMessage): RefusedRuns {
+function withPost(known: RefusedRuns | undefined, created: string, message: StreamMessage): RefusedRuns {
   const { sequence, size } = message;
   const to = Number(message.time / 1_000_000n);
   const { count, bytes, from, runs } = known ?? { count: 0, bytes: 0, from: to, runs: [] };
   const first = runs[0]?.[0] ?? sequence;
-  return { stream, count: count + 1, bytes: bytes + size, from, to, runs: [[first, sequence]] };
+  return { stream: created, count: count + 1, bytes: bytes + size, from, to, runs: [[first, sequence]] };
 }
