@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
+import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/directory.ts';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import {
   locateNatsServer,
@@ -14,7 +15,6 @@ import {
   type ManagedServerOptions,
   startManagedServer,
 } from '../../src/bus/nats/managed/index.ts';
-import { isLockFree, isServerProcess } from '../../src/bus/nats/managed/launch.ts';
 
 /** One directory for a real managed server in a test, and everything that was started in it. */
 export interface ServerFolder {

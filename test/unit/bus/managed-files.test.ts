@@ -2,22 +2,19 @@ import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
+  bytesBelow,
   prepareDirectory,
+  pruneRotatedLogs,
   readCredentials,
   readEndpoint,
   readPidFile,
   readRecord,
   type ServerFiles,
+  tailOfLog,
   writeCredentials,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
-import {
-  bytesBelow,
-  pruneRotatedLogs,
-  renderConfiguration,
-  sizeMaxFile,
-  tailOfLog,
-} from '../../../src/bus/nats/managed/launch.ts';
+import { renderConfiguration, sizeMaxFile } from '../../../src/bus/nats/managed/launch.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { folderPerTest } from '../../support/lifetime.ts';
 

@@ -5,20 +5,16 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
+  findServerProcess,
+  isLockFree,
+  isServerProcess,
   prepareDirectory,
   type ServerFiles,
+  takeLock,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
 import { type Host, systemHost } from '../../../src/bus/nats/managed/host.ts';
-import {
-  choosePort,
-  findServerProcess,
-  isLockFree,
-  isPortFree,
-  isServerProcess,
-  type ServerContext,
-  takeLock,
-} from '../../../src/bus/nats/managed/launch.ts';
+import { choosePort, isPortFree, type ServerContext } from '../../../src/bus/nats/managed/launch.ts';
 import { endServer, restartPause, startSyncLoop } from '../../../src/bus/nats/managed/supervisor.ts';
 import { errorWith } from '../../support/error-with.ts';
 import { endChild, folderPerTest } from '../../support/lifetime.ts';

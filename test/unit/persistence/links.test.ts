@@ -1,7 +1,7 @@
 import { link, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isLockFree } from '../../../src/bus/nats/managed/launch.ts';
+import { isLockFree } from '../../../src/bus/nats/managed/directory.ts';
 import { replaceFile } from '../../../src/kernel/index.ts';
 import { nodeLogFiles } from '../../../src/persistence/jsonl/log/durable.ts';
 import { errorWith } from '../../support/error-with.ts';

@@ -1,5 +1,7 @@
-import { access, chmod, constants, mkdir, readFile, realpath, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { closeSync } from 'node:fs';
+import { access, chmod, constants, mkdir, readdir, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { tryLock } from 'fs-native-extensions';
 import { nkeys } from 'nats';
 import { z } from 'zod';
 import {
@@ -7,14 +9,15 @@ import {
   fieldFault,
   fullDiskError,
   messageOf,
+  openPrivate,
   ParleyError,
   parseJson,
   replaceFile,
 } from '../../../kernel/index.ts';
-import type { ManagedLog } from './host.ts';
+import type { Host, ManagedLog } from './host.ts';
 
 /**
- * The files of one managed server.
+ * The directory of one managed server: its files, its lock, and which process is its server.
  *
  * MANAGED-DIRECTORY-1 A file is complete or missing: it is written under another name, synced and renamed, then the folder is synced.
  * MANAGED-DIRECTORY-2 The file with the seed is readable by its owner only, from its first byte on.
@@ -146,4 +149,114 @@ async function readDocument<T>(path: string, schema: z.ZodType<T>, log: ManagedL
 function damaged(path: string, log: ManagedLog, why: string): null {
   log('warn', `${path} cannot be used: ${why}`);
   return null;
+}
+
+const TAIL_LINES = 12;
+const TAIL_BYTES = 64 * 1024;
+const KEPT_LOGS = 2;
+
+/** The last lines since `from`: of the server's output, then of its log. */
+export async function tailOfLog(files: ServerFiles, from: number): Promise<string> {
+  const printed = await readFile(files.output, 'utf8').catch(() => '');
+  const bytes = await readFile(files.log).catch(() => Buffer.alloc(0));
+  // A shorter log was rotated meanwhile, so all of it is new.
+  const logged = bytes.subarray(bytes.length >= from ? from : 0).toString('utf8');
+  const lines = `${printed.slice(-TAIL_BYTES)}\n${logged.slice(-TAIL_BYTES)}`.split('\n');
+  return lines
+    .filter((line) => line.trim() !== '')
+    .slice(-TAIL_LINES)
+    .join('\n');
+}
+
+/** Removes old rotated logs. Only newer servers have a setting for that. */
+export async function pruneRotatedLogs({ directory, log }: ServerFiles): Promise<void> {
+  const prefix = `${basename(log)}.`;
+  // The suffix is a sortable time.
+  const rotated = (await readdir(directory)).filter((name) => name.startsWith(prefix)).sort();
+  for (const name of rotated.slice(0, -KEPT_LOGS)) await rm(join(directory, name), { force: true });
+}
+
+/** Bytes of the files below this directory. */
+export async function bytesBelow(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
+    const facts = await stat(join(directory, name)).catch(() => null);
+    if (facts?.isFile()) bytes += facts.size;
+  }
+  return bytes;
+}
+
+/**
+ * The lock that prevents two servers on one directory, and the process of its server.
+ *
+ * MANAGED-LOCK-1 It is a kernel lock on an open file description: it lasts until the last process that inherited it has ended,
+ *    in whatever way. It depends on no timestamp and no process id.
+ * MANAGED-LOCK-2 The starting process takes it, passes it to the server as an extra file, and closes its own copy. So the lock
+ *    is free exactly when no server runs here and none is being started.
+ * MANAGED-LOCK-3 A process id alone proves nothing, because ids are reused. A process is the server of a directory only if it was
+ *    started with that directory's configuration file; only such a process gets a signal.
+ */
+export interface HeldLock {
+  /** The server inherits it. */
+  readonly fd: number;
+  /** Closes this process's copy; the lock itself is free once no copy is left (MANAGED-LOCK-1). */
+  release(): Promise<void>;
+}
+
+/** Null when another process holds it. Throws `NATS_LOCK_FAILED` if the file system has no locks. */
+export async function takeLock(path: string): Promise<HeldLock | null> {
+  const fd = openPrivate(path);
+  let taken = false;
+  try {
+    taken = tryLock(fd);
+  } catch (error) {
+    throw new ParleyError('NATS_LOCK_FAILED', `cannot lock ${path}: ${messageOf(error)}`, {
+      hint: 'move the data directory (--data) to a local file system that supports locks',
+      cause: error,
+    });
+  } finally {
+    if (!taken) closeSync(fd);
+  }
+  return taken ? { fd, release: async () => closeSync(fd) } : null;
+}
+
+/** Whether no server runs and none is being started (MANAGED-LOCK-2). */
+export async function isLockFree(path: string): Promise<boolean> {
+  const lock = await takeLock(path);
+  await lock?.release();
+  return lock !== null;
+}
+
+const PS_TIMEOUT_MS = 5_000;
+
+export async function isServerProcess(pid: number, configuration: string, host: Host): Promise<boolean> {
+  if (host.platform !== 'linux') {
+    const listed = await host.run('ps', ['-ww', '-o', 'command=', '-p', String(pid)], PS_TIMEOUT_MS);
+    return listed.kind === 'exited' && listed.code === 0 && listed.output.includes(`-c ${configuration}`);
+  }
+  // Empty for a process that has ended and was not reaped yet.
+  const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
+  return words.some((word, at) => word === '-c' && words[at + 1] === configuration);
+}
+
+/** The server process of this directory, from its records; null when none of them is valid. */
+export async function findServerProcess(
+  files: ServerFiles,
+  host: Host,
+  log: ManagedLog,
+): Promise<number | null> {
+  const candidates = [(await readRecord(files, log))?.pid ?? null, await readPidFile(files)];
+  for (const pid of candidates) {
+    if (pid !== null && (await isServerProcess(pid, files.configuration, host))) return pid;
+  }
+  return null;
+}
+
+/** Ignores a process that has already ended. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (errnoOf(error) !== 'ESRCH') throw error;
+  }
 }

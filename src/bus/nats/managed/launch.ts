@@ -1,13 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { closeSync, ftruncateSync } from 'node:fs';
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tryLock } from 'fs-native-extensions';
 import {
-  errnoOf,
   fullDiskError,
   isAtLeast,
   messageOf,
@@ -17,14 +14,19 @@ import {
 } from '../../../kernel/index.ts';
 import { openNats } from '../connection/connection.ts';
 import {
+  bytesBelow,
   type Credentials,
   type Endpoint,
+  findServerProcess,
+  type HeldLock,
+  pruneRotatedLogs,
   readCredentials,
   readEndpoint,
-  readPidFile,
   readRecord,
   type ServerFiles,
   type ServerRecord,
+  tailOfLog,
+  takeLock,
   writeCredentials,
   writeDocument,
 } from './directory.ts';
@@ -362,31 +364,6 @@ async function endChild(spawned: Spawned): Promise<void> {
   clearTimeout(forced);
 }
 
-const TAIL_LINES = 12;
-const TAIL_BYTES = 64 * 1024;
-const KEPT_LOGS = 2;
-
-/** The last lines since `from`: of the server's output, then of its log. */
-export async function tailOfLog(files: ServerFiles, from: number): Promise<string> {
-  const printed = await readFile(files.output, 'utf8').catch(() => '');
-  const bytes = await readFile(files.log).catch(() => Buffer.alloc(0));
-  // A shorter log was rotated meanwhile, so all of it is new.
-  const logged = bytes.subarray(bytes.length >= from ? from : 0).toString('utf8');
-  const lines = `${printed.slice(-TAIL_BYTES)}\n${logged.slice(-TAIL_BYTES)}`.split('\n');
-  return lines
-    .filter((line) => line.trim() !== '')
-    .slice(-TAIL_LINES)
-    .join('\n');
-}
-
-/** Removes old rotated logs. Only newer servers have a setting for that. */
-export async function pruneRotatedLogs({ directory, log }: ServerFiles): Promise<void> {
-  const prefix = `${basename(log)}.`;
-  // The suffix is a sortable time.
-  const rotated = (await readdir(directory)).filter((name) => name.startsWith(prefix)).sort();
-  for (const name of rotated.slice(0, -KEPT_LOGS)) await rm(join(directory, name), { force: true });
-}
-
 interface ConfigurationInput {
   readonly files: ServerFiles;
   readonly endpoint: Endpoint;
@@ -455,89 +432,4 @@ const LEAST_MAX_FILE = 512 * MEBIBYTE;
 /** The limit of all streams together, in bytes. `free`: the free bytes of the disk. */
 export function sizeMaxFile(free: number, used: number): number {
   return Math.floor(Math.max((free + used) * SHARE_OF_DISK, used + LEAST_MAX_FILE));
-}
-
-/** Bytes of the files below this directory. */
-export async function bytesBelow(directory: string): Promise<number> {
-  let bytes = 0;
-  for (const name of await readdir(directory, { recursive: true }).catch(() => [])) {
-    const facts = await stat(join(directory, name)).catch(() => null);
-    if (facts?.isFile()) bytes += facts.size;
-  }
-  return bytes;
-}
-
-/**
- * The lock that prevents two servers on one directory, and the process of its server.
- *
- * MANAGED-LOCK-1 It is a kernel lock on an open file description: it lasts until the last process that inherited it has ended,
- *    in whatever way. It depends on no timestamp and no process id.
- * MANAGED-LOCK-2 The starting process takes it, passes it to the server as an extra file, and closes its own copy. So the lock
- *    is free exactly when no server runs here and none is being started.
- * MANAGED-LOCK-3 A process id alone proves nothing, because ids are reused. A process is the server of a directory only if it was
- *    started with that directory's configuration file; only such a process gets a signal.
- */
-interface HeldLock {
-  /** The server inherits it. */
-  readonly fd: number;
-  /** Closes this process's copy; the lock itself is free once no copy is left (MANAGED-LOCK-1). */
-  release(): Promise<void>;
-}
-
-/** Null when another process holds it. Throws `NATS_LOCK_FAILED` if the file system has no locks. */
-export async function takeLock(path: string): Promise<HeldLock | null> {
-  const fd = openPrivate(path);
-  let taken = false;
-  try {
-    taken = tryLock(fd);
-  } catch (error) {
-    throw new ParleyError('NATS_LOCK_FAILED', `cannot lock ${path}: ${messageOf(error)}`, {
-      hint: 'move the data directory (--data) to a local file system that supports locks',
-      cause: error,
-    });
-  } finally {
-    if (!taken) closeSync(fd);
-  }
-  return taken ? { fd, release: async () => closeSync(fd) } : null;
-}
-
-/** Whether no server runs and none is being started (MANAGED-LOCK-2). */
-export async function isLockFree(path: string): Promise<boolean> {
-  const lock = await takeLock(path);
-  await lock?.release();
-  return lock !== null;
-}
-
-const PS_TIMEOUT_MS = 5_000;
-
-export async function isServerProcess(pid: number, configuration: string, host: Host): Promise<boolean> {
-  if (host.platform !== 'linux') {
-    const listed = await host.run('ps', ['-ww', '-o', 'command=', '-p', String(pid)], PS_TIMEOUT_MS);
-    return listed.kind === 'exited' && listed.code === 0 && listed.output.includes(`-c ${configuration}`);
-  }
-  // Empty for a process that has ended and was not reaped yet.
-  const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
-  return words.some((word, at) => word === '-c' && words[at + 1] === configuration);
-}
-
-/** The server process of this directory, from its records; null when none of them is valid. */
-export async function findServerProcess(
-  files: ServerFiles,
-  host: Host,
-  log: ManagedLog,
-): Promise<number | null> {
-  const candidates = [(await readRecord(files, log))?.pid ?? null, await readPidFile(files)];
-  for (const pid of candidates) {
-    if (pid !== null && (await isServerProcess(pid, files.configuration, host))) return pid;
-  }
-  return null;
-}
-
-/** Ignores a process that has already ended. */
-export function signalProcess(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if (errnoOf(error) !== 'ESRCH') throw error;
-  }
 }

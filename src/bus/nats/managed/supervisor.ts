@@ -2,21 +2,17 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FULL_DISK_BYTES, messageOf, ParleyError, syncDirectory } from '../../../kernel/index.ts';
-import { prepareDirectory } from './directory.ts';
-import { type Host, type ManagedLog, systemHost } from './host.ts';
 import {
-  bringUp,
-  canSyncAlways,
   findServerProcess,
   isLockFree,
   isServerProcess,
+  prepareDirectory,
   pruneRotatedLogs,
-  type RunningServer,
-  type ServerContext,
   signalProcess,
   takeLock,
-  urlOf,
-} from './launch.ts';
+} from './directory.ts';
+import { type Host, type ManagedLog, systemHost } from './host.ts';
+import { bringUp, canSyncAlways, type RunningServer, type ServerContext, urlOf } from './launch.ts';
 
 /**
  * Keeps a server running until `stop()`.
