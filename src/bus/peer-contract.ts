@@ -3,7 +3,7 @@ import { deliveryModeSchema, type LiveChunk, type Part, partSchema } from '../co
 import { fieldFault, ParleyError } from '../kernel/index.ts';
 import type { ApiAnswer, ApiRequest } from './port.ts';
 import { postShape } from './post.ts';
-import { liveChunkShape } from './remote-turns.ts';
+import { agentChunkShape } from './remote-turns.ts';
 
 /**
  * Messages between daemons: request and answer of each verb (`parley.control.<daemon>.<verb>`).
@@ -99,7 +99,9 @@ const PEER_CONTRACT = {
   texts: {
     request: z.object({ conversation: z.string() }),
     answer: z.object({
-      texts: z.array(z.object({ agent: z.string(), chunk: liveChunkShape })),
+      texts: z.array(
+        z.object({ agent: z.string(), chunk: agentChunkShape.extend({ from: z.number().optional() }) }),
+      ),
     }) as z.ZodType<{
       readonly texts: readonly { readonly agent: string; readonly chunk: LiveChunk }[];
     }>,

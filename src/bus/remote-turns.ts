@@ -213,19 +213,16 @@ function reasonOf(error: z.ZodError, value: unknown): string {
   return issue ? fieldFault(issue, value) : 'not understood';
 }
 
-/** One chunk of the live text. */
-export const liveChunkShape = z.object({
+/** One chunk of live text, as an agent publishes it. */
+export const agentChunkShape = z.object({
   turnId: z.string(),
   call: z.string(),
   n: z.number(),
-  from: z.number().optional(),
   type: z.enum(['text', 'reasoning', 'tool_call_delta']),
   delta: z.string(),
   toolCallId: z.string().optional(),
   toolName: z.string().optional(),
 });
-
-const agentChunk = liveChunkShape.omit({ from: true });
 
 /**
  * A chunk of an agent in another process, without unknown fields. Null: of another turn; `unknown`: not a chunk as this
@@ -234,5 +231,5 @@ const agentChunk = liveChunkShape.omit({ from: true });
 export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
   const value = parseObject(data);
   if (value?.turnId !== turnId) return null;
-  return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
+  return (agentChunkShape.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
 }
