@@ -15,7 +15,7 @@ import { errorText, publicErrorOf } from '../problem.ts';
 import { ask, orElse } from '../progress/ask.ts';
 import { onAbort } from '../progress/event-stream.ts';
 import type { Told } from './render.ts';
-import { type Asked, newestEntries, TOOLS, type Tool } from './tools.ts';
+import { newestEntries, TOOLS, type Tool, type ToolCaller } from './tools.ts';
 
 export { createMcpHandler } from '@modelcontextprotocol/server';
 
@@ -45,13 +45,13 @@ export function createMcpServer(routes: RouteContext, identity: Identity): McpSe
         // Best effort: the signal aborts when the client disconnects.
         mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined);
       };
-      const asked = askedBy(routes, identity, mcpReq.signal, onBeat);
-      return attempt(one, input as Record<string, unknown>, asked, routes);
+      const caller = callerOf(routes, identity, mcpReq.signal, onBeat);
+      return attempt(one, input as Record<string, unknown>, caller, routes);
     });
   }
   server.server.registerCapabilities({ tools: { listChanged: false } }); // RESOURCE-3; the SDK announces it
   addResources(server, routes, (conversation, gone) =>
-    newestEntries(conversation, askedBy(routes, identity, gone)),
+    newestEntries(conversation, callerOf(routes, identity, gone)),
   );
   return server;
 }
@@ -59,13 +59,13 @@ export function createMcpServer(routes: RouteContext, identity: Identity): McpSe
 async function attempt(
   one: Tool,
   input: Record<string, unknown>,
-  asked: Asked,
+  caller: ToolCaller,
   { onFault }: RouteContext,
 ): Promise<CallToolResult> {
   try {
-    requireRole(asked.identity, one.role);
-    const { text, data, ...files } = await one.call(named(input), asked);
-    const blocks = await fileBlocks(asked.daemon, files);
+    requireRole(caller.identity, one.role);
+    const { text, data, ...files } = await one.call(named(input), caller);
+    const blocks = await fileBlocks(caller.daemon, files);
     return { content: [{ type: 'text', text }, ...blocks], structuredContent: { ...data } };
   } catch (error) {
     const shown = publicErrorOf(error, (fault) => onFault(fault, `/mcp ${one.name}`));
@@ -86,12 +86,12 @@ function named(input: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** `gone`: aborted when the caller disconnects. `onBeat`: reports progress during a wait. */
-function askedBy(
+function callerOf(
   { daemon, newId, closing, heartbeatMs }: RouteContext,
   identity: Identity,
   gone: AbortSignal,
   onBeat: () => void = () => undefined,
-): Asked {
+): ToolCaller {
   return {
     get daemon() {
       return daemon(); // where a refusal becomes an answer

@@ -25,11 +25,11 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
   readonly input: Input;
   /** Every key is optional, as in a refusal: clients check those, too. */
   readonly output?: z.ZodObject;
-  call(input: z.infer<Input>, asked: Asked): Promise<Told>;
+  call(input: z.infer<Input>, caller: ToolCaller): Promise<Told>;
 }
 
 /** The caller, and what is needed to answer it. */
-export interface Asked {
+export interface ToolCaller {
   readonly daemon: GatewayPort;
   readonly identity: Identity;
   readonly newId: () => string;
@@ -74,9 +74,9 @@ const read = tool({
   description:
     'The entries of a conversation. Continue from `next`. With `waitSeconds`, it first waits until the agents are done.',
   input: readInput,
-  async call(input, asked) {
-    const { length, entries, status } = await found(input, asked);
-    const approvals = await approvalsOf(asked.daemon, input.conversation);
+  async call(input, caller) {
+    const { length, entries, status } = await found(input, caller);
+    const approvals = await approvalsOf(caller.daemon, input.conversation);
     const more = { ...(status && { status }), approvals };
     const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
     return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
@@ -84,8 +84,8 @@ const read = tool({
 });
 
 /** The text of the tool `read`. */
-export async function newestEntries(conversation: string, asked: Asked): Promise<string> {
-  return (await read.call(read.input.parse({ conversation }), asked)).text;
+export async function newestEntries(conversation: string, caller: ToolCaller): Promise<string> {
+  return (await read.call(read.input.parse({ conversation }), caller)).text;
 }
 
 const agents = tool({
@@ -164,9 +164,9 @@ const approvals = tool({
 /** A wait reads the whole log, because it must know which turns are open; otherwise only the shown part is read. */
 async function found(
   { conversation, from, limit, waitSeconds: seconds }: z.infer<typeof readInput>,
-  asked: Asked,
+  caller: ToolCaller,
 ) {
-  const { daemon, patiently } = asked;
+  const { daemon, patiently } = caller;
   if (seconds === 0) {
     const first = from ?? Math.max(0, (await ask(daemon, 'conversation', { conversation })).length - limit);
     const page = await ask(daemon, 'entries', { conversation, from: first, limit });
@@ -183,7 +183,7 @@ async function found(
 /** The publisher of a caller without a name. */
 const ANONYMOUS: OwnPublisher = 'mcp';
 
-const act = ({ daemon, identity }: Asked) => actingFor(daemon, identity, ANONYMOUS);
+const act = ({ daemon, identity }: ToolCaller) => actingFor(daemon, identity, ANONYMOUS);
 
 const told = z.looseObject({
   conversation: z.string().optional(),
@@ -239,10 +239,10 @@ const post = tool({
     waitSeconds,
   }),
   output: told,
-  async call({ waitSeconds: seconds, name, files, ...given }, asked) {
-    const { daemon, newId, patiently } = asked;
+  async call({ waitSeconds: seconds, name, files, ...given }, caller) {
+    const { daemon, newId, patiently } = caller;
     const parts: unknown[] = [];
-    for (const [at, file] of files.entries()) parts.push(await partOf(file, `files.${at}`, asked));
+    for (const [at, file] of files.entries()) parts.push(await partOf(file, `files.${at}`, caller));
     const message = {
       ...given,
       ...(parts.length > 0 && { parts }),
@@ -250,7 +250,7 @@ const post = tool({
       ...(given.to && { to: await slugsOf(daemon, given.to, given.conversation) }),
       ...(name !== undefined && { author: { name } }),
     };
-    const posted = await act(asked)('post', message);
+    const posted = await act(caller)('post', message);
     const { index, agents } = posted;
     const stopped = await stoppedOf(daemon, posted.conversation, agents);
     const noEffect = (posted.ignored ?? []).map((field) => `${field} has no effect: no right to it`);
@@ -286,7 +286,7 @@ const NO_VALUE = '(no answer matched the schema)';
 async function partOf(
   { name, data, sha256 }: z.infer<typeof sentFile>,
   where: string,
-  { daemon, identity }: Asked,
+  { daemon, identity }: ToolCaller,
 ): Promise<object> {
   if ((data === undefined) === (sha256 === undefined))
     throw new ParleyError('INVALID_FIELD', `${where}: expected data or sha256, and not both`);
@@ -337,8 +337,8 @@ const answer = tool({
     arguments: verdict.arguments.describe('With `approve`: the call runs with these arguments instead'),
     always: verdict.always.describe('With `approve`, for operators: also later calls that it `covers`'),
   }),
-  async call(given, asked) {
-    const data = await act(asked)('answer', given);
+  async call(given, caller) {
+    const data = await act(caller)('answer', given);
     return {
       text: `${given.approvalId}: ${given.answer}. Read the conversation with waitSeconds for what follows.`,
       data,
@@ -360,8 +360,8 @@ const steering = (['stop', 'resume'] as const).map((name) =>
       conversation,
       agent: z.string().optional().describe('The slug of one agent; by default all'),
     }),
-    async call(given, asked) {
-      const data = await act(asked)(name, given);
+    async call(given, caller) {
+      const data = await act(caller)(name, given);
       return { text: `${name}: ${given.agent ?? 'everybody'} in ${given.conversation}`, data };
     },
   }),
