@@ -35,7 +35,7 @@ export interface BuiltInOptions {
   readonly conversations?: Conversations;
   /** Folders that are closed even inside the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
-  /** Protected paths besides `PROTECTED_NAMES`. */
+  /** Protected paths besides those of `files/protected.ts`. */
   readonly protection?: Protection;
   /** The environment of commands: they get nothing else of the daemon's environment. */
   readonly environment?: Readonly<Record<string, string>>;
