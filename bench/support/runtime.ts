@@ -86,7 +86,7 @@ export function createRuntime(
     maxPayload: 1_048_576,
     traces: null,
     publishAudit: () => undefined,
-    believesNames: true,
+    isManagedServer: true,
     now: systemClock,
     elapsed: monotonicClock,
     timers: systemTimers,

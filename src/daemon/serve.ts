@@ -97,7 +97,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
       team = next;
     },
     definitions,
-    believesNames: config.daemon.nats.kind === 'managed',
+    isManagedServer: config.daemon.nats.kind === 'managed',
     whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
     maxPayload: bus.maxPayload,
     ...{ now, elapsed, timers, newId },

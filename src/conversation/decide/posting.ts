@@ -25,7 +25,8 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   if (workflow) return startRunWith(builder, message, author, { workflow, ingressSequence });
   if (to.byName) resumeNamedAgents(builder, to.to, author);
   const index = append(builder, message, author, to.to, ingressSequence);
-  const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
+  const waking: string[] = [];
+  for (const agent of to.to) if (!answer(builder, agent, message, index)) waking.push(agent);
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
   startTurns(builder); // of those for whom the appended message now waits: the fold put it there (`applyMessage`)
   return posted(builder, message, index, to.to);
@@ -192,7 +193,7 @@ function resumeNamedAgents(builder: DecisionBuilder, agents: readonly string[], 
   }
 }
 
-/** V18: for an agent that waits for an answer, this message is the answer and nothing else. */
+/** V18: for an agent that waits for an answer, this message is the answer and nothing else. False: it waits for none. */
 function answer(builder: DecisionBuilder, agent: string, message: Post, index: number): boolean {
   const turn = agentState(builder.state, agent).turn;
   const call = turn && questionFor(turn.openCalls, message.replyTo, builder.context);

@@ -90,8 +90,8 @@ interface ApiContext extends WhatIfContext {
   readonly definitions: Definitions;
   readonly files: Files;
   readonly progress: Parameters<typeof keepUnless>[1];
-  /** A managed server: every publisher may use any author name (PERSON-5). */
-  readonly believesNames: boolean;
+  /** Every publisher may use any author name (PERSON-5), and has the rights of an operator (PERSON-6). */
+  readonly isManagedServer: boolean;
   readonly now: Clock;
   readonly log: Log;
   readonly reach: ReachCrashPoint;
@@ -198,7 +198,7 @@ export class Api {
     );
     this.#uploads = new Uploads(daemon.files);
     this.room = bus.maxPayload * PAYLOAD_SHARE;
-    this.#deadLetters = new DeadLetterOffice(bus, posts, daemon.believesNames, this.room);
+    this.#deadLetters = new DeadLetterOffice(bus, posts, daemon.isManagedServer, this.room);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -219,8 +219,8 @@ export class Api {
   #dispatch({ endpoint, body, ...request }: ApiRequest): Promise<AnswerOf<Verb>> {
     if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
     const { publisher: sender, upTo, origin, traceparent } = request;
-    const isBound = isNameBound(request, this.daemon.believesNames);
-    const mayOperate = request.mayOperate ?? (sender === null || this.daemon.believesNames);
+    const isBound = isNameBound(request, this.daemon.isManagedServer);
+    const mayOperate = request.mayOperate ?? (sender === null || this.daemon.isManagedServer);
     return this.#call(endpoint, body, { sender, isBound, mayOperate, upTo, origin, traceparent });
   }
 

@@ -105,9 +105,9 @@ export function operatorOf(
  */
 export function isNameBound(
   { publisher, name }: Pick<ApiRequest, 'publisher' | 'name'>,
-  believesNames: boolean,
+  isManagedServer: boolean,
 ): boolean {
-  return publisher === null || (name === undefined ? believesNames : name !== null);
+  return publisher === null || (name === undefined ? isManagedServer : name !== null);
 }
 
 /** The caller, as far as the transport knows. */

@@ -24,14 +24,14 @@ const PAGE = 100;
 export class DeadLetterOffice {
   readonly #bus: Pick<Bus, 'deadLetters'>;
   readonly #posts: Posts;
-  readonly #believesNames: boolean;
+  readonly #isManagedServer: boolean;
   /** The largest answer, in bytes. */
   readonly #room: number;
 
-  constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, believesNames: boolean, room: number) {
+  constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, isManagedServer: boolean, room: number) {
     this.#bus = bus;
     this.#posts = posts;
-    this.#believesNames = believesNames;
+    this.#isManagedServer = isManagedServer;
     this.#room = room;
   }
 
@@ -66,7 +66,7 @@ export class DeadLetterOffice {
     const repost = orThrow(repostOf(letter, deadLetters.ingressStream));
     const { body, id: fallbackId } = repost;
     const source = { publisher, conversation, body, messageId: null, fallbackId };
-    const decoded = decodePost({ ...source, isNameBound: this.#believesNames });
+    const decoded = decodePost({ ...source, isNameBound: this.#isManagedServer });
     if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
     const posted = await this.#posts.post(decoded.post, body.length, {
       isByOperator: true, // only an operator retries

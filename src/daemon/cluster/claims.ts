@@ -133,7 +133,7 @@ class ConversationClaim implements ConversationOwner {
     this.#isClaiming = false;
   }
 
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.#isClaiming) await sleep(CHECK_MS);
   }
 

@@ -62,7 +62,7 @@ export interface Deleted extends Removed {
 export type KeepCheck = (state: ConversationState | undefined, asked: StreamPosition) => string | null;
 
 /** What a request deletes: the posts up to a position, and the log that it had then, as far as it is known (DELETE-2). */
-export interface Asked extends StreamPosition {
+export interface DeletionTarget extends StreamPosition {
   readonly log: LogAsked;
 }
 
@@ -90,7 +90,7 @@ export function nothingDeleted({ stream, sequence }: StreamPosition): Deleted {
 export async function deleteConversation(
   id: string,
   { store, ownership, progress, ingressEnd, reach, whatIfs }: DeletionContext,
-  { log: known, ...asked }: Asked,
+  { log: known, ...asked }: DeletionTarget,
   worker: Deletable | null,
 ): Promise<Deleted> {
   await worker?.abandon();
@@ -118,7 +118,7 @@ async function storedLength(id: string, store: ConversationStore): Promise<numbe
 }
 
 /** DELETE-2: the running conversation continues. */
-export function isSpared(worker: Deletable | null, asked: Asked): boolean {
+export function isSpared(worker: Deletable | null, asked: DeletionTarget): boolean {
   return worker?.isOurs === true && beganAfter(worker, asked);
 }
 
@@ -146,7 +146,7 @@ export function isVoidLog(entries: readonly Entry[], deletedUpTo: IngressPositio
   return stream !== null && isCovered({ stream, sequence }, deletedUpTo);
 }
 
-function beganAfter(worker: Deletable, asked: Asked): boolean {
+function beganAfter(worker: Deletable, asked: DeletionTarget): boolean {
   const first = firstPost(worker.entries());
   if (asked.log === 'same') return false;
   if (first === null) return asked.log === 'later' && worker.state.length > 0;

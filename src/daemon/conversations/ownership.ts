@@ -48,7 +48,7 @@ export interface ConversationOwner {
   appended(claim: Decision | null): void;
   claimEnded(): void;
   /** Resolves when no claim is being appended. */
-  settled(): Promise<void>;
+  idle(): Promise<void>;
   /** Written with each append, for the other daemons. */
   workStatus(state: ConversationState): WorkStatus | undefined;
   /** Another process appended to the log first. `isLost`: it owns the conversation now. */
@@ -68,7 +68,7 @@ export class SoleOwner implements Ownership {
       claim: async () => null,
       appended: () => undefined,
       claimEnded: () => undefined,
-      settled: async () => undefined,
+      idle: async () => undefined,
       workStatus: () => undefined,
       conflict: () => ({ error: conflictIn(conversation), isLost: false }),
     };

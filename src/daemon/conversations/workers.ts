@@ -13,10 +13,10 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { type ConversationRow, isCovered } from '../../persistence/index.ts';
 import { runningActivity } from './activity.ts';
 import {
-  type Asked,
   type Deletable,
   type Deleted,
   type DeletionContext,
+  type DeletionTarget,
   deleteConversation,
   isSpared,
   type KeepCheck,
@@ -73,7 +73,7 @@ export class Workers {
 
   /** Resolves when nothing is in progress. */
   async idle(): Promise<void> {
-    while (this.running > 0) for (const worker of await this.opened()) await worker.settled();
+    while (this.running > 0) for (const worker of await this.opened()) await worker.idle();
   }
 
   /** Continues the outstanding work of the last run (WORKERS-3). */
@@ -274,9 +274,9 @@ export class Workers {
   }
 
   /** Deletes a conversation that may be in memory. Nothing else may open or close it meanwhile (WORKERS-1). */
-  async #deleteWithWorker(id: string, asked: Asked, keep?: KeepCheck): Promise<Deleted> {
+  async #deleteWithWorker(id: string, asked: DeletionTarget, keep?: KeepCheck): Promise<Deleted> {
     const known = (await this.#open.opening(id)?.catch(() => null)) ?? null;
-    while (known?.settling) await known.settling;
+    while (known?.deciding) await known.deciding;
     if (isSpared(known, asked)) return nothingDeleted(asked);
     let kept = keep?.(known?.state, asked) ?? null;
     const worker = kept === null ? await this.#takeOut(id, known) : null;

@@ -87,7 +87,8 @@ interface PostsContext {
   readonly log: Log;
   readonly reach: ReachCrashPoint;
   readonly team: Team;
-  readonly believesNames: boolean;
+  /** Its publishers have the rights of an operator (PERSON-6). */
+  readonly isManagedServer: boolean;
   readonly now: Clock;
 }
 
@@ -99,7 +100,7 @@ export class Posts {
   readonly #workers: Workers;
   readonly #lanes: PostLanes;
   readonly #others: OtherDaemons | null;
-  readonly #context: PostsContext;
+  readonly #daemon: PostsContext;
   readonly #limits: PublisherLimits;
   /** Counts the logs that are opened for refused posts (POSTS-8). */
   readonly #lookUps: PublisherLimits;
@@ -111,14 +112,14 @@ export class Posts {
   constructor(
     bus: Bus,
     workers: Workers,
-    context: PostsContext,
+    daemon: PostsContext,
     shutdown: AbortSignal,
     others: OtherDaemons | null = null,
   ) {
     this.#bus = bus;
     this.#workers = workers;
-    this.#context = context;
-    const publishers = () => context.team.publishers;
+    this.#daemon = daemon;
+    const publishers = () => daemon.team.publishers;
     this.#others = others;
     const isAtWork = (conversation: string) =>
       workers.isBusy(conversation) || (others?.isAtWork(conversation) ?? false);
@@ -127,7 +128,7 @@ export class Posts {
     this.flood = new Flood({
       limits: this.#limits,
       bus,
-      log: context.log,
+      log: daemon.log,
       mayRefuse: async () => others?.mayRefuse(),
     });
     this.#shutdown = shutdown;
@@ -137,7 +138,7 @@ export class Posts {
 
   /** A post waits until its log can be written (POSTS-2). */
   get isBlocked(): boolean {
-    return this.#unstored > 0 || this.#context.store.fault() !== null;
+    return this.#unstored > 0 || this.#daemon.store.fault() !== null;
   }
 
   /** Deliveries that are not settled yet. */
@@ -156,8 +157,8 @@ export class Posts {
   }
 
   async #settle(delivery: Delivery): Promise<void> {
-    this.#context.reach('post-received');
-    const decoded = decodePost({ isNameBound: this.#context.believesNames, ...delivery });
+    this.#daemon.reach('post-received');
+    const decoded = decodePost({ isNameBound: this.#daemon.isManagedServer, ...delivery });
     if (!decoded.ok) {
       await this.#refuse(delivery, decoded.refusal, '');
       return;
@@ -167,30 +168,30 @@ export class Posts {
     const size = { publisher, conversation, bytes: body.length, takenAt, position };
     const isKnown = async (name: PostName) =>
       (await this.#workers.fateInConversation({ ...name, position })) !== 'new';
-    const refused = await this.#admit(
+    const refused = await this.#refusalByLimits(
       decoded.post,
-      this.#context.believesNames,
+      this.#daemon.isManagedServer,
       { ...size, waitMs },
       isKnown,
     );
     if (refused) return this.#refuse(delivery, refused, id);
     try {
-      await this.#take(delivery, decoded.post);
+      await this.#submit(delivery, decoded.post);
     } finally {
       this.#limits.settled(publisher, conversation);
     }
   }
 
-  /** POSTS-6. Null: `settled` must follow. */
-  async #admit(
+  /** POSTS-6. Null: it counts as open, and `settled` must follow. */
+  async #refusalByLimits(
     post: AddressedPost,
-    isByOperator: boolean,
+    mayStartRuns: boolean,
     { waitMs, ...size }: PostSize & { readonly waitMs?: number | undefined },
     isKnown: (name: PostName) => Promise<boolean>,
   ): Promise<Refusal | null> {
     const { publisher, conversation, id } = post;
-    const unstarted = isByOperator ? null : this.#limits.refusalOfStart(post);
-    const beyond = unstarted ?? this.#limits.admit(size, waitMs);
+    const unstarted = mayStartRuns ? null : this.#limits.refusalOfStart(post);
+    const beyond = unstarted ?? this.#limits.refusalOrEnter(size, waitMs);
     if (beyond && !(await isKnown({ publisher, conversation, id }))) return beyond;
     if (beyond) this.#limits.enterKnown(publisher, conversation);
     return null;
@@ -207,22 +208,22 @@ export class Posts {
     return tooLarge(post, this.#room);
   }
 
-  async #take(delivery: Delivery, post: AddressedPost): Promise<void> {
+  async #submit(delivery: Delivery, post: AddressedPost): Promise<void> {
     const { conversation } = post;
     const unfit = this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
     if (unfit) return this.#refuse(delivery, unfit, post.id);
     const { position } = delivery;
     const command = { ...this.#commandOf(post), ingressSequence: position.sequence };
     const handed = { conversation, publisher: post.publisher, position, command };
-    const attempt = async (): Promise<void> => {
+    const tryOnce = async (): Promise<void> => {
       const decided = this.#others?.handOver(handed) ?? this.#workers.submit(conversation, command, position);
       const reply = await decided;
       if (reply.kind === 'refused') await this.#refuse(delivery, reply.refusal, post.id);
     };
     await this.#lanes.pass(conversation, {
       isAlone: this.#others !== null, // POSTS-9
-      attempt,
-      retry: (failure, isBehind) => this.#retry(delivery, post.id, { attempt, failure, isBehind }), // POSTS-5
+      tryOnce,
+      retry: (failure, isBehind) => this.#retry(delivery, post.id, { tryOnce, failure, isBehind }), // POSTS-5
     });
   }
 
@@ -233,11 +234,11 @@ export class Posts {
   async #retry(
     delivery: Delivery,
     id: string,
-    { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
+    { tryOnce, failure, isBehind }: { tryOnce: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
     this.#unstored++;
     try {
-      await this.#untilStored(delivery, id, { attempt, failure, isBehind });
+      await this.#untilStored(delivery, id, { tryOnce, failure, isBehind });
     } finally {
       this.#unstored--;
     }
@@ -246,7 +247,7 @@ export class Posts {
   async #untilStored(
     delivery: Delivery,
     id: string,
-    { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
+    { tryOnce, failure, isBehind }: { tryOnce: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
     let undecided = 0;
@@ -257,11 +258,11 @@ export class Posts {
         damagedLog(error) ?? (undecided < MOST_DECISIONS ? null : undecidable(error, undecided));
       if (hopeless) return this.#refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
-      this.#context.log.error(fields, 'a post could not be made durable; trying again');
+      this.#daemon.log.error(fields, 'a post could not be made durable; trying again');
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.#shutdown);
       if (this.#shutdown.aborted) throw error; // POSTS-1
       try {
-        await attempt();
+        await tryOnce();
         return;
       } catch (next) {
         error = next;
@@ -272,14 +273,14 @@ export class Posts {
   /** The refusal of a post that follows a request; null: none that is known now. */
   refusalOf(post: AddressedPost, bytes: number): Refusal | null {
     const { publisher, conversation } = post;
-    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#context.now() });
+    const beyond = this.#limits.refusalOf({ publisher, conversation, bytes, takenAt: this.#daemon.now() });
     return beyond ?? this.#tooLarge(post) ?? this.#schemas.refusalOf(post);
   }
 
   /** POSTS-8. False also if the log is not in memory, and too many were opened. */
   async #isRepeated(name: PostName): Promise<boolean> {
     if (this.#workers.fateInMemory(name) !== 'new') return true;
-    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#context.now() };
+    const lookUp = { publisher: name.publisher, bytes: 0, takenAt: this.#daemon.now() };
     return this.#lookUps.count(lookUp) === 0 && (await this.#workers.fateInConversation(name)) !== 'new';
   }
 
@@ -290,9 +291,9 @@ export class Posts {
     { isByOperator = false, setsSession = isByOperator }: PostRights,
   ): Promise<AnswerOf<'post'>> {
     const { publisher, conversation } = post;
-    const size = { publisher, conversation, bytes, takenAt: this.#context.now() };
+    const size = { publisher, conversation, bytes, takenAt: this.#daemon.now() };
     const isKnown = (name: PostName) => this.#isRepeated(name);
-    const refused = this.#tooLarge(post) ?? (await this.#admit(post, isByOperator, size, isKnown));
+    const refused = this.#tooLarge(post) ?? (await this.#refusalByLimits(post, isByOperator, size, isKnown));
     if (refused) throw asError(refused);
     try {
       const unfit = this.#schemas.refusalOf(post);
@@ -310,12 +311,12 @@ export class Posts {
   /** For one entry. */
   get #room(): number {
     // Where an append is a message, it also carries the beginnings of the turns that answer the post.
-    return Math.floor(this.#bus.maxPayload * (this.#context.store.isFeed ? APPEND_SHARE : 1));
+    return Math.floor(this.#bus.maxPayload * (this.#daemon.store.isFeed ? APPEND_SHARE : 1));
   }
 
   async #refuse(delivery: Delivery, refusal: Refusal, id: string): Promise<void> {
     const { publisher, conversation } = delivery;
-    this.#context.log.warn(
+    this.#daemon.log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
@@ -384,7 +385,7 @@ class PostedSchemas {
 
 interface Passage {
   readonly isAlone: boolean;
-  readonly attempt: () => Promise<void>;
+  readonly tryOnce: () => Promise<void>;
   /** Handles a failed post, after all earlier ones. `isBehind`: an earlier one waited when it failed. */
   readonly retry: (failure: unknown, isBehind: boolean) => Promise<void>;
 }
@@ -428,7 +429,7 @@ class PostLanes {
     return mine;
   }
 
-  async #through(lane: Lane, before: Promise<void>, { isAlone, attempt, retry }: Passage): Promise<void> {
+  async #through(lane: Lane, before: Promise<void>, { isAlone, tryOnce, retry }: Passage): Promise<void> {
     let isWaiting = false;
     const wait = async () => {
       isWaiting = true;
@@ -440,7 +441,7 @@ class PostLanes {
       const waitsFirst = isAlone || isOccupied(lane);
       if (waitsFirst) await wait();
       try {
-        await attempt();
+        await tryOnce();
       } catch (failure) {
         const isBehind = !waitsFirst && isOccupied(lane);
         if (!waitsFirst) await wait();

@@ -240,8 +240,8 @@ export class PublisherLimits {
     return wait;
   }
 
-  /** Null: admitted, and `settled` must follow. `waitMs`: the result of `count` when the post was read. */
-  admit(post: PostSize, waitMs = this.count(post)): Refusal | null {
+  /** Null: it is admitted, and `settled` must follow. `waitMs`: the result of `count` when the post was read. */
+  refusalOrEnter(post: PostSize, waitMs = this.count(post)): Refusal | null {
     const beyond = this.#refusalFor(post, waitMs);
     if (beyond === null) this.#enter(this.#stateOf(post), post.conversation);
     return beyond;
@@ -260,7 +260,7 @@ export class PublisherLimits {
     return tooFast(publisher, this.#limitsOf(publisher).postsPerMinute, waitMs);
   }
 
-  /** The result that `admit` would have, without counting. */
+  /** The result that `refusalOrEnter` would have, without counting. */
   refusalOf(post: PostSize): Refusal | null {
     const { postsPerMinute } = this.#limitsOf(post.publisher);
     return this.#refusalFor(post, waitOf(this.#stateOf(post), postsPerMinute, post));

@@ -27,7 +27,7 @@ function openQueue(limits: Partial<FairQueueLimits>, gone: (sequence: number) =>
   const queue = new FairQueue<string>(
     { ...ROOMY, ...limits },
     {
-      handle: ({ sequence, message }) => {
+      deliver: ({ sequence, message }) => {
         delivered.push(sequence);
         messages.push(message);
         return new Promise((resolve) => open.set(sequence, resolve));
@@ -161,7 +161,7 @@ describe('the fair queue', () => {
     const queue = new FairQueue<string>(
       { ...ROOMY, maxInFlight: 1 },
       {
-        handle: () => new Promise((resolve) => finish.push(() => resolve(true))),
+        deliver: () => new Promise((resolve) => finish.push(() => resolve(true))),
         keep: (message) => message,
         fetch: () => new Promise((resolve) => (arrive = resolve)),
         settled: () => undefined,

@@ -40,7 +40,7 @@ describe('an answer to an approval', () => {
   });
 
   it('GRANTS-1: an approver that is no operator allows this call and no later ones', async () => {
-    open({ approvers: ['alice'], believesNames: false });
+    open({ approvers: ['alice'], isManagedServer: false });
     const always = { approvalId: await ask('demo'), answer: 'approve', always: true };
     expect(await daemon.request('approvals', {})).toMatchObject({
       body: { approvals: [{ covers: 'all calls of shell' }] },

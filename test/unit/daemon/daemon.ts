@@ -95,7 +95,7 @@ export interface TestDaemonOptions {
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
   readonly ownRequests?: boolean;
-  readonly believesNames?: boolean;
+  readonly isManagedServer?: boolean;
   readonly workflows?: readonly Workflow[];
   /** Configured besides `default`. */
   readonly models?: Readonly<Record<string, Model>>;
@@ -218,7 +218,7 @@ export function createDaemon(options: TestDaemonOptions = {}) {
     definitions,
     whatIfs: new WhatIfs({ ...forWhatIfs, team: () => current }),
     remote: model,
-    believesNames: options.believesNames ?? true,
+    isManagedServer: options.believesNames ?? true,
     maxPayload: options.maxPayload ?? 1_000_000,
     now,
     ...{ elapsed, timers: systemTimers },

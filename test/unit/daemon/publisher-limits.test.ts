@@ -14,7 +14,7 @@ describe('the rate of a publisher', () => {
       () => false,
     );
   const admitted = (of: PublisherLimits, publisher: string, takenAt: number) => {
-    const refused = of.admit({ publisher, conversation: 'demo', bytes: 1, takenAt });
+    const refused = of.refusalOrEnter({ publisher, conversation: 'demo', bytes: 1, takenAt });
     if (!refused) of.settled(publisher, 'demo');
     return refused === null;
   };
@@ -31,7 +31,7 @@ describe('the rate of a publisher', () => {
   it('a long post counts once for each 16 KiB, and never more than the posts of one minute (PUBLISHER-LIMITS-4)', () => {
     const some = limits();
     const long = (bytes: number, takenAt: number) =>
-      some.admit({ publisher: 'alice', conversation: 'demo', bytes, takenAt });
+      some.refusalOrEnter({ publisher: 'alice', conversation: 'demo', bytes, takenAt });
     expect(long(40 * 16_384, 0)).toBeNull();
     expect(burst(some, 100, 0)).toBe(20);
     expect(long(10 * 16_384 + 1, 0)).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 11 });
@@ -63,7 +63,9 @@ describe('the rate of a publisher', () => {
   it('the refusal of a post says when the next one is permitted', () => {
     const some = limits();
     burst(some, 60, 0);
-    expect(some.admit({ publisher: 'alice', conversation: 'demo', bytes: 1, takenAt: 0 })).toMatchObject({
+    expect(
+      some.refusalOrEnter({ publisher: 'alice', conversation: 'demo', bytes: 1, takenAt: 0 }),
+    ).toMatchObject({
       code: 'RATE_LIMITED',
       hint: expect.stringContaining('in 1 s'),
       retryAfter: 1,

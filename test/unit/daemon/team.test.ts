@@ -213,8 +213,8 @@ const ROWS = [
 
 it.each(ROWS)(
   'PERSON-4: a name that comes from %s is kept as its binding says',
-  async (_, believesNames, caller, name) => {
-    const daemon = await createDaemon({ believesNames });
+  async (_, isManagedServer, caller, name) => {
+    const daemon = await createDaemon({ isManagedServer });
     const body = { publisher: 'alice', author: { name: 'Bob' } };
     const post = { ...body, conversation: 'demo', content: 'hello' };
     expect(await daemon.api.handle({ endpoint: 'post', body: post, ...caller })).toMatchObject({ ok: true });
@@ -231,7 +231,7 @@ it.each(ROWS)(
 );
 
 it('PERSON-4: the name of the publisher itself is always bound, and an agent is no person under any name', async () => {
-  const daemon = await createDaemon({ believesNames: false });
+  const daemon = await createDaemon({ isManagedServer: false });
   await daemon.deliver({ content: 'one', author: { name: 'alice' } });
   await daemon.deliver({ content: 'two', author: { name: 'PM' } });
   await daemon.deliver({ content: 'three', author: { name: 'Bob' } });

@@ -85,7 +85,7 @@ describe('the title of a conversation', () => {
       const { worker, asked } = await exchange();
       await expect.poll(() => asked.length).toBe(1);
       asked[0]?.settle(outcome);
-      await worker.settled();
+      await worker.idle();
       expect(worker.state.title).toBe('my invoice from May is wrong');
       expect(asked).toHaveLength(1);
       await expect.poll(() => worker.state.tokens).toBe(outcome === FAILED ? 0 : 10); // what was paid is recorded
@@ -113,7 +113,7 @@ describe('the title of a conversation', () => {
 
   it('is not written if the call could exceed the limit of the conversation', async () => {
     const { worker, asked } = await exchange(0.000_1);
-    await worker.settled();
+    await worker.idle();
     expect(asked).toEqual([]);
     expect(worker.state.title).toBe('my invoice from May is wrong');
   });

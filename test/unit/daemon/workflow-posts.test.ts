@@ -23,8 +23,8 @@ const API_ROWS = [
 
 it.each(API_ROWS)(
   'PERSON-6: the verb post of %s starts a workflow only with the right to',
-  async (_, caller, believesNames, workflows, may) => {
-    const daemon = await createDaemon({ believesNames, alice: { workflows }, workflows: [TALK] });
+  async (_, caller, isManagedServer, workflows, may) => {
+    const daemon = await createDaemon({ isManagedServer, alice: { workflows }, workflows: [TALK] });
     const body = { publisher: 'alice', conversation: 'demo', content: 'a clock', workflow: 'talk', id: 'x' };
     const answer = await daemon.api.handle({ endpoint: 'post', body, ...caller });
     const types = (await daemon.entries()).map(({ type }) => type);
@@ -53,8 +53,8 @@ const STREAM_ROWS = [
 
 it.each(STREAM_ROWS)(
   'PERSON-6: a post from the stream %s starts a workflow, or becomes a dead letter',
-  async (_, believesNames, workflows, may) => {
-    const daemon = await createDaemon({ believesNames, alice: { workflows }, workflows: [TALK] });
+  async (_, isManagedServer, workflows, may) => {
+    const daemon = await createDaemon({ isManagedServer, alice: { workflows }, workflows: [TALK] });
     await daemon.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
     const entries = await daemon.entries();
     expect(entries.some(({ type }) => type === 'run-started')).toBe(may);
@@ -84,7 +84,7 @@ const SESSION_ROWS = [
 it.each(SESSION_ROWS)(
   'PERSON-7: a session from %s is set only with the right to, else the answer names it as ignored',
   async (_, caller, sessions, may) => {
-    const daemon = await createDaemon({ believesNames: false, alice: { sessions } });
+    const daemon = await createDaemon({ isManagedServer: false, alice: { sessions } });
     const body = { content: 'hello', claudeSessionId: 's1', id: 'x' };
     if (caller) {
       const asked = { ...body, publisher: 'alice', conversation: 'demo' };
@@ -106,7 +106,7 @@ it.each(SESSION_ROWS)(
 );
 
 it('PERSON-7: an operator who retries a dead letter for another reason sets no session for its publisher', async () => {
-  const daemon = await createDaemon({ believesNames: false, workflows: [TALK] });
+  const daemon = await createDaemon({ isManagedServer: false, workflows: [TALK] });
   await daemon.deliver({ content: 'a clock', workflow: 'talk', sessionId: 'stolen', id: 'x' });
   const answer = await daemon.request('dead-retry', { sequence: 1 });
   expect(answer).toMatchObject({ ok: true, body: { id: 'x', ignored: ['sessionId'] } });
@@ -117,7 +117,7 @@ it('PERSON-7: an operator who retries a dead letter for another reason sets no s
 });
 
 it('PERSON-6: an operator who retries the dead letter of a forbidden start starts it', async () => {
-  const daemon = await createDaemon({ believesNames: false, workflows: [TALK] });
+  const daemon = await createDaemon({ isManagedServer: false, workflows: [TALK] });
   await daemon.deliver({ content: 'a clock', workflow: 'talk', id: 'x' });
   const answer = await daemon.request('dead-retry', { sequence: 1 });
   expect(answer).toMatchObject({ ok: true, body: { id: 'x', agents: ['pm'] } });

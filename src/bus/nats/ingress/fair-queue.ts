@@ -34,8 +34,8 @@ export interface QueuedDelivery<M> extends DeliveryRef {
 }
 
 export interface FairQueueWork<M> {
-  /** Processes a post; false: it stays unsettled. Never rejects. */
-  readonly handle: (post: QueuedDelivery<M>) => Promise<boolean>;
+  /** Delivers a post; false: it stays unsettled. Never rejects. */
+  readonly deliver: (post: QueuedDelivery<M>) => Promise<boolean>;
   /** Copies the message, which may be a slice of a much larger buffer. */
   readonly keep: (message: M) => M;
   /** Reads a post again; null: the stream no longer has it. Rejects only when the reader stops. */
@@ -154,7 +154,7 @@ export class FairQueue<M> {
   }
 
   #deliver(post: QueuedDelivery<M>): void {
-    void this.#work.handle(post).then((settled) => {
+    void this.#work.deliver(post).then((settled) => {
       if (settled) this.#work.settled(post.sequence); // FAIR-QUEUE-4
       this.#leave(post);
     });

@@ -139,14 +139,14 @@ export class Ingress {
         continue;
       }
       const most = Math.min(queue.capacity, MAX_BATCH);
-      const end: PullEnd = await consumer.pull(most, (message) => this.#take(cursor, message));
+      const end: PullEnd = await consumer.pull(most, (message) => this.#offerOrSettle(cursor, message));
       if (end.kind === 'broken') return end.reason;
       if (this.#watch.isSkipDue(consumer.pending) && (await this.#skip(cursor))) return CHANGED;
     }
     return 'stopping';
   }
 
-  #take(cursor: Cursor, message: StreamMessage): void {
+  #offerOrSettle(cursor: Cursor, message: StreamMessage): void {
     const { sequence } = message;
     cursor.last = sequence;
     cursor.lastTime = message.time;
@@ -172,7 +172,7 @@ export class Ingress {
       cursor.mark.open(end);
       this.#refused.add(kept, end, (sequences) => this.#settled(cursor, sequences));
     };
-    handOverSkipped(sequence + 1, skip, refuse, (message) => this.#take(cursor, message));
+    handOverSkipped(sequence + 1, skip, refuse, (message) => this.#offerOrSettle(cursor, message));
     Object.assign(cursor, { last: skip.last, lastTime: null });
     return true;
   }
@@ -204,7 +204,7 @@ export class Ingress {
 
   #newCursor(created: string, last: number, skip: Settled | null = null): Cursor {
     const queue: FairQueue<StreamMessage> = new FairQueue(queueLimits(this.#options), {
-      handle: (queued) => this.#handle(cursor, queued),
+      deliver: (queued) => this.#deliver(cursor, queued),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: async ({ sequence }) => {
         const stored = await fetchPost(this.#sources, sequence, this.#stopping.signal);
@@ -225,7 +225,7 @@ export class Ingress {
     return cursor;
   }
 
-  async #handle(cursor: Cursor, queued: QueuedDelivery<StreamMessage>): Promise<boolean> {
+  async #deliver(cursor: Cursor, queued: QueuedDelivery<StreamMessage>): Promise<boolean> {
     const { sequence, message: stored } = queued;
     const waitMs = cursor.waits.get(sequence) ?? (this.#options.onRead && 0);
     const delivery = deliveryOf(cursor.created, queued, stored);

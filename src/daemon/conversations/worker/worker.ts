@@ -93,7 +93,7 @@ export class ConversationWorker {
   readonly #ledger: Ledger;
   readonly #decider: Decider;
   readonly #daemon: WorkerContext;
-  readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#handle(items)));
+  readonly #mailbox = new Mailbox<Item>(async (items) => void (await this.#decideAndAct(items)));
   readonly #effects: Effects;
   readonly #expiry: ApprovalExpiry;
   readonly #owner: ConversationOwner;
@@ -203,7 +203,7 @@ export class ConversationWorker {
   }
 
   /** Resolves when what is in progress now has ended. */
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     await this.#mailbox.idle();
     await this.#effects.idle();
   }
@@ -214,7 +214,7 @@ export class ConversationWorker {
   }
 
   /** Resolves when all commands are appended or refused; null: they are. */
-  get settling(): Promise<void> | null {
+  get deciding(): Promise<void> | null {
     return this.#mailbox.isIdle ? null : this.#mailbox.idle();
   }
 
@@ -225,7 +225,7 @@ export class ConversationWorker {
 
   /** As `isOurs`, after a claim in progress: other daemons may see it already. */
   async willBeOurs(): Promise<boolean> {
-    await this.#owner.settled();
+    await this.#owner.idle();
     return this.isOurs;
   }
 
@@ -282,7 +282,7 @@ export class ConversationWorker {
   }
 
   /** Returns the error of a failed append, else undefined. */
-  async #handle(sent: Item[]): Promise<unknown> {
+  async #decideAndAct(sent: Item[]): Promise<unknown> {
     let items = sent;
     const before = this.#ledger.conversation.entries.length;
     let taking: Decision | null;
@@ -318,7 +318,8 @@ export class ConversationWorker {
       return undefined;
     } catch (error) {
       this.#decider.undo(before);
-      if (decided.length > 1 && isTooLarge(error)) return this.#handleEach(decided.map(({ item }) => item));
+      if (decided.length > 1 && isTooLarge(error))
+        return this.#decideAndActOnEach(decided.map(({ item }) => item));
       for (const { item } of decided) item.reject(error);
       // Later posts fail with it; otherwise they would overtake it.
       for (const item of this.#mailbox.takeBack(isPost)) item.reject(error);
@@ -358,11 +359,11 @@ export class ConversationWorker {
   }
 
   /** One append for each item. */
-  async #handleEach(items: readonly Item[]): Promise<unknown> {
+  async #decideAndActOnEach(items: readonly Item[]): Promise<unknown> {
     let failure: unknown;
     for (const item of items) {
       if (failure !== undefined && isPost(item)) item.reject(failure);
-      else failure = (await this.#handle([item])) ?? failure;
+      else failure = (await this.#decideAndAct([item])) ?? failure;
     }
     return failure;
   }
