@@ -1,4 +1,4 @@
-import { FileCache, LiveText, type Model, type Toolbox, type WireForm } from '../../src/agents/index.ts';
+import { FileCache, LivePublisher, type Model, type Toolbox, type WireForm } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
@@ -98,7 +98,7 @@ export function createRuntime(
     ingressEnd: async () => ({ stream: 'bench', sequence: 0 }),
     lastPost: async () => ({ stream: '', sequence: 0 }),
     publishEntries: onEntries,
-    liveText: new LiveText(systemTimers, newId),
+    livePublisher: new LivePublisher(systemTimers, newId),
     health: new ModelHealth(monotonicClock),
     publishLive: () => undefined,
     retries: new Map(),

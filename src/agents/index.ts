@@ -6,7 +6,7 @@
  * tool-port.ts          what a turn needs of tools; implemented in `src/tools/`
  * requests/             requests.ts begins: the next request of a turn; the assembler (its bytes and their hash), the guard (L13),
  *                       reduction, prompt prefix, files, cost
- * calls/                one call with retries and live text, who is asked when it fails, and the call that writes a summary
+ * calls/                one call with retries, the chunks that it publishes, who is asked when it fails, and the call that writes a summary
  * definition/           what an agent's requests depend on besides the log, as texts that are stored
  * explain/              the request that led to an answer, and the report on it
  * what-if/              recorded turns, and their requests sent again with one change
@@ -16,17 +16,16 @@
 
 export { DIALECTS } from '../models/dialects.ts';
 export * from './calls/call.ts';
-export * from './calls/call.ts';
+export * from './calls/candidates.ts';
+export * from './calls/live-publisher.ts';
 export * from './calls/summarise.ts';
 export * from './definition/definition.ts';
 export * from './dialect-port.ts';
 export * from './explain/explain.ts';
 export * from './model-port.ts';
 export * from './requests/assemble.ts';
-export * from './requests/assemble.ts';
 export * from './requests/cost.ts';
 export * from './requests/files.ts';
-export * from './requests/prompt.ts';
 export * from './requests/prompt.ts';
 export * from './requests/reduce.ts';
 export * from './requests/requests.ts';

@@ -1,4 +1,4 @@
-import { FileCache, LiveText, type Model, type Retry, type Toolbox } from '../agents/index.ts';
+import { FileCache, LivePublisher, type Model, type Retry, type Toolbox } from '../agents/index.ts';
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import {
@@ -104,7 +104,7 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     telemetry: createTelemetry(telemetry, now, onAppended),
     lastPost: (conversation: string) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
-    liveText: new LiveText(timers, newId),
+    livePublisher: new LivePublisher(timers, newId),
     health: new ModelHealth(elapsed),
     retries: new Map<string, Retry & { readonly since: number }>(),
     toolProgress: new Map<string, ToolProgress>(),

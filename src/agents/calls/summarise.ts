@@ -63,8 +63,8 @@ async function proseFor(
   const abort = linkedAbort(context.signal);
   const cancel = context.timers.after(timeoutMs, () => abort.abort('the text took too long'));
   try {
-    const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
-    const outcome = await callModel(assembled.request, asked, {
+    const facts = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
+    const outcome = await callModel(assembled.request, facts, {
       ...context,
       ...{ model, price: profile.price, signal: abort.signal, live: null },
     });

@@ -88,7 +88,7 @@ export interface CallReport {
   readonly estimatedTokens?: number;
 }
 
-/** A model call that failed before any of its answer was shown, and the candidate that is called next. */
+/** A candidate whose call failed, retries included, before any of its answer was shown; and the one that is called next. */
 export interface FailedAttempt {
   readonly candidate: Candidate;
   readonly next: Candidate;

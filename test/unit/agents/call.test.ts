@@ -3,7 +3,7 @@ import {
   type CallContext,
   callModel,
   type LiveDelta,
-  LiveText,
+  LivePublisher,
   type Model,
   type ModelDelta,
   type ModelOutcome,
@@ -42,7 +42,10 @@ function call(
     retry: { attempts: 2, baseMs: 1, maxMs: 1 },
     signal: new AbortController().signal,
     elapsed: () => (time += 7),
-    live: { text: new LiveText(timers, () => `call-${ids++}`), publish: (chunk) => chunks.push(chunk) },
+    live: {
+      publisher: new LivePublisher(timers, () => `call-${ids++}`),
+      publish: (chunk) => chunks.push(chunk),
+    },
     timers,
     price: null,
     random: () => 0,
@@ -141,12 +144,12 @@ describe('a model call of a turn', () => {
 
   it('attempts that were retried do not count as running (LIVE-TEXT-1)', async () => {
     const time = new SimulatedTime(0);
-    const live = new LiveText(time.timers, () => 'call');
+    const live = new LivePublisher(time.timers, () => 'call');
     const published: string[] = [];
     const publish = ({ delta }: LiveDelta) => void published.push(delta);
     const busy = { ...broken, retryable: true };
     const retry = { attempts: 50, baseMs: 1, maxMs: 1 };
-    await call(Array(50).fill({ outcome: busy }), { live: { text: live, publish }, retry }).command;
+    await call(Array(50).fill({ outcome: busy }), { live: { publisher: live, publish }, retry }).command;
     const attempt = live.begin('t2', publish);
     attempt.add(text('a'));
     attempt.add(text('b'));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LiveDelta, LiveText, type ModelDelta } from '../../../src/agents/index.ts';
+import { type LiveDelta, LivePublisher, type ModelDelta } from '../../../src/agents/index.ts';
 import { SimulatedTime } from '../../../src/testing/simulation.ts';
 
 const text = (delta: string): ModelDelta => ({ type: 'text', delta });
@@ -12,7 +12,7 @@ const tool = (position: number, delta: string, name?: string): ModelDelta => ({
 function openLiveText() {
   const time = new SimulatedTime(0);
   let ids = 0;
-  const live = new LiveText(time.timers, () => `call-${ids++}`);
+  const live = new LivePublisher(time.timers, () => `call-${ids++}`);
   const chunks: LiveDelta[] = [];
   return {
     chunks,

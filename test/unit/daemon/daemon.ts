@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events';
 import {
   FileCache,
   type HistoryLimits,
-  LiveText,
+  LivePublisher,
   type Model,
   type ModelAnswer,
   type ModelOutcome,
@@ -233,7 +233,7 @@ export function createDaemon(options: TestDaemonOptions = {}) {
       published.push({ conversation, entries });
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
-    liveText: new LiveText(systemTimers, newId),
+    livePublisher: new LivePublisher(systemTimers, newId),
     health: new ModelHealth(elapsed),
     retries: new Map(),
     toolProgress: new Map(),

@@ -1,8 +1,8 @@
 import {
-  type Asked,
   type Assembled,
   candidatesFor,
   helping,
+  type ModelCandidate,
   type ModelRequest,
   type NextRequest,
   overBudget,
@@ -200,7 +200,7 @@ type Plan =
   /** The view is too large: it is reduced first, then the call is requested again. */
   | ReducingCall
   /** The candidate is not called: the next one is asked. */
-  | { readonly kind: 'skipped'; readonly attempt: FailedAttempt; readonly upTo: number }
+  | { readonly kind: 'skipped'; readonly failed: FailedAttempt; readonly upTo: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
   | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
 
@@ -208,9 +208,9 @@ export interface ReadyCall {
   readonly kind: 'ready';
   /** By the definition of the turn (TEAM-2). */
   readonly setup: RunningAgent;
-  readonly asked: Asked;
+  readonly asked: ModelCandidate;
   /** The candidates after it. */
-  readonly others: readonly Asked[];
+  readonly others: readonly ModelCandidate[];
   readonly request: ModelRequest;
   /** What the turn's answer has to match; null: any text. */
   readonly schema: JsonRecord | null;
@@ -309,8 +309,8 @@ async function prepareCall(effect: CallEffect, context: PrepareContext): Promise
 interface Preparing {
   readonly effect: CallEffect;
   readonly setup: RunningAgent;
-  readonly asked: Asked;
-  readonly others: readonly Asked[];
+  readonly asked: ModelCandidate;
+  readonly others: readonly ModelCandidate[];
   readonly upTo: number;
   readonly context: PrepareContext;
 }
@@ -326,17 +326,17 @@ function skipped(
   const healthy = since ? helping(since.code, asked, others) : [];
   if (since && healthy.some(({ client }) => health.backingOff(client) === null)) {
     const failed = since.failures === 1 ? 'it failed' : `it failed ${since.failures} times in a row`;
-    return attemptOf(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
+    return failedAttempt(asked, healthy, since.code, `It was not called: ${failed} a short time ago.`);
   }
   // A fallback may have less room than the agent's own model.
   if (!fault || reduction || candidate === null) return null;
-  return attemptOf(asked, helping(fault.code, asked, others), fault.code, fault.message);
+  return failedAttempt(asked, helping(fault.code, asked, others), fault.code, fault.message);
 }
 
 /** Null: nobody is left to ask. */
-export function attemptOf(
-  { model, key }: Asked,
-  [next]: readonly Asked[],
+export function failedAttempt(
+  { model, key }: ModelCandidate,
+  [next]: readonly ModelCandidate[],
   code: string,
   message: string,
 ): FailedAttempt | null {
@@ -346,8 +346,8 @@ export function attemptOf(
 
 function planOf(preparing: Preparing, prepared: NextRequest, turn: Turn): Plan {
   const { effect, setup, upTo, context } = preparing;
-  const attempt = skipped(preparing, prepared, turn);
-  if (attempt) return { kind: 'skipped', attempt, upTo };
+  const failed = skipped(preparing, prepared, turn);
+  if (failed) return { kind: 'skipped', failed, upTo };
   if (prepared.reduction) return reducing(preparing, prepared.reduction);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
   const { maxOutputTokens, price } = setup.profile;

@@ -1,7 +1,7 @@
 import {
   callModel,
   helping,
-  type LiveText,
+  type LivePublisher,
   type ModelRequest,
   type Prose,
   type Retry,
@@ -51,8 +51,8 @@ import type { RunningAgent, Team } from '../../team/team.ts';
 import { fitsPayload, keptReport } from '../../tools/large.ts';
 import { recordRequests, runTool, type ToolCallContext } from '../../tools/run-tool.ts';
 import {
-  attemptOf,
   type CallEffect,
+  failedAttempt,
   type LimitReached,
   type PreparedCall,
   type ReadyCall,
@@ -79,7 +79,7 @@ export interface EffectsContext extends ToolCallContext {
   readonly telemetry: Pick<Telemetry, 'modelCalled'>;
   /** Null: no traces are exported, and no context is passed on. */
   readonly traces: object | null;
-  readonly liveText: LiveText;
+  readonly livePublisher: LivePublisher;
   readonly health: ModelHealth;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   /** By turn: the repeated model calls of this daemon. `since`: milliseconds since the epoch. */
@@ -171,8 +171,8 @@ export class Effects {
       const { code, message } = prepared.refusal;
       this.#report({ type: 'model-failed', code, message, partial: '', ...report });
     } else if (prepared.kind === 'skipped') {
-      const { attempt, upTo } = prepared;
-      this.#report({ type: 'attempt-failed', ...attempt, agent, turnId, duration: 0, upTo });
+      const { failed, upTo } = prepared;
+      this.#report({ type: 'attempt-failed', ...failed, agent, turnId, duration: 0, upTo });
     } else if (prepared.kind === 'reduce') {
       await this.#reduce(effect, prepared);
     } else {
@@ -290,7 +290,7 @@ export class Effects {
           signal: abort.signal,
           elapsed: daemon.elapsed,
           live: {
-            text: daemon.liveText,
+            publisher: daemon.livePublisher,
             publish: (chunk) => {
               firstTokenMs ??= Math.round(daemon.elapsed() - startedAt);
               daemon.publishLive(this.#conversation, request.agent, chunk);
@@ -324,8 +324,8 @@ export class Effects {
         return await this.#reduce(effect, shorter);
       }
       daemon.health.observe(asked.client, command);
-      const attempt = firstTokenMs === undefined ? failedAttempt(command, prepared) : null;
-      this.#report(attempt ?? (wasAborted && limit ? { ...command, limit } : command));
+      const moved = firstTokenMs === undefined ? moveToNext(command, prepared) : null;
+      this.#report(moved ?? (wasAborted && limit ? { ...command, limit } : command));
     } finally {
       cancelLimit();
       daemon.retries.delete(request.turnId);
@@ -431,12 +431,12 @@ export class Effects {
   }
 }
 
-/** CANDIDATES-3. Null: it is the outcome of the turn's call. */
-function failedAttempt(command: Command, { asked, others }: ReadyCall): Command | null {
+/** The turn asks its next candidate (CANDIDATES-3). Null: the call is the outcome of the turn's. */
+function moveToNext(command: Command, { asked, others }: ReadyCall): Command | null {
   if (command.type !== 'model-failed' || command.partial !== '') return null;
   const { agent, turnId, code, message, duration, requestHash, upTo } = command;
-  const attempt = attemptOf(asked, helping(code, asked, others), code, message);
-  return attempt && { type: 'attempt-failed', ...attempt, agent, turnId, duration, requestHash, upTo };
+  const failed = failedAttempt(asked, helping(code, asked, others), code, message);
+  return failed && { type: 'attempt-failed', ...failed, agent, turnId, duration, requestHash, upTo };
 }
 
 /** Words of providers for a file that is damaged, or of a kind that the model does not take. */
