@@ -5,7 +5,7 @@ import { IngressProgress } from '../../src/daemon/conversations/deletion.ts';
 import { SoleOwner } from '../../src/daemon/conversations/ownership.ts';
 import { Files } from '../../src/daemon/files/files.ts';
 import { NO_TELEMETRY } from '../../src/daemon/observe/telemetry.ts';
-import type { Runtime } from '../../src/daemon/serve.ts';
+import type { Runtime } from '../../src/daemon/runtime.ts';
 import { Definitions } from '../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../src/daemon/team/health.ts';
 import { conversationRules, requestSources, type Team } from '../../src/daemon/team/team.ts';

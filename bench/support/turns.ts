@@ -2,7 +2,7 @@ import type { WireForm } from '../../src/agents/index.ts';
 import { EMPTY_STATE, type Entry, evolve, type FilePart, partsOf } from '../../src/conversation/index.ts';
 import { rowOf } from '../../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../../src/daemon/conversations/worker/worker.ts';
-import type { Runtime } from '../../src/daemon/serve.ts';
+import type { Runtime } from '../../src/daemon/runtime.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { exampleHistory, examplePost } from './history.ts';
 import { createRuntime } from './runtime.ts';

@@ -2,21 +2,12 @@ import { setMaxListeners } from 'node:events';
 import type { Bus, SkipUntil } from '../bus/index.ts';
 import { type ConnectionFile, removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import { type Config, type HttpToken, Secret } from '../config/index.ts';
-import type { Gateway, GatewayPort } from '../gateway/index.ts';
-import {
-  FULL_DISK_BYTES,
-  freeBytes,
-  type Log,
-  messageOf,
-  type ParleyError,
-  Releasers,
-  VERSION,
-} from '../kernel/index.ts';
+import type { Gateway } from '../gateway/index.ts';
+import { Grace, type Log, messageOf, Releasers, VERSION } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
-import type { Api } from './api/api.ts';
 import type { DaemonFacts } from './api/status.ts';
+import type { Membership } from './cluster/membership.ts';
 import { fingerprintOf } from './cluster/peer-monitor.ts';
-import { conversationIn } from './cluster/shared-api.ts';
 import { storeName } from './compose/archives.ts';
 import type { CodingAgentsParts } from './compose/coding-agents.ts';
 import {
@@ -35,23 +26,15 @@ import { TeamTools, type ToolContext } from './compose/tools.ts';
 import { SoleOwner } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { Watchers } from './feed/watchers.ts';
+import { createGatewayPort } from './gateway-port.ts';
 import { decideOnOldPosts } from './ingress/old-posts.ts';
-import type { Posts } from './ingress/posts.ts';
 import type { ReachCrashPoint } from './observe/crash-points.ts';
 import { Metrics } from './observe/metrics.ts';
 import type { TelemetrySink } from './observe/telemetry.ts';
 import { openTraces } from './observe/trace-exporter.ts';
 import { Reloader } from './reload/reloader.ts';
-import {
-  createRuntime,
-  finish,
-  Grace,
-  gaugesOf,
-  orFault,
-  type Runtime,
-  serve,
-  startRetention,
-} from './serve.ts';
+import { createRuntime, type Runtime } from './runtime.ts';
+import { serve, startRetention } from './serve.ts';
 import { absentMsOf } from './team/team.ts';
 import { requireRoom } from './tools/large.ts';
 /**
@@ -205,6 +188,21 @@ async function start(
   return readinessOf(config, { ...place, codeKey: httpToken && gateway?.codeKey });
 }
 
+/** DAEMON-DAEMON-3: running work may finish within the grace period; the rest is dropped and stays outstanding in its log. */
+async function finish(
+  workers: Workers,
+  shutdown: AbortController,
+  grace: Grace,
+  onReleased?: Membership['released'],
+): Promise<void> {
+  const drained = workers.drain(onReleased);
+  await grace.within(drained);
+  grace.end();
+  shutdown.abort();
+  await drained;
+  await workers.closeAll();
+}
+
 /** What agents in other processes need of the daemon while turns run. */
 function agentsContext(
   config: Config,
@@ -233,14 +231,6 @@ function fileStore(daemon: () => Runtime): CodingAgentsParts['files'] {
       return kept;
     },
   };
-}
-
-/** Only a failed append shows that a store on other machines is full. */
-async function isWritable({ daemon }: Config, posts: Pick<Posts, 'isBlocked'>): Promise<boolean> {
-  const { data, store, nats } = daemon;
-  if (posts.isBlocked) return false;
-  if (store !== 'file' && nats.kind !== 'managed') return true;
-  return (await freeBytes(data).catch(() => FULL_DISK_BYTES)) >= FULL_DISK_BYTES; // a team in memory has no directory
 }
 
 /** Other daemons have time to answer; meanwhile the other store is read. */
@@ -311,43 +301,4 @@ function identityOf({ subjectPrefix: prefix, daemon }: Config) {
   const managed: { managed?: true } = daemon.nats.kind === 'managed' ? { managed: true } : {};
   const shared: { store?: 'jetstream' } = daemon.store === 'jetstream' ? { store: 'jetstream' } : {};
   return { prefix, ...managed, ...shared, pid: process.pid };
-}
-
-function raise(fault: ParleyError): never {
-  throw fault;
-}
-
-interface GatewayParts {
-  readonly api: Pick<Api, 'handle'>;
-  readonly watchers: Watchers;
-  readonly metrics: Metrics;
-  readonly bus: Bus;
-  readonly workers: Workers;
-  readonly posts: Posts;
-  readonly runtime: Runtime;
-  readonly traces: Parameters<typeof gaugesOf>[3];
-}
-
-/** What the HTTP routes use: the request API, and the published entries. */
-function createGatewayPort(
-  config: Config,
-  { api, watchers, metrics, bus, workers, posts, runtime, traces }: GatewayParts,
-): GatewayPort {
-  const gauges = gaugesOf(bus, workers, posts, traces);
-  return {
-    async request(request) {
-      const conversation = conversationIn(request.body);
-      if (conversation !== null) await watchers.ready(conversation);
-      return api.handle(request);
-    },
-    keepFile: (...file) => runtime.files.keep(...file),
-    findFile: (conversation, sha256) => runtime.files.find(conversation, sha256),
-    subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
-    liveSoFar: (conversation) => watchers.textsOf(conversation),
-    measure: async () => metrics.measure(await orFault(gauges(), runtime.store, raise)),
-    get isConnected() {
-      return bus.isConnected;
-    },
-    isWritable: () => isWritable(config, posts),
-  };
 }

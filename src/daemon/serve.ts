@@ -1,17 +1,6 @@
-import { FileCache, LivePublisher, type Model, type Retry, type Toolbox } from '../agents/index.ts';
 import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
-import {
-  type Clock,
-  createIdSource,
-  type Log,
-  messageOf,
-  monotonicClock,
-  type ParleyError,
-  type Releasers,
-  refusal,
-  sleep,
-} from '../kernel/index.ts';
+import { type Grace, messageOf, type ParleyError, type Releasers, refusal } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { Api } from './api/api.ts';
 import { Erasure } from './api/erasure.ts';
@@ -19,97 +8,12 @@ import { Retention } from './api/retention.ts';
 import { Search } from './api/search.ts';
 import type { DaemonFacts } from './api/status.ts';
 import type { Membership } from './cluster/membership.ts';
-import { composeModels } from './compose/compose.ts';
-import { type Given, timeOf } from './compose/given.ts';
-import { IngressProgress } from './conversations/deletion.ts';
-import type { Ownership } from './conversations/ownership.ts';
 import type { Workers } from './conversations/workers.ts';
-import { feedOf, type Watchers } from './feed/watchers.ts';
-import { Files } from './files/files.ts';
+import type { Watchers } from './feed/watchers.ts';
 import { Posts } from './ingress/posts.ts';
-import type { ReachCrashPoint } from './observe/crash-points.ts';
-import type { Gauges, Metrics } from './observe/metrics.ts';
-import { createTelemetry, type TelemetrySink } from './observe/telemetry.ts';
-import type { TraceExporter } from './observe/trace-exporter.ts';
+import type { Metrics } from './observe/metrics.ts';
 import type { Reloader } from './reload/reloader.ts';
-import { Definitions } from './team/definitions.ts';
-import { ModelHealth } from './team/health.ts';
-import { createTeam, type Team } from './team/team.ts';
-import type { ToolProgress } from './tools/run-tool.ts';
-import { WhatIfs } from './what-if/what-ifs.ts';
-
-/**
- * What the parts of a daemon share, and its work: it reads posts and answers requests, alone or with the other daemons of the
- * cluster, and removes old texts.
- */
-
-/**
- * Makes what the parts of a daemon share, from the configuration and the acquired resources. Each part names what it needs of
- * it: none takes all of it.
- */
-export type Runtime = Awaited<ReturnType<typeof createRuntime>>;
-
-/** The resources that must be acquired first. */
-interface Acquired {
-  readonly store: ConversationStore;
-  readonly ownership: Ownership;
-  readonly log: Log;
-  /** Aborted when the grace period is over. */
-  readonly shutdown: AbortSignal;
-  readonly reach: ReachCrashPoint;
-  readonly traces: TraceExporter | null;
-  readonly bus: Bus;
-  readonly watchers: Watchers;
-  /** The model of all agents in other processes. */
-  readonly remote: Model;
-  readonly toolbox: Toolbox;
-  readonly telemetry: TelemetrySink | undefined;
-  /** Called with the milliseconds that an append took. */
-  readonly onAppended?: ((durationMs: number) => void) | undefined;
-  /** All posts are read again, so no stored position counts. */
-  readonly isReplay: boolean;
-  readonly given: Given;
-}
-
-export async function createRuntime(config: Config, acquired: Acquired) {
-  const { bus, watchers, toolbox, telemetry, onAppended, isReplay, given, ...shared } = acquired;
-  const { store, remote, log } = shared;
-  const newId = createIdSource();
-  const { now, elapsed, timers } = timeOf(given);
-  let team = createTeam(config, { toolbox, models: await composeModels(config, given), remote, newId });
-  const cache = new FileCache((sha256) => store.blobs.read(sha256));
-  const definitions = new Definitions(store.definitions, cache);
-  const taking = {
-    ...{ store, now, newId },
-    get team() {
-      return team;
-    },
-  };
-  return {
-    ...shared,
-    files: await Files.open(taking, given.simulation ? null : config.daemon.data),
-    ...feedOf(store, bus, watchers),
-    progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
-    get team() {
-      return team;
-    },
-    replaceTeam(next: Team) {
-      team = next;
-    },
-    definitions,
-    isManagedServer: config.daemon.nats.kind === 'managed',
-    whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
-    maxPayload: bus.maxPayload,
-    ...{ now, elapsed, timers, newId },
-    telemetry: createTelemetry(telemetry, now, onAppended),
-    lastPost: (conversation: string) => bus.lastPost(conversation),
-    ingressEnd: () => bus.ingressEnd(),
-    livePublisher: new LivePublisher(timers, newId),
-    health: new ModelHealth(elapsed),
-    retries: new Map<string, Retry & { readonly since: number }>(),
-    toolProgress: new Map<string, ToolProgress>(),
-  };
-}
+import type { Runtime } from './runtime.ts';
 
 /** Deliveries in progress: enough for many conversations, bounded for memory. */
 const MAX_IN_FLIGHT = 1_000;
@@ -135,6 +39,7 @@ interface Serving {
   readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
 
+/** The work of a daemon: it reads posts and answers requests, alone or with the other daemons of the cluster. */
 export async function serve({
   runtime,
   workers,
@@ -216,7 +121,7 @@ function onPositionOf(runtime: Runtime): (position: StreamPosition) => void {
   };
 }
 
-/** Returns how to stop it. */
+/** Removes old conversations. Returns how to stop it. */
 export function startRetention(
   { retention: config, sharing }: Pick<Config, 'retention' | 'sharing'>,
   {
@@ -238,84 +143,6 @@ export function startRetention(
   });
   retention.start();
   return () => retention.stop();
-}
-
-export function gaugesOf(
-  bus: Bus,
-  workers: Workers,
-  posts: Posts,
-  traces: Pick<TraceExporter, 'counts'> | null,
-): () => Promise<Gauges> {
-  const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
-  const letters = createLagMeter(() => bus.deadLetters.count(), monotonicClock);
-  const waiting = createLagMeter(async () => {
-    const rows = await workers.rows();
-    const questions = rows.flatMap(({ activity = [] }) => activity.filter((one) => one.for === 'question'));
-    return { agents: rows.flatMap((row) => row.waiting).length, questions: questions.length };
-  }, monotonicClock);
-  return async () => ({
-    openConversations: workers.size,
-    ingressUnsettled: posts.underWay,
-    ingressLag: await lag(),
-    approvals: (await workers.approvals()).length,
-    waitingAgents: (await waiting())?.agents ?? null,
-    questions: (await waiting())?.questions ?? null,
-    deadLetters: await letters(),
-    spans: traces?.counts ?? null,
-  });
-}
-
-/** Shortest time between two requests to the broker. */
-const FRESH_MS = 1_000;
-
-/** The posts that are not in a log yet; null while the broker does not answer. Never rejects. */
-export function createLagMeter<Value>(
-  read: () => Promise<Value | null>,
-  elapsed: Clock,
-): () => Promise<Value | null> {
-  let asked: { readonly at: number; readonly lag: Promise<Value | null> } | null = null;
-  return () => {
-    if (asked === null || elapsed() - asked.at >= FRESH_MS)
-      asked = { at: elapsed(), lag: read().catch(() => null) };
-    return asked.lag;
-  };
-}
-
-/** The grace period of a stop: one for all waits, starting with the first. */
-export class Grace {
-  readonly #milliseconds: number;
-  #over: Promise<void> | null = null;
-  readonly #done = new AbortController();
-
-  constructor(milliseconds: number) {
-    this.#milliseconds = milliseconds;
-  }
-
-  /** Resolves when the work or the grace period ends. */
-  async within(work: Promise<void>): Promise<void> {
-    this.#over ??= sleep(this.#milliseconds, this.#done.signal);
-    await Promise.race([work, this.#over]);
-  }
-
-  /** Ends the period and clears its timer. */
-  end(): void {
-    this.#done.abort();
-  }
-}
-
-/** DAEMON-DAEMON-3: running work may finish within the grace period; the rest is dropped and stays outstanding in its log. */
-export async function finish(
-  workers: Workers,
-  shutdown: AbortController,
-  grace: Grace,
-  onReleased?: Membership['released'],
-): Promise<void> {
-  const drained = workers.drain(onReleased);
-  await grace.within(drained);
-  grace.end();
-  shutdown.abort();
-  await drained;
-  await workers.closeAll();
 }
 
 /** Milliseconds, before a fault of the server counts for what waits; and between two checks after that. */

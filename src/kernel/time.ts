@@ -199,3 +199,25 @@ export class Releasers {
     return failures;
   }
 }
+
+/** The grace period of a stop: one for all waits, starting with the first. */
+export class Grace {
+  readonly #milliseconds: number;
+  #over: Promise<void> | null = null;
+  readonly #done = new AbortController();
+
+  constructor(milliseconds: number) {
+    this.#milliseconds = milliseconds;
+  }
+
+  /** Resolves when the work or the grace period ends. */
+  async within(work: Promise<void>): Promise<void> {
+    this.#over ??= sleep(this.#milliseconds, this.#done.signal);
+    await Promise.race([work, this.#over]);
+  }
+
+  /** Ends the period and clears its timer. */
+  end(): void {
+    this.#done.abort();
+  }
+}

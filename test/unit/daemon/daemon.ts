@@ -37,7 +37,7 @@ import { Files } from '../../../src/daemon/files/files.ts';
 import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/observe/telemetry.ts';
-import type { Runtime } from '../../../src/daemon/serve.ts';
+import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { Definitions } from '../../../src/daemon/team/definitions.ts';
 import { ModelHealth } from '../../../src/daemon/team/health.ts';
 import type { Team } from '../../../src/daemon/team/team.ts';
@@ -218,7 +218,7 @@ export function createDaemon(options: TestDaemonOptions = {}) {
     definitions,
     whatIfs: new WhatIfs({ ...forWhatIfs, team: () => current }),
     remote: model,
-    isManagedServer: options.believesNames ?? true,
+    isManagedServer: options.isManagedServer ?? true,
     maxPayload: options.maxPayload ?? 1_000_000,
     now,
     ...{ elapsed, timers: systemTimers },

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { IngressProgress } from '../../../src/daemon/conversations/deletion.ts';
+import { createLagMeter } from '../../../src/daemon/gateway-port.ts';
 import { Metrics } from '../../../src/daemon/observe/metrics.ts';
-import { createLagMeter, Grace, orFault } from '../../../src/daemon/serve.ts';
-import { ParleyError } from '../../../src/kernel/index.ts';
+import { orFault } from '../../../src/daemon/serve.ts';
+import { Grace, ParleyError } from '../../../src/kernel/index.ts';
 
 const at = (sequence: number, stream = 's1') => ({ stream, sequence });
 
