@@ -160,6 +160,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   lowdb: ['persistence'],
   'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
+  'nkeys.js': ['bus/nats/connection'],
   'node-sqlite3-wasm': ['search'],
   openai: ['models/http'],
   picocolors: ['cli'],

@@ -118,6 +118,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-lowdb': ['src/daemon/g.ts', "import { JSONFile } from 'lowdb/node';"],
   'vendor-markdown-it': ['src/gateway/h.ts', "import 'markdown-it';"],
   'vendor-nats': ['src/client/b.ts', "import type { Msg } from 'nats';"],
+  'vendor-nkeys-js': ['src/bus/nats/managed/n.ts', "import 'nkeys.js';"],
   'vendor-node-sqlite-wasm': ['src/daemon/s.ts', "import 'node-sqlite3-wasm';"],
   'vendor-openai': ['src/agents/c.ts', "import 'openai';"],
   'vendor-picocolors': ['src/client/c.ts', "import 'picocolors';"],
