@@ -94,6 +94,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await expect.poll(() => textOf(panel)).toContain('a copy of the entries 0 to 8');
     const field = panel.getByLabel('Title of the new conversation');
     expect(await field.inputValue()).toBe('first (copy)');
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('INPUT');
     await page.route('**/label', (route) => route.abort(), { times: 1 });
     await field.press('Enter');
     expect(await textOf(panel.getByRole('alert'))).toContain('The daemon does not answer');
@@ -166,6 +167,18 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     await panel.getByRole('button', { name: 'Start' }).click();
     await panel.getByText('done, 4 of 4 runs').waitFor();
     expect(await sides.locator('h4').allInnerTexts()).toContain('another persona');
+    await page.route(
+      '**/what-ifs',
+      async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, body: (await response.text()).replaceAll('"done"', '"running"') });
+      },
+      { times: 1 },
+    );
+    await panel.getByRole('button', { name: 'Try another change' }).click();
+    const earlier = panel.getByRole('listitem').filter({ hasText: 'another persona' });
+    await earlier.getByText('running').waitFor();
+    await earlier.getByText('done').waitFor();
     await panel.getByRole('link', { name: 'Why?' }).click();
     await panel.getByText('Definition', { exact: true }).waitFor();
   });

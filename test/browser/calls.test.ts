@@ -38,6 +38,10 @@ const SCRIPT = [
   },
   { when: { last: '/^book/' }, reply: calls(['mcp__program__book', {}]) },
   { when: { last: '/^shell/' }, reply: calls(['shell', { command: COMMAND }]) },
+  {
+    when: { last: '/^three/' },
+    reply: calls(...['one', 'two', 'three'].map((word) => ['shell', { command: `echo ${word}` }] as const)),
+  },
   { when: { last: '/^sleep/' }, reply: calls(['shell', { command: 'sleep 5' }]) },
   { when: { last: '/^edit/' }, reply: calls(['fs_edit', EDIT]) },
   {
@@ -177,6 +181,20 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     const call = page.locator('.call:not(.waiting)');
     await call.locator('summary').click();
     expect(await call.locator('.argument').allInnerTexts()).toEqual(before);
+  });
+
+  it('who answered one of several calls is below that call while the others wait', async () => {
+    const page = await stage.begin('three', 'three calls');
+    await page.setViewportSize({ width: 1280, height: 1800 });
+    await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
+    await page.getByRole('button', { name: 'Approve' }).nth(1).click();
+    const answered = page.getByText(/^Approved/);
+    await answered.waitFor();
+    const [line, call] = [await answered.boundingBox(), await page.locator('.call').nth(1).boundingBox()];
+    const tool = await page.locator('.call').nth(1).locator('.tool').boundingBox();
+    if (!line || !call || !tool) throw new Error('not shown');
+    expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
+    expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
   });
 
   it('arguments that are edited are in sight at once', async () => {

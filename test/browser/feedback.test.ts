@@ -36,12 +36,25 @@ describe.skipIf(chromiumPath === null)('thumbs for an answer in the console', ()
     const up = page.getByRole('button', { name: 'Good answer, entry 2' });
     await page.getByRole('button', { name: 'Bad answer, entry 2' }).click();
     await page.locator('.feedback.down').waitFor();
+    const note = page.getByLabel('Note on entry 2');
+    await page.getByRole('button', { name: 'Add a note' }).click();
+    await note.fill('Too');
+    await page.reload(); // what is not saved yet is kept
+    await expect.poll(() => note.inputValue()).toBe('Too');
+    await note.fill('Too short');
+    await note.press('Enter');
+    await note.waitFor({ state: 'detached' });
     await up.click();
-    await page.locator('.feedback.up').waitFor();
+    await page.locator('.feedback.up', { hasText: 'Too short' }).waitFor();
     expect(await page.locator('.feedback').count()).toBe(1);
     await up.click();
     await page.locator('.feedback').waitFor({ state: 'detached' });
-    expect((await given('changed')).map(([value]) => value)).toEqual(['down', 'up', 'none']);
+    expect(await given('changed')).toEqual([
+      ['down', undefined],
+      ['down', 'Too short'],
+      ['up', 'Too short'],
+      ['none', undefined],
+    ]);
   });
 
   it('a message of a person has no thumbs', async () => {

@@ -20,6 +20,15 @@ const RULES = [
   },
   { when: { last: '/^Continue/' }, reply: { text: 'I am back.' } },
   {
+    when: { last: '/^ask many/' },
+    reply: {
+      tool_calls: Array.from({ length: 31 }, (_, at) => ({
+        name: 'ask',
+        arguments: { question: `Question ${at + 1}?` },
+      })),
+    },
+  },
+  {
     when: { last: '/^tell and write/' },
     reply: {
       text: 'I **keep** the note, as you asked.',
@@ -151,6 +160,16 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     }
   });
 
+  it('shows thirty items at first, and the others at the press of a button', async () => {
+    await post('many', 'ask many');
+    const page = await stage.look('#/inbox');
+    await until(() => page.locator('.inbox-entry').count()).toBe(30);
+    await page.getByRole('button', { name: /^Show more/ }).click();
+    await page.locator('.inbox-entry', { hasText: 'Question 31?' }).waitFor();
+    await stage.api('POST', 'conversations/many/stop', { publisher: 'alice' });
+    await page.locator('.inbox-entry', { hasText: 'Question' }).first().waitFor({ state: 'detached' });
+  });
+
   it('items are rows by conversation, and the chosen one is beside them', async () => {
     const page = await stage.look('#/inbox');
     await post('group', 'ask both');
@@ -266,6 +285,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     await dismiss();
     await item(page, 'then forget').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
     await openItem(page, 'then forget');
     await dismiss();
     await item(page, 'then forget').waitFor({ state: 'detached' });

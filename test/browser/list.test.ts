@@ -110,6 +110,12 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await page.keyboard.press('m');
     await page.getByRole('button', { name: 'Mark as unread' }).click();
     await until(() => page.locator('.row.unread').count()).toBe(1);
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByLabel('Show').selectOption('Unread');
+    await row(page, 'Hello there').locator('.row').click();
+    await message(page, 'Noted: One more').waitFor();
+    await until(() => page.locator('.row.unread').count()).toBe(0);
+    expect(await titles(page)).toEqual(['Hello there']); // until another one is opened
   });
 
   it('a person renames and archives a conversation for all browsers, and finds their own', async () => {
@@ -125,6 +131,11 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
     await other.keyboard.press('Escape');
     await row(other, 'A better title').getByRole('button', { name: 'Organize' }).click();
     await other.getByRole('button', { name: 'Archive', exact: true }).click();
+    await row(page, 'A better title').waitFor({ state: 'detached' });
+    await other.getByText('This conversation is archived.').waitFor();
+    await other.getByRole('button', { name: 'Move it out of the archive' }).click();
+    await row(page, 'A better title').waitFor();
+    await other.getByRole('alert').getByRole('button', { name: 'Undo' }).click();
     await row(page, 'A better title').waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Filter' }).click();
     await page.getByLabel('Show').selectOption('Archived');
@@ -178,7 +189,7 @@ describe.skipIf(chromiumPath === null)('the list of conversations in Chromium', 
       expect(await row(page, 'Renamed words').locator('.unread').count()).toBe(0);
       await post('earlier', 'One more');
       await until(firstTwo).toEqual(['Renamed words', 'Later words']);
-      await until(() => row(page, 'Renamed words').locator('.unread').count()).toBe(1);
+      await until(() => row(page, 'Renamed words').locator('.row.unread').count()).toBe(1);
     },
   );
 

@@ -6,7 +6,7 @@ import { keepDraft, readDraft } from '../api/browser.ts';
 import { type ApprovalAnswer, RequestError, requests } from '../api/requests.ts';
 import { pretty } from '../model/format.ts';
 import type { Approval, Call, Question } from '../model/thread/calls.ts';
-import { opened } from './conversation.ts';
+import { opened, version } from './conversation.ts';
 import { addToMessage } from './keys.ts';
 import { attempt, notice, report, sender } from './session.ts';
 
@@ -14,8 +14,8 @@ import { attempt, notice, report, sender } from './session.ts';
  * Answers to calls that wait for a person.
  *
  * KEPT-1 A text for a call that another person answered, or whose turn ended, is not lost: an answer moves to the message field of
- *    its conversation; what was written at an approval stays at its call until the person dismisses it. A text that is being sent
- *    is kept until the daemon has confirmed it.
+ *    its conversation, unless it would answer another question there; it then stays at its call until the person dismisses it, as
+ *    what was written at an approval does. A text that is being sent is kept until the daemon has confirmed it.
  */
 
 /** `over`: it did not wait any more. `refused`: it still waits, as far as it is known. The person reads why. */
@@ -118,20 +118,26 @@ const fieldsOfCall = (call: Call): readonly string[] =>
     : [fieldsOf.answer(call)];
 
 /** KEPT-1: an answer is a message, too. */
-export function moveAnswer(conversation: string, call: Call): void {
+export function moveAnswer(conversation: string, { call, agent }: Question): void {
   if (underWay.peek().has(keyOf(conversation, call))) return;
   const place = `${conversation}/${fieldsOf.answer(call)}`;
   const text = readDraft(place);
-  if (text === '') return;
+  if (text === '' || document.getElementById('composer') === null) return;
+  const stays = wouldAnswerAnother(agent);
+  const where = stays ? 'at this question' : 'in the message field';
+  notice.value = { text: `${overBy(call)} Your text is ${where}.`, hint: '' };
+  if (stays) return;
   keepDraft(place, '');
-  const isOpen = opened.value?.id === conversation && document.getElementById('composer') !== null;
-  if (isOpen) addToMessage(text);
-  else keepDraft(conversation, [readDraft(conversation), text].filter((one) => one !== '').join('\n\n'));
-  const where = isOpen ? 'the message field' : 'the message field of its conversation';
-  notice.value = { text: `${overBy(call)} Your text is in ${where}.`, hint: '' };
+  addToMessage(text);
 }
 
-/** KEPT-1: says where the texts of an approval are that left the inbox. */
+/** KEPT-1: whether a message to this agent would be the answer to a question that waits. */
+export function wouldAnswerAnother(agent: string): boolean {
+  void version.value;
+  return opened.value?.thread.questions.some((other) => other.agent === agent) ?? false;
+}
+
+/** KEPT-1: says where the texts of a call are that left the inbox. */
 export function tellKept(conversation: string, call: Call): void {
   if (isBeingAnswered(conversation, call)) return;
   const texts = fieldsOfCall(call).map((field) => readDraft(`${conversation}/${field}`));

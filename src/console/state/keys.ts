@@ -104,7 +104,7 @@ function isCharacter({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean 
   return key.length === 1 && !ctrlKey && !metaKey && !altKey;
 }
 
-function isWriting(target: EventTarget | null): boolean {
+export function isWriting(target: EventTarget | null): boolean {
   return (
     target instanceof Element && target.closest('input:not([type="checkbox"]), textarea, select') !== null
   );
@@ -149,7 +149,7 @@ function pressShortcut({ key, repeat, timeStamp }: KeyboardEvent): boolean {
   const [control, ...others] = place.querySelectorAll<HTMLElement>(`[aria-keyshortcuts="${key}"]:enabled`);
   if (!control) return false;
   if (!focused || (!wasSelected && !document.activeElement?.matches('.row')))
-    return tell(`Press an arrow key or Tab, then ${key}.`);
+    return lastCharacter.isQuick || tell(`Press an arrow key or Tab, then ${key}.`);
   if (others.length > 0) {
     isSelected = true;
     return tell(`Several calls wait here. Reach one with ↓, then press ${key}.`);

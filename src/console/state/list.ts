@@ -2,10 +2,11 @@ import { computed, effect, signal } from '@preact/signals';
 import { keepValue, keptSet, onStored, readValue, whileVisible } from '../api/browser.ts';
 import { requests } from '../api/requests.ts';
 import type { ConversationRow } from '../model/answers.ts';
+import { withoutAnsi } from '../model/format.ts';
 import { isUnread, type ListFilter, listed, newsOf, type Seen, withSeen } from '../model/list/list.ts';
 import { opened, version } from './conversation.ts';
 import { begun, rows } from './conversations.ts';
-import { identity, me, myIds } from './session.ts';
+import { attempt, identity, me, myIds, notice, sender } from './session.ts';
 
 /** The list of conversations as it is shown, with what this browser keeps about it: pins, and how far each was read. */
 
@@ -19,7 +20,8 @@ export function narrow(change: Partial<ListFilter>): void {
 }
 
 export const found = computed(() => {
-  const known = { pins: pins.value, mine: myIds.value, isUnread: isNew };
+  const isShownAsUnread = (row: ConversationRow) => isNew(row) || row.id === opened.value?.id; // its row stays in reach
+  const known = { pins: pins.value, mine: myIds.value, isUnread: isShownAsUnread };
   const mine = begun.value.map((row) => ({ ...row, people: [me.value] }));
   return [mine, rows.value].flatMap((some) => listed(some, filter.value, known));
 });
@@ -58,6 +60,22 @@ const seen = signal<Seen>(readSeen());
 onStored(SEEN, () => {
   seen.value = readSeen();
 });
+
+/** False: it was refused. */
+export function label(
+  { id }: ConversationRow,
+  change: { title?: string; archived?: boolean },
+): Promise<boolean> {
+  return attempt(() => requests.label(id, { ...change, ...sender() }));
+}
+
+/** Archives it or moves it out of the archive, and offers to undo that. */
+export async function archive(row: ConversationRow, archived: boolean): Promise<void> {
+  if (!(await label(row, { archived }))) return;
+  const undo = () => void archive(row, !archived);
+  const done = archived ? 'Archived' : 'Moved out of the archive';
+  notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
+}
 
 /** The open conversation counts as read while its page is visible. */
 export function isNew(row: ConversationRow): boolean {

@@ -97,7 +97,16 @@ function NoticeBar() {
         {text}
         {hint && <span class="muted">{hint}</span>}
       </p>
-      {undo && <Button onClick={undo}>Undo</Button>}
+      {undo && (
+        <Button
+          onClick={() => {
+            hide();
+            undo();
+          }}
+        >
+          Undo
+        </Button>
+      )}
       <IconButton icon="close" aria-label="Dismiss" onClick={hide} />
     </div>
   );

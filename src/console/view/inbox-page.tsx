@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepValue, readValue } from '../api/browser.ts';
 import type { InboxContent, InboxItem } from '../model/list/inbox.ts';
 import { contentOf, groupsOf, isDecision, summaryOf } from '../model/list/inbox.ts';
-import { moveAnswer, tellKept } from '../state/approvals.ts';
+import { tellKept } from '../state/approvals.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed } from '../state/conversations.ts';
 import {
@@ -20,7 +20,7 @@ import {
   readEntries,
 } from '../state/inbox.ts';
 import { InConversation } from '../state/kept.ts';
-import { writeTo } from '../state/keys.ts';
+import { isWriting, writeTo } from '../state/keys.ts';
 import { linkTo, showEntry, writeIn } from '../state/route.ts';
 import { isAway } from '../state/session.ts';
 import { Markdown } from './markdown/markdown.tsx';
@@ -31,15 +31,19 @@ import { ApprovalCard } from './thread/approval-card.tsx';
 import { QuestionCard } from './thread/call-row.tsx';
 import { EndedActions, FailureText } from './thread/failure-view.tsx';
 
-/** Answered ones make room for the others. */
-const MOST_SHOWN = 30;
+/** At first, and then at each press of the button. */
+const SHOWN_AT_ONCE = 30;
 
 export function InboxPage() {
   const items = needed.value;
-  const others = inbox.value.filter((item) => !mayAnswer(item)).slice(0, MOST_SHOWN);
+  const [most, setMost] = useState(SHOWN_AT_ONCE);
+  const others = inbox.value.filter((item) => !mayAnswer(item)).slice(0, most);
   const ended = items.filter((item) => !isDecision(item));
-  const more = items.length - MOST_SHOWN;
-  const shown = items.slice(0, MOST_SHOWN);
+  const more = items.length - most;
+  const [written, setWritten] = useState<Written | null>(null);
+  const shown = withWritten(items.slice(0, most), written);
+  const setWriting = (item: InboxItem | null) =>
+    setWritten(item && { item, place: shown.findIndex(({ key }) => key === item.key) });
   const [chosen, choose] = useChosen([...shown, ...others]);
   return (
     <main class="page inbox column" aria-busy={!isListed.value}>
@@ -61,8 +65,12 @@ export function InboxPage() {
             <p class="muted">Approvals, questions and failures of all conversations appear here.</p>
           </div>
         )}
-        <Items label="What needs you" {...{ items: shown, chosen, choose }} />
-        {more > 0 && <p class="muted">{more} more: they appear when these are answered.</p>}
+        <Items label="What needs you" {...{ items: shown, chosen, choose, setWriting }} />
+        {more > 0 && (
+          <p>
+            <QuietButton onClick={() => setMost(most + SHOWN_AT_ONCE)}>Show more ({more})</QuietButton>
+          </p>
+        )}
         {ended.length > 1 && (
           <p>
             <QuietButton onClick={() => dismiss(ended)}>
@@ -72,7 +80,7 @@ export function InboxPage() {
         )}
         {others.length > 0 && (
           <Fold name="others" summary={`Waits for others (${others.length})`}>
-            <Items label="What waits for others" {...{ items: others, chosen, choose }} />
+            <Items label="What waits for others" {...{ items: others, chosen, choose, setWriting }} />
           </Fold>
         )}
         {items.length > 0 && (
@@ -91,9 +99,10 @@ interface ItemsProps {
   readonly items: readonly InboxItem[];
   readonly chosen: string | null;
   readonly choose: (key: string) => void;
+  readonly setWriting: (item: InboxItem | null) => void;
 }
 
-function Items({ label, items, chosen, choose }: ItemsProps) {
+function Items({ label, items, chosen, choose, setWriting }: ItemsProps) {
   return (
     <ul aria-label={label}>
       {groupsOf(items).map((group) => (
@@ -108,12 +117,26 @@ function Items({ label, items, chosen, choose }: ItemsProps) {
               item={item}
               isChosen={item.key === chosen}
               onChoose={() => choose(item.key)}
+              onWrite={setWriting}
             />
           ))}
         </li>
       ))}
     </ul>
   );
+}
+
+/** The item in which the person writes, and its place in the list. */
+interface Written {
+  readonly item: InboxItem;
+  readonly place: number;
+}
+
+/** What another person answered stays while this one writes in it. */
+function withWritten(items: readonly InboxItem[], written: Written | null): readonly InboxItem[] {
+  if (written === null || written.place < 0 || items.some(({ key }) => key === written.item.key))
+    return items;
+  return items.toSpliced(written.place, 0, written.item);
 }
 
 /** Kept for a reload. */
@@ -160,10 +183,11 @@ interface EntryProps {
   readonly item: InboxItem;
   readonly isChosen: boolean;
   readonly onChoose: () => void;
+  readonly onWrite: (item: InboxItem | null) => void;
 }
 
 /** One thing that needs a person: a row, and if it is chosen, all of it with its answers. */
-function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
+function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
   const { conversation, title, agent, kind, since, entry } = item;
   const read = async () => contentOf(item, await readEntries(item));
   const { answer, fault } = useRequest(read, [item.key, isAway.value]);
@@ -174,7 +198,7 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
   useLayoutEffect(
     () => () => {
       if (!call || inbox.value.some(({ key }) => key === item.key)) return;
-      (call.approval ? tellKept : moveAnswer)(conversation, call);
+      tellKept(conversation, call);
     },
     [call],
   );
@@ -200,7 +224,11 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
       tabIndex={-1}
       aria-label={`${KIND_LABELS[kind]}: ${nameOf(agent)} in ${title}`}
       aria-busy={content === null}
-      onFocusIn={onChoose}
+      onFocusIn={({ target }) => {
+        onChoose();
+        if (isWriting(target)) onWrite(item);
+      }}
+      onFocusOut={() => onWrite(null)}
     >
       <Button class="inbox-line" aria-expanded={isChosen} onClick={() => article.current?.focus()}>
         <Avatar id={agent} size="small" />
@@ -231,6 +259,11 @@ function InboxEntry({ item, isChosen, onChoose }: EntryProps) {
               {content && <Content {...{ item, content, onDone }} onDismiss={onDismiss} />}
             </fieldset>
           </InConversation.Provider>
+          {!inbox.value.some(({ key }) => key === item.key) && (
+            <p class="muted" role="status">
+              This no longer waits for an answer. Your text is kept.
+            </p>
+          )}
           {isAway.value && <p class="muted">It can be answered when the daemon answers again.</p>}
           {!mayAnswer(item) && (content?.kind === 'ended' || content?.kind === 'elsewhere') && (
             <p class="muted">Your token may not answer this.</p>

@@ -8,10 +8,10 @@ import { nameOf } from '../state/conversation.ts';
 import { isListed, isShared, rows } from '../state/conversations.ts';
 import { saveAs } from '../state/files.ts';
 import { linkTo, route } from '../state/route.ts';
-import { agents, attempt } from '../state/session.ts';
+import { agents, attempt, models } from '../state/session.ts';
 import { Button, onText, Select } from './parts/controls.tsx';
 import { useHeading } from './parts/hooks.ts';
-import { BackLink, TableHead } from './parts/parts.tsx';
+import { BackLink, SharedId, TableHead } from './parts/parts.tsx';
 
 /** A table of the turns of all conversations. Each row opens "why?" of the turn's newest answer. */
 
@@ -65,7 +65,7 @@ export function TurnsPage() {
       isOver = true;
       clearTimeout(wait);
     };
-  }, [filters, isListed.value]); // the list knows a conversation by its title
+  }, [filters, filters.conversation === '' || isListed.value]); // the list knows a conversation by its title
   return (
     <main class="page turns-page column" aria-busy={page === null}>
       <header class="head">
@@ -90,10 +90,15 @@ export function TurnsPage() {
             aria-label={TEXTS[name]}
             placeholder={TEXTS[name]}
             value={filters[name]}
-            list={name === 'conversation' ? 'conversations' : undefined}
+            list={`${name}s`}
             onInput={onText(set(name))}
           />
         ))}
+        <datalist id="models">
+          {models.value.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
         <datalist id="conversations">
           {rows.value.map(({ id, title }) => (
             <option key={id} value={isShared(title) ? id : (title ?? id)} label={title ?? id} />
@@ -120,7 +125,13 @@ export function TurnsPage() {
               ))}
             </tbody>
           </table>
-          {page.turns.length === 0 && page.next === null && <p class="muted">No turn fits.</p>}
+          {page.turns.length === 0 && page.next === null && (
+            <p class="muted">
+              {idNamed(filters.conversation.trim()) === undefined
+                ? 'None or several conversations have this in their title. Choose one from the list.'
+                : 'No turn fits.'}
+            </p>
+          )}
           {page.next !== null && <Button onClick={() => void more()}>Look for more</Button>}
         </section>
       )}
@@ -135,7 +146,7 @@ const COLUMNS: readonly (readonly [
 ])[] = [
   ['Started', undefined, (row) => <Started {...row} />],
   ['Outcome', undefined, ({ outcome }) => <span class={isBad(outcome) ? 'fault' : ''}>{outcome}</span>],
-  ['Conversation', 'long', ({ title, conversation }) => <bdi>{title ?? conversation}</bdi>],
+  ['Conversation', 'long', (row) => <Named {...row} />],
   ['Agent', undefined, ({ agent }) => nameOf(agent)],
   ['Model', undefined, ({ models }) => models.join(', ')],
   ['Time', 'figure', ({ ms }) => (ms === null ? '' : duration(ms))],
@@ -155,6 +166,13 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
     </a>
   );
 }
+
+const Named = ({ title, conversation: id }: FoundTurn) => (
+  <>
+    <bdi>{title ?? id}</bdi>
+    <SharedId {...{ id, title }} />
+  </>
+);
 
 type Page = Awaited<ReturnType<typeof requests.turns>>;
 
@@ -179,13 +197,23 @@ const NOTHING: Page = { turns: [], next: null };
 
 async function find(filters: Filters, after: string | null | undefined, limit: number): Promise<Page> {
   const { since, conversation, ...others } = trimmed(filters);
-  const isNamed = ({ id, title }: ConversationRow) =>
-    id === conversation || (title === conversation && !isShared(title));
-  const id = conversation === '' ? '' : rows.value.find(isNamed)?.id;
+  const id = idNamed(conversation);
   if (id === undefined) return NOTHING;
   const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
   const given = { ...others, conversation: id, since: from, after: after ?? '', limit: String(limit) };
   return requests.turns(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')));
+}
+
+/** Of the conversation with this id, else title, else part of its title. Empty: of any. Undefined: it names none, or several. */
+function idNamed(text: string): string | undefined {
+  if (text === '') return '';
+  const tests: readonly ((row: ConversationRow) => boolean)[] = [
+    ({ id }) => id === text,
+    ({ title }) => title === text,
+    ({ title }) => title?.toLowerCase().includes(text.toLowerCase()) ?? false,
+  ];
+  const [found = []] = tests.map((isNamed) => rows.value.filter(isNamed)).filter(({ length }) => length > 0);
+  return found.length === 1 ? found[0]?.id : undefined;
 }
 
 const trimmed = (filters: Filters) =>

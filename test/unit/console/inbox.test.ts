@@ -161,6 +161,16 @@ describe('a message that an agent reads later', () => {
     expect(unreadBy(thread, entries[4] as MessageEntry, () => false)).toEqual([]);
   });
 
+  it('waits for nothing if it began the turn in which a server asks', () => {
+    const asks = { server: 'program', message: 'Which day?', schema: {} };
+    const log = [say('one', toPm), begin('pm'), calling('pm', 'book'), asksFor({ mayHaveRun: false, asks })];
+    const thread = new Thread();
+    const entries = logOf(...log, say('two', toPm));
+    for (const entry of entries) thread.add(entry);
+    const unread = [0, 4].map((index) => unreadBy(thread, entries[index] as MessageEntry, () => false));
+    expect(unread).toEqual([[], [{ agent: 'pm', until: 'approval' }]]);
+  });
+
   it('waits for the program of an agent that is not connected', () => {
     const log = [say('one', toPm), begin('pm'), say('two', toPm)];
     expect(unreadIn(log, true)).toEqual([{ agent: 'pm', until: 'program' }]);

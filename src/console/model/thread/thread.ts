@@ -345,7 +345,10 @@ export function unreadBy(
   return to.flatMap((agent) => {
     const { status, cursor, isStopped } = thread.stateOf(agent);
     if (isStopped || index < cursor) return [];
-    if (status === 'waiting') return [{ agent, until: waitOf(thread, agent) }];
+    if (status === 'waiting') {
+      const begun = thread.entries.findLast((one) => one?.type === 'turn-started' && one.agent === agent);
+      return begun && index < begun.index ? [] : [{ agent, until: waitOf(thread, agent) }]; // a form waits within its turn
+    }
     return status === 'running' && lacksProgram(agent) ? [{ agent, until: 'program' }] : [];
   });
 }

@@ -20,7 +20,10 @@ export function AnswerPanel({ id, panel }: { readonly id: string; readonly panel
   void version.value;
   const heading = useRef<HTMLHeadingElement>(null);
   const { kind, index } = panel;
-  useEffect(() => heading.current?.focus(), [index, kind]);
+  useEffect(() => {
+    const field = heading.current?.closest('aside')?.querySelector<HTMLElement>('.fork input');
+    (field ?? heading.current)?.focus();
+  }, [index, kind]);
   const entry = opened.value?.thread.entries[index];
   useEffect(() => {
     if (entry && !isInSight(opened.value?.thread.placeOf(index) ?? -1)) jumpTo(index, { keepFocus: true });
@@ -93,7 +96,7 @@ function Fork({ id, index }: { readonly id: string; readonly index: number }) {
     openToWrite(as);
   };
   return (
-    <PanelForm class="account text-small" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
+    <PanelForm class="fork account text-small" action="Fork" isDisabled={title.trim() === ''} onSubmit={fork}>
       <p>
         A new conversation begins with a copy of the entries 0 to {at}. This conversation does not change, and
         no tool runs again. {OUTCOMES[outcome]}
@@ -118,8 +121,10 @@ const MOST_LISTED = 10;
 function WhatIfs({ id, agent, index }: OfAnswer) {
   const place = useRef<HTMLDivElement>(null);
   const [shown, show] = useState<string>();
-  const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown]); // the form shows a refusal
+  const [polls, setPolls] = useState(0);
+  const { answer } = useRequest(() => requests.whatIfs(id), [id, agent, shown, polls]); // the form shows a refusal
   const earlier = answer?.whatIfs.filter((one) => one.agent === agent) ?? [];
+  useTimeout(() => setPolls(polls + 1), earlier.every(isOver) ? null : POLL_MS, [answer]);
   const { answer: view } = useRequest(() => requests.view(id, agent, index, ['persona']), [id, agent, index]);
   const written = view && String(JSON.parse(view.report.definition.texts?.persona ?? '""'));
   useLayoutEffect(() => {

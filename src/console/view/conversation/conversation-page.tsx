@@ -18,9 +18,10 @@ import {
   useShown,
   useThread,
 } from '../../state/conversation.ts';
-import { deletedIds, forgetRow, titleOf } from '../../state/conversations.ts';
+import { deletedIds, forgetRow, rows, titleOf } from '../../state/conversations.ts';
 import { draftOf, postOf } from '../../state/files.ts';
 import { writeTo } from '../../state/keys.ts';
+import { archive } from '../../state/list.ts';
 import { discard, outbox, send, sendAgain } from '../../state/outbox.ts';
 import { openPalette } from '../../state/palette.ts';
 import { go, jumpTo, linkTo, route } from '../../state/route.ts';
@@ -50,6 +51,7 @@ export function ConversationPage() {
         <Header key={at.id} />
         <People />
         <ConnectionBar />
+        <ArchivedBar id={at.id} />
         <Runs />
         <WaitingBar />
         <UnknownConversation />
@@ -88,6 +90,20 @@ function WaitingBar() {
 
 const amount = (count: number, what: string, is: string): string =>
   count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'} ${is}`;
+
+/** It is in no list but that of the archive, for all users. */
+function ArchivedBar({ id }: { readonly id: string }) {
+  const row = rows.value.find((one) => one.id === id);
+  if (!row?.archived) return null;
+  return (
+    <p class="connection text-small" role="status">
+      This conversation is archived.{' '}
+      {mayPost.value && (
+        <LinkButton onClick={() => void archive(row, false)}>Move it out of the archive</LinkButton>
+      )}
+    </p>
+  );
+}
 
 function ConnectionBar() {
   const state = connection.value;

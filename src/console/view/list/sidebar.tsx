@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact';
 import { useCallback, useRef, useState } from 'preact/hooks';
 import { FIRST_FLOOR } from '../../../conversation/state/answering.ts';
 import { store } from '../../api/browser.ts';
-import { requests } from '../../api/requests.ts';
 import type { ConversationRow } from '../../model/answers.ts';
 import { money, when, withoutAnsi } from '../../model/format.ts';
 import { hasFailed, needsPerson, SHOWN, type Shown, timeOf, waitOf } from '../../model/list/list.ts';
@@ -10,11 +9,13 @@ import { begun, isListed, rows } from '../../state/conversations.ts';
 import { needed } from '../../state/inbox.ts';
 import { unsent } from '../../state/kept.ts';
 import {
+  archive,
   filter,
   found,
   isFiltered,
   isFilterOpen,
   isNew,
+  label,
   markRead,
   markUnread,
   narrow,
@@ -27,7 +28,7 @@ import {
 import { firstPosts, refusedPosts } from '../../state/outbox.ts';
 import { openCommands, openPalette, typed } from '../../state/palette.ts';
 import { enterPage, focusMain, linkTo, openToWrite, route } from '../../state/route.ts';
-import { agents, attempt, isOperator, mayPost, notice, phases, sender } from '../../state/session.ts';
+import { agents, isOperator, mayPost, phases } from '../../state/session.ts';
 import { problems } from '../../state/system.ts';
 import { Button, Dialog, LinkButton, onSubmit, onText, Select } from '../parts/controls.tsx';
 import { useVirtualList } from '../parts/hooks.ts';
@@ -444,19 +445,6 @@ function Menu({ row }: { readonly row: ConversationRow }) {
 function move(row: ConversationRow): void {
   focusBeside(row.id);
   void archive(row, row.archived !== true);
-}
-
-/** False: it was refused. */
-function label({ id }: ConversationRow, change: { title?: string; archived?: boolean }): Promise<boolean> {
-  return attempt(() => requests.label(id, { ...change, ...sender() }));
-}
-
-/** Archives it or moves it out of the archive, and offers to undo that. */
-async function archive(row: ConversationRow, archived: boolean): Promise<void> {
-  if (!(await label(row, { archived }))) return;
-  const undo = () => void archive(row, !archived);
-  const done = archived ? 'Archived' : 'Moved out of the archive';
-  notice.value = { text: `${done}: ${withoutAnsi(row.title ?? row.id)}`, hint: '', undo };
 }
 
 /** The next row, or the one before the last: the row itself leaves the list. */

@@ -14,6 +14,7 @@ import {
   isBeingAnswered,
   moveAnswer,
   offeredArguments,
+  wouldAnswerAnother,
 } from '../../state/approvals.ts';
 import { nameOf } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
@@ -29,17 +30,52 @@ import { ApprovalCard, Arguments } from './approval-card.tsx';
 import { FailureText } from './failure-view.tsx';
 import { Files } from './files.tsx';
 
+interface CallProps {
+  readonly call: Call;
+  readonly agent: string;
+}
+
 /** One tool call with arguments, result and duration: folded, unless it needs a person. */
-export function CallRow({ call, agent }: { readonly call: Call; readonly agent: string }) {
+export function CallRow({ call, agent }: CallProps) {
+  const question = questionOf(call, agent);
+  const isOver = call.result !== null || call.answer !== null;
+  const didWait = useRef(!isOver).current;
+  const isAnswering = isBeingAnswered(useConversation(), call);
+  const Row = question ? QuestionRow : ToolRow;
+  return <Row {...{ call, agent, didWait }} isOver={isOver && !isAnswering} />;
+}
+
+interface RowProps extends CallProps {
+  /** It was shown with its fields before. */
+  readonly didWait: boolean;
+  /** And this tab is not answering it. */
+  readonly isOver: boolean;
+}
+
+function QuestionRow({ call, agent, didWait, isOver }: RowProps) {
   const question = questionOf(call, agent);
   const conversation = useConversation();
-  const isOver = call.result !== null || call.answer !== null;
-  const isAnswering = isBeingAnswered(conversation, call);
-  const didWait = useRef(!isOver);
+  const keepsText = isOver && wouldAnswerAnother(agent);
   useLayoutEffect(() => {
-    if (isOver && question) moveAnswer(conversation, call);
-  }, [isOver, isAnswering]);
-  if (question) return <QuestionCard question={question} />;
+    if (isOver && question) moveAnswer(conversation, question);
+  }, [isOver, keepsText]);
+  return (
+    <>
+      {question && <QuestionCard question={question} />}
+      {keepsText && (
+        <KeptText
+          field={fieldsOf.answer(call)}
+          label="Your answer, not sent"
+          sent={call.result?.content ?? undefined}
+          isFocused={didWait}
+        />
+      )}
+    </>
+  );
+}
+
+function ToolRow({ call, agent, didWait, isOver }: RowProps) {
+  const conversation = useConversation();
   const status = statusOf(call);
   const failure = failureOf(call);
   const reported = call.status === 'running' ? activityOf(conversation, agent)?.progress : undefined;
@@ -88,19 +124,19 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
           )}
         </p>
       )}
-      {approval && isOver && !isAnswering && (
+      {approval && isOver && (
         <>
           <KeptText
             field={fieldsOf.reason(approval.approvalId)}
             label="Your reason, not sent"
             sent={answer?.reason}
-            isFocused={didWait.current}
+            isFocused={didWait}
           />
           <KeptText
             field={fieldsOf.arguments(approval.approvalId)}
             label={`Your ${approval.asks ? 'answer' : 'arguments'}, not sent`}
             sent={offeredArguments(call)}
-            isFocused={didWait.current}
+            isFocused={didWait}
           />
         </>
       )}
@@ -123,7 +159,7 @@ interface KeptProps {
   readonly isFocused: boolean;
 }
 
-/** What a person wrote at an approval that is over, until it is dismissed (KEPT-1). */
+/** What a person wrote at a call that is over, until it is dismissed (KEPT-1). */
 function KeptText({ field, label, sent, isFocused }: KeptProps) {
   const [text, setText] = useKeptText(field);
   const box = useRef<HTMLTextAreaElement>(null);
@@ -250,7 +286,7 @@ export function QuestionCard({ question: asked, onDone }: QuestionProps) {
       tabIndex={-1}
       aria-label="A question"
     >
-      <div class="asked">
+      <div class="question-text">
         <Icon name="question" />
         <Markdown text={question} />
       </div>

@@ -13,7 +13,7 @@ import { contentOf, type LiveDraft } from '../../model/thread/live.ts';
 import { type Thinking, type Unread, unreadBy } from '../../model/thread/thread.ts';
 import { nameOf, nameOfAuthor, opened, useThread } from '../../state/conversation.ts';
 import { activityOf } from '../../state/conversations.ts';
-import { useConversation } from '../../state/kept.ts';
+import { useConversation, useKeptText } from '../../state/kept.ts';
 import type { KeptPost } from '../../state/outbox.ts';
 import { linkTo, type Panel } from '../../state/route.ts';
 import { attempt, isOperator, mayPost, me, nameOfMe, sender } from '../../state/session.ts';
@@ -352,17 +352,17 @@ const send = (index: number, value: FeedbackValue, note?: string) =>
     requests.feedback(opened.value?.id ?? '', { index, value, ...(note && { note }), ...sender() }),
   );
 
-/** The pressed one takes the thumb back. */
+/** The pressed one takes the thumb back, with its note. */
 function Thumbs({ index, given }: FeedbackProps) {
   if (!mayPost.value) return null;
-  const now = mine(given)?.value;
+  const { value: now, note } = mine(given) ?? {};
   return (['up', 'down'] as const).map((value) => (
     <LinkButton
       key={value}
       aria-label={`${LABELS[value]}, entry ${index}`}
       aria-pressed={now === value}
       title={LABELS[value]}
-      onClick={() => void send(index, now === value ? 'none' : value)}
+      onClick={() => void (now === value ? send(index, 'none') : send(index, value, note))}
     >
       <Icon name={value} />
     </LinkButton>
@@ -382,12 +382,18 @@ function Feedback({ index, given }: FeedbackProps) {
 }
 
 function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'feedback'> }) {
-  const [text, setText] = useState<string | null>(null);
-  if (text === null)
-    return (
-      <LinkButton onClick={() => setText(of.note ?? '')}>{of.note ? 'Edit note' : 'Add a note'}</LinkButton>
-    );
-  const save = async () => (await send(index, of.value, text.trim())) && setText(null);
+  const [text, setText] = useKeptText(`${index}/note`);
+  const [isOpen, open] = useState(text !== '');
+  const begin = () => {
+    setText(of.note ?? '');
+    open(true);
+  };
+  const end = () => {
+    setText('');
+    open(false);
+  };
+  if (!isOpen) return <LinkButton onClick={begin}>{of.note ? 'Edit note' : 'Add a note'}</LinkButton>;
+  const save = async () => (await send(index, of.value, text.trim())) && end();
   return (
     <form onSubmit={onSubmit(save)}>
       <input
@@ -399,7 +405,7 @@ function Note({ index, of }: { readonly index: number; readonly of: EntryOf<'fee
         onInput={onText(setText)}
       />
       <button type="submit">Save</button>
-      <QuietButton onClick={() => setText(null)}>Cancel</QuietButton>
+      <QuietButton onClick={end}>Cancel</QuietButton>
     </form>
   );
 }
