@@ -60,7 +60,6 @@ export interface DaemonOptions extends Given {
   readonly skipUntil?: SkipUntil | undefined;
   /** Whether a missing nats-server is installed: true, also without a terminal; absent, if a person agrees; false, never. */
   readonly mayInstall?: boolean | undefined;
-  /** For tests. */
   /** Called at each crash point; absent in production. */
   readonly reach?: ReachCrashPoint | undefined;
 }

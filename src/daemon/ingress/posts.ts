@@ -40,10 +40,10 @@ import { Flood, type PostSize, PublisherLimits } from './publisher-limits.ts';
  * POSTS-5  A post that waits for another attempt is not overtaken by a later one of its conversation.
  * POSTS-6  A post beyond its publisher's limits is refused before any part of it is stored, unless its id is known.
  * POSTS-7  A post on which the decision keeps failing becomes a dead letter, so that a bug delays no other post.
- * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
- *          conversation, one after the other, and refuses none after another daemon began to read.
  * POSTS-8  For the id of a refused post of a request, logs are opened at the rate of posts, so that refused posts do not fill the
  *          memory; beyond it, only those in memory are searched.
+ * POSTS-9  Where several daemons share the work, the one that reads the stream hands each post to the daemon that works on its
+ *          conversation, one after the other, and refuses none after another daemon began to read.
  */
 
 /** Milliseconds between attempts to make a delivery durable. */

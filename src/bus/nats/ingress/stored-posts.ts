@@ -65,14 +65,14 @@ export function senderOf(subjects: Subjects, { subject }: Pick<StreamMessage, 's
   return subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
 }
 
-/** `stream`: its creation time. */
+/** `created`: the creation time of the stream. */
 export function deliveryOf(
-  stream: string,
+  created: string,
   sender: Sender,
   { sequence, time, data, messageId, traceparent }: StreamMessage,
 ): Delivery {
   return {
-    position: { stream, sequence },
+    position: { stream: created, sequence },
     takenAt: Number(time / 1_000_000n),
     fallbackId: `in-${sequence}-${time.toString(36)}`,
     ...sender,
