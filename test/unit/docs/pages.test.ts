@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -12,6 +12,7 @@ import {
   readPages,
 } from '../../support/pages.ts';
 import { codeFaults } from './code-faults.ts';
+import { codeIn } from './tables.ts';
 
 /** Every document: its links lead somewhere, its code is valid, and the commands that it shows exist. */
 
@@ -82,6 +83,24 @@ describe('the documents', () => {
       );
     });
     expect(unnamed.map(({ title }) => title)).toEqual([]);
+  });
+
+  it('the path of a message has at most 20 files, and each has what its row names', async () => {
+    const { text } = await readPage('docs/explanation/architecture.md');
+    const [, section = ''] = text.split('## The path of a message\n');
+    const rows = section.split('\n## ')[0]?.match(/^\| `.*$/gm) ?? [];
+    expect(rows.length).toBeGreaterThan(10);
+    expect(rows.length).toBeLessThanOrEqual(20);
+    const files = (await readdir(join(ROOT, 'src'), { recursive: true })).map((file) => `/${file}`);
+    const missing = [];
+    for (const row of rows) {
+      const [[file = ''] = [], names = [], beside = []] = row.split('|').slice(1).map(codeIn);
+      const code = await readFile(join(ROOT, 'src', file), 'utf8');
+      missing.push(...names.filter((name) => !new RegExp(`${name}\\b`).test(code)));
+      const others = beside.filter((name) => name.endsWith('.ts') && !name.includes('<'));
+      missing.push(...others.filter((other) => !files.some((one) => one.endsWith(`/${other}`))));
+    }
+    expect(missing).toEqual([]);
   });
 
   it('documents in the package link only to files in the package', async () => {
