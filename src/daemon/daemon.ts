@@ -282,7 +282,9 @@ function readinessOf(
   { codeKey, ...more }: Pick<Readiness, 'nats' | 'http' | 'daemon'> & { codeKey: string | undefined },
 ): Readiness {
   return {
-    ...{ pid: process.pid, ...more, store },
+    pid: process.pid,
+    ...more,
+    store,
     codeKey: codeKey === undefined ? null : new Secret(codeKey),
     agents: agents.map((agent) => agent.slug),
   };

@@ -52,7 +52,9 @@ export async function createRuntime(config: Config, acquired: Acquired) {
   const cache = new FileCache((sha256) => store.blobs.read(sha256));
   const definitions = new Definitions(store.definitions, cache);
   const taking = {
-    ...{ store, now, newId },
+    store,
+    now,
+    newId,
     get team() {
       return team;
     },
@@ -70,9 +72,12 @@ export async function createRuntime(config: Config, acquired: Acquired) {
     },
     definitions,
     isManagedServer: config.daemon.nats.kind === 'managed',
-    whatIfs: new WhatIfs({ ...{ definitions, log, elapsed, now }, team: () => team }),
+    whatIfs: new WhatIfs({ definitions, log, elapsed, now, team: () => team }),
     maxPayload: bus.maxPayload,
-    ...{ now, elapsed, timers, newId },
+    now,
+    elapsed,
+    timers,
+    newId,
     telemetry: createTelemetry(telemetry, now, onAppended),
     lastPost: (conversation: string) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),

@@ -134,7 +134,10 @@ export function startRetention(
 ): () => Promise<void> {
   const { now, log } = runtime;
   const retention = new Retention({
-    ...{ config, now, log, eraser: bus.eraser },
+    config,
+    now,
+    log,
+    eraser: bus.eraser,
     rows: () => workers.rows(),
     blobs: runtime.store.blobs,
     handle: (request) => api.handle(request),

@@ -164,7 +164,8 @@ export class TestTeam {
     await this.idle();
     const entries = this.entries(at.conversation).filter((entry) => entry.index >= index);
     const answers = entries.filter(isAnswer).map((entry) => ({
-      ...{ agent: entry.author.id, text: entry.content },
+      agent: entry.author.id,
+      text: entry.content,
       ...(entry.parts && { files: filesOf(entry) }),
     }));
     return { text: answers.at(-1)?.text ?? '', answers, entries };

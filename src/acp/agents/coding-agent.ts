@@ -221,7 +221,8 @@ export class CodingAgent {
         told = turn.news.length; // CODING-AGENT-5
         silence.signal.throwIfAborted();
         const prompting = connection.agent.request(methods.agent.session.prompt, {
-          ...{ sessionId: id, prompt: blocks },
+          sessionId: id,
+          prompt: blocks,
         });
         const cancel = () => this.#cancel(id, prompting, connection);
         const answer = await this.#until(prompting, silence.signal, cancel);

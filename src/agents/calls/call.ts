@@ -204,7 +204,8 @@ export async function callWithRetries(
       attempt: attempt + 1,
       attempts: policy.attempts,
       waitMs: wait,
-      ...{ code, message },
+      code,
+      message,
     });
     await options.sleep(wait, signal);
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };

@@ -66,7 +66,10 @@ async function proseFor(
     const facts = { upTo: 0, estimatedTokens: assembled.tokens }; // not part of a turn
     const outcome = await callModel(assembled.request, facts, {
       ...context,
-      ...{ model, price: profile.price, signal: abort.signal, live: null },
+      model,
+      price: profile.price,
+      signal: abort.signal,
+      live: null,
     });
     context.onCallEnded(outcome);
     switch (outcome.type) {

@@ -332,7 +332,9 @@ function reportedDefinition(
   const { hash } = definition;
   const texts = [...definition.parts].filter(([name]) => names.includes(name));
   return {
-    ...{ hash, recorded: recorded !== null, parts: partHashes(definition) },
+    hash,
+    recorded: recorded !== null,
+    parts: partHashes(definition),
     ...(names.length > 0 && { texts: Object.fromEntries(texts) }),
   };
 }

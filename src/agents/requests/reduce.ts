@@ -173,7 +173,10 @@ function summaryInput(
   const { knowledge } = agentView;
   const { covered, leftOut, newestOfAPerson } = plan;
   return {
-    ...{ entries, covered, leftOut, newestOfAPerson },
+    entries,
+    covered,
+    leftOut,
+    newestOfAPerson,
     agent: knowledge.agent,
     mayContain: (entry) => knowledge.mayContain(entry),
     maxTokens: Math.floor(plan.summaryTokens / tokenRatio),

@@ -336,7 +336,9 @@ function requestOf(
   const tokenRatio = given ?? tokenRatioOf(state, slug);
   const call = {
     conversation: originOf(entries, turn?.upTo ?? entries.length - 1) ?? conversation,
-    ...{ first: entries[0], setting, tokenRatio },
+    first: entries[0],
+    setting,
+    tokenRatio,
     turnId: turn?.turnId ?? 'explain',
     session: (turn ?? agentState(state, slug)).session,
     schema: schemaFor(setup, entries, turn),

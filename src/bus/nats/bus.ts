@@ -108,7 +108,11 @@ class NatsBus implements Bus {
       this.#sharing?.lost('the connection was lost');
     });
     this.#letters = {
-      ...{ jetstream: this.#jetstream, subjects, log, watch: this.#watch, closing: this.#closing.signal },
+      jetstream: this.#jetstream,
+      subjects,
+      log,
+      watch: this.#watch,
+      closing: this.#closing.signal,
       share: new DeadLetterShare({ manager, stream: subjects.deadStream, log }),
       maxPayload: () => this.maxPayload - LETTER_ROOM,
       ensureStreams: () => this.#ensureStreams(),
@@ -153,7 +157,11 @@ class NatsBus implements Bus {
     } = this.#options;
     const [connection, manager, watch] = [this.#connection, this.#manager, this.#watch];
     return {
-      ...{ connection, manager, subjects, log, watch },
+      connection,
+      manager,
+      subjects,
+      log,
+      watch,
       capacity: new Capacity({ manager, stream: subjects.ingressStream, log, maxBytes, margin }),
       stream: () => this.#ingressStream(),
       ensureStreams: () => this.#ensureStreams(),

@@ -36,7 +36,11 @@ export function titleWritten(builder: DecisionBuilder, command: CommandOf<'title
   const { usage, model } = command;
   const more = { ...(usage && { usage }), ...(model !== undefined && { model }) };
   builder.add({
-    ...{ type: 'title-set', author: SYSTEM_AUTHOR, title, writtenBy: 'model', ...more },
+    type: 'title-set',
+    author: SYSTEM_AUTHOR,
+    title,
+    writtenBy: 'model',
+    ...more,
     ...(archived && { archived }),
   });
   return DONE;

@@ -241,8 +241,12 @@ export function seed(
   if (refused) return { kind: 'refused', refusal: refused };
   for (const { content, parts } of messages)
     builder.add({
-      ...{ type: 'message', role: 'user', author: by, content },
-      ...{ parts: parts && [...parts], meta: { seeded: true } },
+      type: 'message',
+      role: 'user',
+      author: by,
+      content,
+      parts: parts && [...parts],
+      meta: { seeded: true },
     });
   return { kind: 'done' };
 }

@@ -243,7 +243,10 @@ export function addAttempt(
     turnId: turn.turnId,
     agent: turn.agent,
     ...candidate,
-    ...{ code, message, requestHash, next },
+    code,
+    message,
+    requestHash,
+    next,
     duration: report.duration,
     upTo: report.upTo,
   });

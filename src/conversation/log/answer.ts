@@ -80,7 +80,9 @@ export function keptReports(calls: readonly ReportedCall[]): ReportedCall[] {
   return calls.map(({ title, kind, status, arguments: given, result }) => {
     const [keptArguments, keptResult] = [kept(given), kept(result)];
     return {
-      ...{ title: cut(title, 200), kind: cut(kind, 40), status: cut(status, 40) },
+      title: cut(title, 200),
+      kind: cut(kind, 40),
+      status: cut(status, 40),
       ...(keptArguments !== undefined && { arguments: keptArguments }),
       ...(keptResult !== undefined && { result: keptResult }),
     };

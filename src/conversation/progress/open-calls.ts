@@ -155,15 +155,24 @@ function openCallOf({ place, turnId, by }: Open): OpenCall {
   if (by.type !== 'approval-requested') {
     const given = by.type === 'message' ? (by.tool_calls?.[place.position]?.function.arguments ?? '') : '';
     return {
-      ...{ place, turnId, agent: by.author.id, tool: 'ask', arguments: given },
-      ...{ approval: null, question: questionText(given) },
+      place,
+      turnId,
+      agent: by.author.id,
+      tool: 'ask',
+      arguments: given,
+      approval: null,
+      question: questionText(given),
     };
   }
   const { approvalId, mayHaveRun, covers, asks, why = 'it was interrupted' } = by;
   const { agent = by.author.id, tool = 'a tool', arguments: given = '{}' } = by;
   const call = visibleCall(tool, given);
   return {
-    ...{ place, turnId, agent, tool, arguments: visibleArguments(given) },
+    place,
+    turnId,
+    agent,
+    tool,
+    arguments: visibleArguments(given),
     approval: { id: approvalId, mayHaveRun, covers, asks },
     question: asks
       ? `${visibleText(`${agent} called ${tool}`)}: ${askedText(asks)}`

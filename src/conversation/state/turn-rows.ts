@@ -81,7 +81,8 @@ function begun({ turnId, agent, index, createdAt }: EntryOf<'turn-started'>): Fo
     startedAt: createdAt,
     ms: null,
     outcome: 'running',
-    ...{ definition: null, asked: [] },
+    definition: null,
+    asked: [],
     ...nothing,
   };
 }

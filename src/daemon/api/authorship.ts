@@ -52,7 +52,10 @@ export function askedPost(
   const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
   const decoded = decodePost({
     ...names,
-    ...{ body: bytes, messageId: null, fallbackId: id, isNameBound: isBound },
+    body: bytes,
+    messageId: null,
+    fallbackId: id,
+    isNameBound: isBound,
   });
   if (decoded.ok) return { post: decoded.post, bytes: bytes.length };
   throw asError(decoded.refusal);

@@ -108,7 +108,8 @@ export function statusFrom(known: Known, limit = STATUS_ROWS): Status {
   const most = Math.min(limit, MOST_STATUS_ROWS);
   const oldest = lag?.oldestTakenAt ?? null;
   const shown = servers.map(({ server, state, leftOut, error }) => ({
-    ...{ server, state },
+    server,
+    state,
     ...(leftOut && { leftOut: [...leftOut] }),
     ...(error === undefined ? {} : { error }),
   }));

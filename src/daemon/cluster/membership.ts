@@ -129,7 +129,11 @@ export class Membership {
       workers,
       router,
       monitor,
-      ...{ daemon, log, logs, bus, leaving },
+      daemon,
+      log,
+      logs,
+      bus,
+      leaving,
     });
     const handlers = this.#peerHandlers(work, { monitor, shared, api });
     await peers.listen(async (verb, body) => {
@@ -141,7 +145,8 @@ export class Membership {
     if (ingress.isReplay && monitor.others.length > 0) throw replayBesideOthers(monitor.others.length);
     this.#ingress = await startIngress({
       ...ingress,
-      ...{ daemon, failureTimeoutMs },
+      daemon,
+      failureTimeoutMs,
       mayTakeOver: (reader) => this.#mayRead(reader),
       onClaim: (from) => log.info({ from }, 'this daemon reads the ingress stream'),
       onFloor: (position) => runtime.progress.settledUpTo(position),

@@ -166,7 +166,10 @@ export function composeMembership(
   const daemon = createIdSource()();
   const { failureTimeoutMs } = config.sharing;
   return new Membership({
-    ...{ daemon, bus, logs: store.shared, log },
+    daemon,
+    bus,
+    logs: store.shared,
+    log,
     failureTimeoutMs,
     fingerprint: fingerprintOf(config),
   });
@@ -224,7 +227,7 @@ export async function composeModel(
   const { createHttpModel } = await import('../../models/http/index.ts');
   const { dialect, baseURL, firstTokenMs, idleMs, apiKeys } = model;
   const withKey = (key: Secret | undefined) =>
-    createHttpModel({ ...{ dialect, baseURL, name, firstTokenMs, idleMs, secrets }, apiKey: key?.reveal() });
+    createHttpModel({ dialect, baseURL, name, firstTokenMs, idleMs, secrets, apiKey: key?.reveal() });
   return apiKeys.length < 2 ? withKey(apiKeys[0]) : withKeys(apiKeys.map(withKey));
 }
 

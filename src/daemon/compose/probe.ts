@@ -122,7 +122,10 @@ async function probeServer(config: Config, name: string, server: McpServerConfig
   const enclose = await hidingFrom(config, server.transport === 'command' && server.unhidden);
   const servers = { [name]: server };
   const toolbox = createMcpTools({
-    ...{ servers, project, environment, enclose },
+    servers,
+    project,
+    environment,
+    enclose,
     secrets: secretValuesOf(config),
     logins: await loginStore(config),
     log: SILENT,

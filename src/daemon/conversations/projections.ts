@@ -124,7 +124,9 @@ export function workflowsPage(workflows: Workflows): AnswerOf<'workflows'> {
 function nodeRow(node: string, { agent, outcomes, next, after }: WorkflowNode) {
   const leadsTo = Object.entries(outcomes).map(([outcome, to]) => [outcome, targetsOf(to)] as const);
   return {
-    ...{ node, agent, outcomes: Object.fromEntries(leadsTo) },
+    node,
+    agent,
+    outcomes: Object.fromEntries(leadsTo),
     ...(next && { next: next.map(({ when, to }) => ({ when: conditionText(when), to: targetsOf(to) })) }),
     ...(after && { after }),
   };

@@ -91,7 +91,9 @@ export class Metric {
     const kept = isFull ? Object.fromEntries(Object.keys(labels).map((name) => [name, OTHER])) : labels;
     const key = JSON.stringify(kept);
     const series = this.#series.get(key) ?? {
-      ...{ labels: kept, value: 0, count: 0 },
+      labels: kept,
+      value: 0,
+      count: 0,
       buckets: (this.#bounds ?? []).map(() => 0),
     };
     this.#series.set(key, series);

@@ -202,7 +202,8 @@ export async function openTraces(
   );
   const exporter = new TraceExporter({
     sender: await openSender({ url, service, headers }),
-    ...{ content, log },
+    content,
+    log,
     read: async (id) => ((await store.exists(id)) ? (await workers().use(id)).entries() : null),
   });
   releasers.add('traces', () => exporter.stop()); // after the conversations: their last spans are sent

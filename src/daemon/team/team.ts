@@ -347,7 +347,8 @@ export function modelProfile(
           ...DIALECTS[model.dialect].fields({
             ...parameters,
             ...model.profile,
-            ...{ model: model.model, maxOutputTokens },
+            model: model.model,
+            maxOutputTokens,
           }),
           ...extraBody,
         }

@@ -241,7 +241,9 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
     case 'asks':
       if (located?.place.isLinked) return refuse('PATH_REFUSED', linked(located.place));
       return {
-        ...{ kind: 'ask', risk: 'risky', ...reasonToAsk(definition, located?.place) },
+        kind: 'ask',
+        risk: 'risky',
+        ...reasonToAsk(definition, located?.place),
         ...coveredWith(definition, parsed.value),
       };
     case 'forbidden':

@@ -164,7 +164,7 @@ export class WhatIfs {
       const usedBefore = this.#used.get(origin) ?? { tokens: 0, usd: 0 };
       const read = (hash: string) => definitions.read(hash);
       const { files } = definitions;
-      await job.run({ ...{ models, limits, retry, elapsed, now, read, files }, usedBefore });
+      await job.run({ models, limits, retry, elapsed, now, read, files, usedBefore });
       const { summary, results } = job;
       const used = [summary.control.used, summary.changed.used];
       this.#used.set(origin, {
@@ -437,8 +437,14 @@ class Job {
         request,
         { upTo: 0, estimatedTokens },
         {
-          ...{ model, retry, elapsed, price, timers: systemTimers },
-          ...{ signal: abort.signal, random: Math.random, live: null },
+          model,
+          retry,
+          elapsed,
+          price,
+          timers: systemTimers,
+          signal: abort.signal,
+          random: Math.random,
+          live: null,
         },
       );
       const {

@@ -96,7 +96,8 @@ function callerOf(
     get daemon() {
       return daemon(); // where a refusal becomes an answer
     },
-    ...{ identity, newId },
+    identity,
+    newId,
     async patiently(seconds, use) {
       const enough = new AbortController();
       const end = () => enough.abort();

@@ -344,7 +344,8 @@ export interface AgentModel {
 export async function models(routes: RouteContext): Promise<AgentModel[]> {
   const { agents, default: first } = await ask(routes.daemon(), 'agents', {});
   const rows = agents.map(({ slug: id, description, clientTools: tools, shownFiles: files }) => ({
-    ...{ id, description },
+    id,
+    description,
     capabilities: { tools, ...(files && { files }), structured: true as const },
   }));
   const anybody = rows.find(({ id }) => id === first) ?? rows[0];

@@ -19,7 +19,8 @@ export function callerOf({
   traceparent,
 }: Identity): Omit<ApiRequest, 'endpoint' | 'body'> {
   return {
-    ...{ publisher, mayOperate: role === 'operate' },
+    publisher,
+    mayOperate: role === 'operate',
     ...(publisher !== null && { name: name ?? null }),
     ...(traceparent !== undefined && { traceparent }),
   };

@@ -87,7 +87,10 @@ async function openStore(
   const parts = { broker, names, documents };
   const reportedForeign = new Set<string>();
   const sourceOf = (conversation: string): LogSource => ({
-    ...{ broker, conversation, stream: names.logStream, subject: names.log(conversation) },
+    broker,
+    conversation,
+    stream: names.logStream,
+    subject: names.log(conversation),
     onForeign(sequence) {
       if (reportedForeign.has(conversation)) return;
       reportedForeign.add(conversation);
@@ -96,7 +99,10 @@ async function openStore(
   });
   const shared = newestAppends(broker, names);
   const storage: Storage = {
-    ...{ id, documents, isFeed: true, shared },
+    id,
+    documents,
+    isFeed: true,
+    shared,
     audit: createStreamAudit(broker, names, documents),
     blobs: createStreamBlobs(broker, names),
     reach: options.reach,

@@ -44,7 +44,10 @@ function storageOn(disk: MemoryDisk): Storage {
   const { id, logs, audits } = disk;
   const documents = documentsOn(disk.documents);
   return {
-    ...{ id, documents, isFeed: false, shared: null },
+    id,
+    documents,
+    isFeed: false,
+    shared: null,
     blobs: contentsOn(disk.blobs),
     async openLog(conversation, onClosed) {
       const log = openLog(conversation, logs, onClosed);

@@ -255,7 +255,9 @@ export async function startManagedServer({
 }: ManagedServerOptions): Promise<ManagedServer> {
   const stopping = new AbortController();
   const context: ServerContext = {
-    ...{ host: systemHost(), startTimeoutMs: START_TIMEOUT_MS, ...options },
+    host: systemHost(),
+    startTimeoutMs: START_TIMEOUT_MS,
+    ...options,
     files: await prepareDirectory(directory),
     signal: stopping.signal,
   };

@@ -392,7 +392,11 @@ function reducing(
   tokenRatio?: number,
 ): ReducingCall {
   return {
-    ...{ kind: 'reduce', setup, reduction, upTo, tokenRatio },
+    kind: 'reduce',
+    setup,
+    reduction,
+    upTo,
+    tokenRatio,
     deadline: deadlineOf(effect, context),
     allows: (reservation) => limitReached(context, { agent: effect.agent, ...reservation }) === null,
   };
@@ -410,7 +414,9 @@ function ready(
   const { contextTokens, maxOutputTokens } = setup.profile;
   return {
     kind: 'ready',
-    ...{ setup, asked, others },
+    setup,
+    asked,
+    others,
     request: asking ? { ...request, askedAt: Date.parse(asking.createdAt) } : request,
     schema: schemaFor(setup, entries, turn ?? null),
     upTo,

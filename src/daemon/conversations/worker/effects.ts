@@ -215,8 +215,12 @@ export class Effects {
     const title = async () => {
       const abort = this.#begin(call.turnId); // the conversation may be deleted meanwhile
       const { text, failure, ...written } = await writeTitle(this.#entries(), titler, call, {
-        ...{ retry: { ...daemon.team.retry, attempts: 1 }, signal: abort.signal, random: Math.random },
-        ...{ elapsed: daemon.elapsed, timers: daemon.timers, allows },
+        retry: { ...daemon.team.retry, attempts: 1 },
+        signal: abort.signal,
+        random: Math.random,
+        elapsed: daemon.elapsed,
+        timers: daemon.timers,
+        allows,
         onCallEnded: (outcome) =>
           daemon.telemetry.modelCalled(conversation, titler.profile.name, undefined, outcome),
       }).finally(() => this.#end(call.turnId, abort));
@@ -246,8 +250,11 @@ export class Effects {
         { ...summariser, timeoutMs: left },
         { conversation, agent, turnId },
         {
-          ...{ retry: daemon.team.retry, signal, random: Math.random },
-          ...{ elapsed: daemon.elapsed, timers: daemon.timers },
+          retry: daemon.team.retry,
+          signal,
+          random: Math.random,
+          elapsed: daemon.elapsed,
+          timers: daemon.timers,
           onCallEnded: (outcome) =>
             daemon.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {

@@ -65,7 +65,8 @@ export async function logIn(options: LogInOptions): Promise<string> {
     const scope = [settings.oauth?.scope ?? challenge.scope, before?.wanted].filter(Boolean).join(' ');
     const { resourceMetadataUrl } = challenge;
     const about = {
-      ...{ serverUrl: settings.url, fetchFn: guard.fetch },
+      serverUrl: settings.url,
+      fetchFn: guard.fetch,
       skipIssuerMetadataValidation: true, // LOG-IN-1 checks it, for servers of revision 2025-03-26 too
       ...(scope !== '' && { scope }),
       ...(resourceMetadataUrl && { resourceMetadataUrl }),
@@ -198,7 +199,8 @@ class Person implements OAuthClientProvider {
       url: this.#settings.url,
       issuer: String(found.authorizationServerUrl),
       ...{ metadata: found.authorizationServerMetadata, resource, client: this.#client },
-      ...{ tokens: this.#tokens, expiresAt: expiryOf(this.#tokens) },
+      tokens: this.#tokens,
+      expiresAt: expiryOf(this.#tokens),
     };
   }
 
