@@ -57,8 +57,8 @@ export interface ReadingStore {
 }
 
 export interface IngressStart {
-  /** The creation time of the ingress stream. */
-  readonly created: string;
+  /** Where the store is in the ingress stream: its own position, or the beginning. */
+  readonly after: StreamPosition;
   /** Null: no post needs a decision first. */
   readonly old: OldPosts | null;
 }

@@ -4,7 +4,9 @@ import type { StreamPosition } from './post.ts';
  * Which posts of the ingress stream are settled, as the server keeps it for stores that did not settle them. Pure.
  *
  * SETTLED-1  The record never leads the logs: a post in it is in a log, or has a dead letter.
- * SETTLED-2  It belongs to one stream, by its creation time. Of one that was created again, or lost its end, it says nothing.
+ * SETTLED-2  It belongs to one stream, by its creation time. Of one that was created again, or lost its end, it says nothing. A
+ *            server that is killed while it changes the settings of a stream forgets those alone; the stream that is then
+ *            created has its posts. It is the same one if it has the newest known post with its sequence and time.
  * SETTLED-3  A store continues from its own position: its logs decide what it has. What other stores settled before
  *            it began (`before`) it skips for ever.
  * SETTLED-4  Another store skips all that is settled, and settles what is not.

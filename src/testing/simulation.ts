@@ -128,7 +128,7 @@ export function createMemoryBus({
     url: 'memory:',
     maxPayload,
     isConnected: true,
-    ingressStart: async () => ({ created: stream, old: null }),
+    ingressStart: async () => ({ after: { stream, sequence: 0 }, old: null }),
     startIngress: async (options) => options.onBegin?.(),
     stopIngress: async () => undefined,
     ingressLag: async () => null,

@@ -1,3 +1,5 @@
+import { truncate } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { perTest } from '../support/lifetime.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -119,6 +121,33 @@ describe('the record of settled posts on a real server', () => {
     const again = collector();
     await fresh.startIngress({ ...again.options(), owner: B });
     await until('none is passed over', () => again.deliveries.length === 2);
+  });
+
+  it('the record applies to a stream of which a killed server forgot the settings alone', async () => {
+    const bus = await broker.bus();
+    await post(bus, 1, 3);
+    await stopped(bus, A, 3);
+    const { stream } = (await record()) ?? {};
+    await broker.server.kill9();
+    await truncate(join(broker.server.directory, 'store/jetstream/$G/streams/PARLEY_IN/meta.inf'));
+    await broker.server.restart();
+    const next = await broker.bus();
+    await post(next, 4, 4);
+    const own = { stream: `${stream}`, sequence: 2 };
+    expect(await next.ingressStart({ after: null, owner: B })).toMatchObject({ old: null });
+    const { after, old } = await next.ingressStart({ after: own, owner: A });
+    expect([old, after.sequence, after.stream === stream]).toEqual([null, 2, false]);
+    const first = collector();
+    await next.startIngress({ ...first.options(own), owner: A });
+    await until('what is after its position came', () => first.deliveries.length === 2);
+    expect(first.contents()).toEqual(['3', '4']);
+    await settledUpTo(4);
+    await next.stopIngress();
+    await post(next, 5, 5);
+    const second = collector();
+    await next.startIngress({ ...second.options(), owner: B });
+    await until('what is not settled came', () => second.deliveries.length === 1);
+    expect(second.contents()).toEqual(['5']);
   });
 
   it('the record is passed from daemons with shared logs to one with its own, and back', async () => {

@@ -23,10 +23,9 @@ export async function decideOnOldPosts(parts: OldPostsParts): Promise<void> {
   if (!isReplay && skipUntil) await skip(parts, skipUntil);
   else if (!isReplay) {
     const after = await store.ingressPosition();
-    const { created, old } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
+    const { after: begin, old } = await bus.ingressStart({ after, owner, isBackup: backup !== null });
     if (old) throw oldPosts(old, owner, backup);
-    const begin = { stream: created, sequence: 0 };
-    if (after?.stream !== created)
+    if (after?.stream !== begin.stream)
       await store.saveIngressPosition(begin).catch((error: unknown) => {
         log.warn({ error: messageOf(error) }, 'the position in the ingress stream was not saved');
       });

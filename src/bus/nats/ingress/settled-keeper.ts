@@ -142,6 +142,17 @@ export class SettledKeeper {
     return true;
   }
 
+  /** SETTLED-2. Takes the record over if it is of this stream. Returns the creation time that the stream had before, or null. */
+  async takeOver(info: StreamInfo): Promise<string | null> {
+    const { record } = this.#known;
+    if (!record?.last || record.stream === info.created) return null;
+    const { manager, subjects } = this.#sources;
+    const time = await timeOf(manager, subjects.ingressStream, record.last.sequence);
+    if (`${time}` !== record.last.time) return null;
+    this.#known = { ...this.#known, record: { ...record, stream: info.created } };
+    return record.stream;
+  }
+
   /** KEEPER-5. Discards unwritten progress, which belongs to another stream or to its lost end. */
   forget(): void {
     this.#losses += 1;
@@ -302,6 +313,8 @@ export interface Beginning {
   readonly info: StreamInfo;
   /** As the server has it. */
   readonly record: SettledRecord | null;
+  /** The store's own position. */
+  readonly own: StreamPosition | null;
   readonly start: Start;
   readonly keeper: SettledKeeper;
   /** Call it when reading has begun. Logs the number of posts that are skipped, if any. */
@@ -311,12 +324,14 @@ export interface Beginning {
 /** Reads the record of settled posts and derives the start position. Rejects when the server does not answer. */
 export async function beginReading(
   sources: IngressSources,
-  { owner, after: own, isReplay = false }: ReadingStore & { readonly isReplay?: boolean },
+  { owner, after, isReplay = false }: ReadingStore & { readonly isReplay?: boolean },
   keeper = new SettledKeeper(sources, owner),
 ): Promise<Beginning> {
   await sources.watch.connected(CONNECTION_TIMEOUT_MS);
   const info = await sources.stream();
   await keeper.read();
+  const earlier = await keeper.takeOver(info);
+  const own = earlier !== null && after?.stream === earlier ? { ...after, stream: info.created } : after;
   const { record } = keeper;
   const hasLostEnd = await keeper.hasLostEnd(info);
   if (hasLostEnd) sources.log.warn({ stream: info.config.name }, LOST_END);
@@ -325,10 +340,10 @@ export async function beginReading(
   keeper.begin(info.created, start.before);
   const { position } = start;
   const report: Beginning['report'] = (onPosition) => {
-    if (position && position !== own) onPosition(position);
+    if (position && position !== after) onPosition(position);
     return warnOfElsewhere(sources, start);
   };
-  return { info, record, start, keeper, report };
+  return { info, record, own, start, keeper, report };
 }
 
 async function warnOfElsewhere(sources: IngressSources, start: Start): Promise<void> {
@@ -368,12 +383,14 @@ export async function ingressStart(
   const found = await survey(sources, store);
   const { created, config, state } = found.info;
   const { messages: count, first_ts, last_ts, last_seq: last } = state;
+  const isOwnStream = found.own?.stream === created;
+  const after = isOwnStream ? found.own : { stream: created, sequence: 0 };
   if (found.start.isKnown || count === 0) {
-    const isOwnStream = store.isBackup === true && store.after?.stream === created;
-    return { created, old: isOwnStream ? await lackedPosts(sources, store.after.sequence, found) : null };
+    const isCopy = store.isBackup === true && isOwnStream;
+    return { after, old: isCopy ? await lackedPosts(sources, after.sequence, found) : null };
   }
   const [from, to] = [Date.parse(`${first_ts}`), Date.parse(`${last_ts}`)];
-  return { created, old: { name: config.name, count, last, time: { from, to }, by: null } };
+  return { after, old: { name: config.name, count, last, time: { from, to }, by: null } };
 }
 
 /** SETTLED-9. Without a record, any post after the position of the backup may be settled. */
