@@ -172,7 +172,7 @@ export class Membership {
       post: async (handed) => {
         await this.#ingress?.ready();
         this.#ingressCreated = handed.position.stream;
-        return shared.take(handed);
+        return shared.receive(handed);
       },
       holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
       released: async ({ conversation, claim }) => this.#reconciler?.released(conversation, claim),

@@ -53,7 +53,7 @@ export class SharedPosts {
   async handOver(handed: HandedPost): Promise<Reply> {
     const { leaving } = this.#parts;
     for (let tries = 1; ; tries++) {
-      const outcome = await this.#attempt(handed);
+      const outcome = await this.#handOverOnce(handed);
       if (outcome?.kind === 'failed') throw asError(outcome.refusal);
       if (outcome) return outcome;
       if (leaving.aborted) throw moved(handed.conversation);
@@ -62,7 +62,7 @@ export class SharedPosts {
   }
 
   /** Null: no daemon took it, or its owner may have ended. */
-  async #attempt(handed: HandedPost): Promise<Outcome> {
+  async #handOverOnce(handed: HandedPost): Promise<Outcome> {
     const { daemon, router, workers, monitor } = this.#parts;
     const { conversation } = handed;
     const location = await router.locate(conversation);
@@ -91,7 +91,7 @@ export class SharedPosts {
   }
 
   /** The verb `post` of another daemon: it reads the stream and located the conversation here, or offers it. */
-  async take({
+  async receive({
     conversation,
     publisher,
     position,

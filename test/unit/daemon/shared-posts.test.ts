@@ -154,11 +154,11 @@ describe('a post that is handed over', () => {
   it('from another daemon is decided here, unless a third one works on its conversation', async () => {
     const message = { conversation: 'demo', publisher: 'alice', position: HANDED.position, post: POST };
     const mine = posts();
-    expect(await mine.shared.take(message)).toEqual({ outcome: { kind: 'done', isAtWork: true } });
+    expect(await mine.shared.receive(message)).toEqual({ outcome: { kind: 'done', isAtWork: true } });
     const theirs = posts({ places: [THERE] });
-    expect(await theirs.shared.take(message)).toEqual({ outcome: null });
+    expect(await theirs.shared.receive(message)).toEqual({ outcome: null });
     const failing = posts({ submit: () => Promise.reject(new Error('no space')) });
-    expect(await failing.shared.take(message)).toMatchObject({
+    expect(await failing.shared.receive(message)).toMatchObject({
       outcome: { kind: 'failed', refusal: { code: 'INTERNAL', message: 'no space' } },
     });
     expect([mine.happened, theirs.happened]).toEqual([['decided'], []]);
