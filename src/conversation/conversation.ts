@@ -78,11 +78,9 @@ export class Conversation {
   }
 
   #decide(command: Command, now: number): Decided {
-    const { roster, phases, limits, workflows, tools, ownRequests, newId, hiring } = this.#rulesOf(
-      this.#current,
-    );
     return decide(this.#current, command, {
-      ...{ roster, phases, limits, workflows, tools, ownRequests, newId, hiring, now },
+      ...this.#rulesOf(this.#current),
+      now,
       conversation: this.#id,
       entries: this.entries,
       indexOfId: (id) => this.#ids.get(id),

@@ -81,8 +81,15 @@ export function importedLog(
 ): Entry[] {
   const copies = entries.map((entry) => copyOf(entry, conversation));
   const builder = new DecisionBuilder(copies.reduce(evolve, EMPTY_STATE), {
-    ...{ conversation, now, newId, entries: copies, roster: createRoster([], ''), workflows: new Map() },
-    ...{ phases: BUILT_IN_PHASES, ownRequests: false, limits: { hopsPerTrigger: 0, modelCallsPerTurn: 0 } },
+    conversation,
+    now,
+    newId,
+    entries: copies,
+    roster: createRoster([], ''),
+    workflows: new Map(),
+    phases: BUILT_IN_PHASES,
+    ownRequests: false,
+    limits: { hopsPerTrigger: 0, modelCallsPerTurn: 0 },
     tools: { judge: refuseAll, fingerprint: (text) => text },
     indexOfId: () => undefined,
     indexOfPost: () => undefined,

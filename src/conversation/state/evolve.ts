@@ -204,7 +204,12 @@ function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
   const { runId, workflowId, node, agent } = floor.run;
   const at = branches?.find((one) => one.agent !== null) ?? { node, agent, ...visit };
   const run: Run = {
-    ...{ runId, workflowId, node: at.node, agent: at.agent, enteredAt: at.enteredAt, before: at.before },
+    runId,
+    workflowId,
+    node: at.node,
+    agent: at.agent,
+    enteredAt: at.enteredAt,
+    before: at.before,
     ...(branches && { branches }),
     ...(values && { values }),
   };
