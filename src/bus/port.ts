@@ -336,7 +336,7 @@ export interface Bus {
    * Makes this daemon visible to others, before it reads or answers anything. Throws `DAEMON_ALREADY_SERVING` if another
    * daemon serves and does not share the logs.
    */
-  claim(): Promise<void>;
+  register(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
   /** A line for one offer on `parley.agent.<agent>.turn`. `onLive` gets each chunk that is published to followers. */

@@ -41,7 +41,7 @@ import { requireRoom } from './tools/large.ts';
  * Starts and stops the daemon. Resources are acquired in order and released in reverse.
  *
  * DAEMON-DAEMON-1  The lock of the store comes first: a second daemon on the same data fails before it changes anything.
- *                  Then the claim of the server and prefix: two daemons would answer every post twice.
+ *                  Then it registers with the server: two daemons on one prefix would answer every post twice.
  * DAEMON-DAEMON-2  Outstanding work is resumed before the first new post is read.
  * DAEMON-DAEMON-3  A stop takes no new work and lets running work reach a durable point within one grace period. All
  *                  callers of `stop` share it.
@@ -136,7 +136,7 @@ async function start(
   const { url, address } = await composition.server();
   const bus = await composeBus(composition);
 
-  await claim(bus, given.store ? null : warnOfHidden(composition, store));
+  await register(bus, given.store ? null : warnOfHidden(composition, store));
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   await decideOnOldPosts({ bus, store, log, skipUntil, ...reading });
 
@@ -233,9 +233,9 @@ function fileStore(daemon: () => Runtime): CodingAgentsParts['files'] {
 }
 
 /** Other daemons have time to answer; meanwhile the other store is read. */
-async function claim(bus: Bus, looked: Promise<void> | null): Promise<void> {
+async function register(bus: Bus, looked: Promise<void> | null): Promise<void> {
   try {
-    await bus.claim();
+    await bus.register();
   } finally {
     await looked;
   }

@@ -150,7 +150,7 @@ export function createMemoryBus({
     publishRefusedRuns: async () => undefined,
     deadLetters: deadLettersOf(letters, stream),
     eraser: ERASER,
-    claim: async () => undefined,
+    register: async () => undefined,
     async serve(_, requestHandler) {
       handler = requestHandler;
     },

@@ -67,13 +67,13 @@ describe('the request API', () => {
       });
       return Promise.all(asked);
     };
-    broker.plain.subscribe('$SRV.INFO.parley'); // as of a frozen daemon: the claim waits for its answer for some time
+    broker.plain.subscribe('$SRV.INFO.parley'); // as of a frozen daemon: the registration waits for its answer for some time
     await broker.plain.flush();
-    const claiming = (await broker.bus()).claim();
+    const registering = (await broker.bus()).register();
     await expect
       .poll(() => states().catch(() => []), { interval: 5 })
       .toEqual([null, 'starting', 'starting', null]);
-    await claiming;
+    await registering;
     expect(await states()).toEqual([null, 'serving', 'serving', null]);
   });
 

@@ -205,8 +205,8 @@ class NatsBus implements Bus {
     await publishRefusedRuns({ ...this.#letters, mayStore }, publisher, posts, refused);
   };
 
-  async claim(): Promise<void> {
-    await (await this.#theService()).claim();
+  async register(): Promise<void> {
+    await (await this.#theService()).register();
   }
 
   async serve(endpoints: readonly string[], handler: ApiHandler): Promise<void> {

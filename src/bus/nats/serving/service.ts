@@ -47,7 +47,7 @@ interface ServiceOptions {
 
 export interface RunningService {
   /** Rejects if another daemon serves here. */
-  claim(): Promise<void>;
+  register(): Promise<void>;
   /** Starts to answer requests. */
   listen(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
   /** Accepts no new requests; resolves when the current ones are answered. */
@@ -71,9 +71,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   void service.stopped.then((error) => {
     if (error) log.error({ err: error }, 'the request API ended; restart the daemon');
   });
-  await connection.flush(); // CLAIM-1
+  await connection.flush(); // REGISTER-1
   return {
-    claim: () => claim(options, service, presence),
+    register: () => register(options, service, presence),
     async listen(endpoints, handler) {
       addEndpoints(options, service, running, endpoints, handler);
       await connection.flush(); // the server has every endpoint before they are announced
@@ -212,7 +212,7 @@ export async function reserveSubjects(
   const presence = { version: VERSION, store: 'file', work: 'migration' } as const;
   const service = await startService({ connection, subjects, log, maxPayload, ...presence });
   try {
-    await service.claim();
+    await service.register();
   } catch (error) {
     await service.stop();
     throw error;
@@ -234,18 +234,18 @@ interface Presence {
   state?: 'starting' | 'serving';
 }
 
-/** Enough for an answer over a wide network or from a busy process. Without any other daemon the search is shorter (CLAIM-4). */
+/** Enough for an answer over a wide network or from a busy process. Without any other daemon the search is shorter (REGISTER-4). */
 const ANSWER_TIMEOUT_MS = 400;
 /** Pause before another search while a daemon is undecided. */
 const PAUSE_MS = 50;
-/** CLAIM-1: more than a subscription takes to the other servers of a cluster, also over a wide network. */
+/** REGISTER-1: more than a subscription takes to the other servers of a cluster, also over a wide network. */
 const SPREAD_MS = 400;
 
 function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migration'): Presence {
   return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
 }
 
-interface ClaimOptions {
+interface RegisterOptions {
   readonly connection: NatsConnection;
   readonly subjects: Subjects;
   readonly log: BusLog;
@@ -255,18 +255,18 @@ interface ClaimOptions {
  * Decides which daemons may serve one server and prefix. Two daemons with their own logs would both answer every post;
  * daemons whose logs are in JetStream share them and the work.
  *
- * CLAIM-1 A daemon is visible before it searches for others: of two that start together, at least one sees the other. In a
+ * REGISTER-1 A daemon is visible before it searches for others: of two that start together, at least one sees the other. In a
  *    cluster of servers it is visible elsewhere a little later, so there it searches until it has been visible for a while.
  *    Servers that are joined as leaf nodes do not report it: of two daemons that start on both sides at once, both may serve.
- * CLAIM-2 A serving daemon keeps serving. Of several that start together, the one with the smallest id continues once the
+ * REGISTER-2 A serving daemon keeps serving. Of several that start together, the one with the smallest id continues once the
  *    others have ended; if one of these did not see it and serves already, that one continues.
- * CLAIM-3 Nothing is stored: a killed daemon does not answer, and so never blocks the next one.
- * CLAIM-4 On a connection without echo the own service is not asked. If the server then reports no responders, no other
+ * REGISTER-3 Nothing is stored: a killed daemon does not answer, and so never blocks the next one.
+ * REGISTER-4 On a connection without echo the own service is not asked. If the server then reports no responders, no other
  *    daemon is connected, and the search ends at once.
  *
- * Throws `DAEMON_ALREADY_SERVING`. `service` answers already (CLAIM-1), with `presence` as its metadata.
+ * Throws `DAEMON_ALREADY_SERVING`. `service` answers already (REGISTER-1), with `presence` as its metadata.
  */
-async function claim(options: ClaimOptions, service: Service, presence: Presence): Promise<void> {
+async function register(options: RegisterOptions, service: Service, presence: Presence): Promise<void> {
   const own = service.info().id;
   const visibleFrom = performance.now() + (options.connection.info?.cluster ? SPREAD_MS : 0);
   for (;;) {
@@ -275,7 +275,7 @@ async function claim(options: ClaimOptions, service: Service, presence: Presence
     const ahead = others.find((other) => other.state === 'serving' || other.id < own);
     if (ahead) throw alreadyServing(options, ahead);
     if (others.length === 0 && isVisible) break;
-    await sleep(PAUSE_MS); // CLAIM-1; CLAIM-2: the others end, or serve because they did not see this one
+    await sleep(PAUSE_MS); // REGISTER-1; REGISTER-2: the others end, or serve because they did not see this one
   }
   presence.state = 'serving';
 }
@@ -288,7 +288,7 @@ function canShareWith(other: Other, presence: Presence): boolean {
 /** The metadata that another daemon reports. */
 type Other = { readonly id: string } & { readonly [field in keyof Presence]?: string };
 
-async function findOthers({ connection, subjects, log }: ClaimOptions, own: string): Promise<Other[]> {
+async function findOthers({ connection, subjects, log }: RegisterOptions, own: string): Promise<Other[]> {
   const others: Other[] = [];
   let isAnswered = false;
   try {
@@ -309,7 +309,7 @@ async function findOthers({ connection, subjects, log }: ClaimOptions, own: stri
   return others;
 }
 
-function alreadyServing({ connection, subjects }: ClaimOptions, other: Other): ParleyError {
+function alreadyServing({ connection, subjects }: RegisterOptions, other: Other): ParleyError {
   const { host, pid, store, work } = other;
   if (work === 'migration') {
     const where = `${subjects.prefix}.> on nats://${connection.getServer()}`;

@@ -6,8 +6,8 @@ import { createProxyActor, type ProxyActor } from '../chaos/actors/proxy.ts';
 import { freePort, startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { recordingLog } from '../unit/bus/support.ts';
 
-/** On a cluster of servers a subscription reaches the other servers later than its own (CLAIM-1). */
-describe('a claim on a cluster of two servers', { timeout: 60_000 }, () => {
+/** On a cluster of servers a subscription reaches the other servers later than its own (REGISTER-1). */
+describe('a registration on a cluster of two servers', { timeout: 60_000 }, () => {
   const closing: (() => unknown)[] = [];
   let servers: readonly TestNatsServer[];
   let route: ProxyActor;
@@ -42,7 +42,7 @@ describe('a claim on a cluster of two servers', { timeout: 60_000 }, () => {
   }
 
   /** Returns the codes of those that were refused. */
-  async function claimTogether(): Promise<string[]> {
+  async function registerTogether(): Promise<string[]> {
     const connections = await Promise.all(servers.map(connectTo));
     const outcomes = await Promise.all(
       connections.map((connection) =>
@@ -58,7 +58,7 @@ describe('a claim on a cluster of two servers', { timeout: 60_000 }, () => {
     'exactly one of two that begin together succeeds, with a route that takes %i ms',
     async (ms) => {
       route.slow(ms);
-      expect(await claimTogether()).toEqual(['MIGRATION_RUNNING']);
+      expect(await registerTogether()).toEqual(['MIGRATION_RUNNING']);
     },
   );
 });
