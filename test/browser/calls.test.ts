@@ -319,7 +319,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(shown.stdout).toContain(`mcp__program__surroundings ${canonical}`);
   });
 
-  it.each(['long', 'edit', 'foreign'])(
+  it.each(hasLongTests ? ['long', 'edit', 'foreign'] : ['long'])(
     'on a phone, a call that waits is shown from its beginning, in full, and its answers come after it: %s',
     async (kind) => {
       await post(`phone-${kind}`, kind);

@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { chromiumPath } from '../support/browser.ts';
+import { CONTEXT, chromiumPath } from '../support/browser.ts';
 import { startCountingProxy } from '../support/counting-proxy.ts';
 import { shared } from '../support/lifetime.ts';
 import { hasLongTests } from '../support/runs.ts';
@@ -13,7 +13,7 @@ describe.skipIf(chromiumPath === null)('the tabs of a browser', () => {
   let context: BrowserContext;
   const faults: string[] = [];
   beforeEach(async () => {
-    context = await stage.browser.newContext();
+    context = await stage.browser.newContext(CONTEXT);
     context.on('weberror', (error) => faults.push(String(error.error())));
     context.on('console', (line) => {
       if (['error', 'warning'].includes(line.type())) faults.push(line.text());
