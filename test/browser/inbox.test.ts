@@ -225,6 +225,18 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     },
   );
 
+  it('the palette runs the answers of the chosen item', async () => {
+    await post('by-name', 'write it by name');
+    const page = await stage.look('#/inbox');
+    await openItem(page, 'by name');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('>deny');
+    await page.getByRole('option', { name: /^Deny/ }).waitFor();
+    await page.keyboard.press('Enter');
+    await item(page, 'by name').waitFor({ state: 'detached' });
+    await until(() => entries('by-name')).toMatch(/approval-answered/);
+  });
+
   it('a person whose answer is the second one reads who was first', async () => {
     await post('both', 'write it, both');
     const page = await stage.look('#/inbox');

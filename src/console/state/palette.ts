@@ -88,10 +88,11 @@ function fittingCommands(text: string): Choice[] {
     .map((command) => ({ kind: 'command', command }));
 }
 
-/** The buttons of the selected entry, else of the newest one that has some. */
+/** The buttons of the item that is chosen in the inbox, or of the selected entry, else of the newest one that has some. */
 function ofButtons(): Command[] {
   const entries = [...document.querySelectorAll(`.thread article:has(button)`)];
-  const entry = document.querySelector(`[data-place="${selected.value}"] article`) ?? entries.at(-1);
+  const chosen = `.inbox-entry .detail, [data-place="${selected.value}"] article`;
+  const entry = document.querySelector(chosen) ?? entries.at(-1);
   const buttons = [...(entry?.querySelectorAll('button') ?? [])].filter((one) => one.matches(':enabled'));
   return buttons.map((button) => {
     const card = button.closest('.ask-card');
