@@ -160,6 +160,25 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     }
   });
 
+  it('after an answer of another person the next key selects the item that took its place', async () => {
+    for (const name of ['upper', 'taken', 'lower']) await post(name, `write it, ${name}`);
+    const page = await stage.look('#/inbox');
+    await until(() => page.locator('.inbox-entry').count()).toBe(3);
+    const names = await page.locator('.inbox-entry').evaluateAll((all) => all.map((one) => one.ariaLabel));
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    const focused = () => page.evaluate('document.activeElement.ariaLabel');
+    await until(focused).toBe(names[1]);
+    const conversation = /upper|taken|lower/.exec(names[1] ?? '')?.[0];
+    await stage.api('POST', `conversations/${conversation}/stop`, { publisher: 'alice' });
+    await until(() => page.locator('.inbox-entry').count()).toBe(2);
+    await page.keyboard.press('ArrowDown');
+    await until(focused).toBe(names[2]);
+    for (const other of ['upper', 'taken', 'lower'])
+      await stage.api('POST', `conversations/${other}/stop`, { publisher: 'alice' });
+    await page.getByText('Nothing needs you.').waitFor();
+  });
+
   it('shows thirty items at first, and the others at the press of a button', async () => {
     await post('many', 'ask many');
     const page = await stage.look('#/inbox');

@@ -203,15 +203,22 @@ function InboxEntry({ item, isChosen, onChoose, onWrite }: EntryProps) {
     [call],
   );
   /** The next item is selected by a key, so that a second press answers nothing that was not read. */
-  const leaving = (act: () => void) => () => {
+  const leave = () => {
     const heading = article.current?.closest('main')?.querySelector('h2');
+    if (!heading || !article.current?.contains(document.activeElement)) return;
     const entries = [...document.querySelectorAll('.inbox-entry')];
-    if (heading) heading.dataset.left = String(entries.indexOf(article.current as HTMLElement));
-    heading?.focus();
-    act();
+    heading.dataset.left = String(entries.indexOf(article.current));
+    heading.focus();
   };
-  const onDone = leaving(() => leaveOut(item));
-  const onDismiss = leaving(() => dismiss([item]));
+  useLayoutEffect(() => leave, []); // the list may have the answer first
+  const onDone = () => {
+    leave();
+    leaveOut(item);
+  };
+  const onDismiss = () => {
+    leave();
+    dismiss([item]);
+  };
   const open = (event: Event) => {
     if (entry === null) return;
     event.preventDefault();
