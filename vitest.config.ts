@@ -31,7 +31,6 @@ const shared = {
 export default defineConfig({
   test: {
     maxWorkers: Math.max(3, availableParallelism() - 1),
-    experimental: { fsModuleCache: true }, // one project uses what another one has transformed, and the next run too
     projects: [
       // Processes, not threads: a program that one thread starts briefly holds the file locks of the others.
       {

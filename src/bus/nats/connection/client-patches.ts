@@ -5,8 +5,8 @@ import { getEd25519Helper, setEd25519Helper } from 'nkeys.js/lib/helper.js';
 /**
  * Two changes of the client library, in effect once this module is loaded.
  *
- * The first: nats.js 2.29 throws for a header line that it would not write itself, and then reads nothing more from its connection. A publisher may write any bytes there, so such lines are
- * dropped, in every message that is received.
+ * Headers: nats.js 2.29 throws for a header line that it would not write itself, and then reads nothing more from its connection.
+ * A publisher may write any bytes there, so such lines are dropped, in every message that is received.
  */
 const KNOWN_LINE = /^[\x21-\x39\x3b-\x7e]+:[^\r\n]*$/;
 
@@ -23,8 +23,8 @@ MsgHdrsImpl.decode = (bytes) => {
 };
 
 /**
- * The second: Node computes the keys and signatures of nkeys. The library does it in JavaScript, several times for
- * each connection, which takes a fifth of the start of a command.
+ * Keys: Node computes those of nkeys, and their signatures. The library does it in JavaScript, several times for each connection,
+ * which takes a fifth of the time that a command needs to start.
  */
 const PRIVATE_KEY = Buffer.from('302e020100300506032b657004220420', 'hex'); // PKCS #8 of Ed25519 (RFC 8410), without the seed
 const SEED_BYTES = 32;
