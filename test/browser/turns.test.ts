@@ -77,6 +77,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
   });
 
   it('the turn that began last is first, whatever its conversation, also in a file', async () => {
+    await stage.begin('twin', 'first', 'Noted: first');
     await stage.begin('older', 'first', 'Noted: first');
     await stage.begin('other', 'second', 'Noted: second');
     await stage.begin('older', 'third', 'Noted: third');
@@ -89,6 +90,8 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
       'other',
       'older',
     ]);
+    for (const id of ['twin', 'older']) // of two conversations with one title
+      expect(await page.getByRole('cell', { name: `first ${id}`, exact: true }).count()).toBeGreaterThan(0);
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'JSON Lines' }).click();
     const [first, second] = (await readFile(await (await saved).path(), 'utf8')).split('\n', 2);

@@ -84,6 +84,10 @@ describe.skipIf(chromiumPath === null)('typing in Chromium', () => {
     const approve = page.getByRole('button', { name: 'Approve' });
     await approve.waitFor();
     await blur(page);
+    await page.evaluate(
+      "for (const key of 'xa') document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))",
+    );
+    expect(await page.getByRole('alert').count()).toBe(0); // a word replaces no notice
     await typeOn(page, 'Good idea, and now it is done'); // `G` selects the call, `a` and `d` answer it, `n` and `i` leave
     for (const key of 'ok, add') await pressAlone(page, key); // as slowly as some type
     expect(page.url()).toMatch(/#\/c\/risky$/);

@@ -169,8 +169,7 @@ function Started({ conversation, index, answer, startedAt }: FoundTurn) {
 
 const Named = ({ title, conversation: id }: FoundTurn) => (
   <>
-    <bdi>{title ?? id}</bdi>
-    <SharedId {...{ id, title }} />
+    <bdi>{title ?? id}</bdi> <SharedId {...{ id, title }} />
   </>
 );
 
