@@ -241,6 +241,18 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await other.getByLabel('Message').inputValue()).toBe('');
   });
 
+  it('what was filled in is in the form again when the daemon was killed and the call runs again', async () => {
+    const page = await stage.begin('killed', 'book');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByLabel('Day').fill('Sunday');
+    await stage.kill();
+    await stage.restart();
+    await page.getByRole('button', { name: 'Run it again' }).click();
+    await expect.poll(() => page.getByLabel('Day').inputValue()).toBe('Sunday');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, 'Noted').waitFor();
+  });
+
   it('a call shows its progress, and a question of its server is a form whose answer goes to that server', async () => {
     const page = await stage.begin('book', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();

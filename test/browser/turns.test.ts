@@ -13,6 +13,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
     await page.getByRole('link', { name: 'Turns' }).click();
     const rows = page.locator('.turn-table tbody tr');
     await expect.poll(() => rows.count()).toBe(3);
+    expect(await page.locator('#tools option[value="handoff"]').count()).toBe(1); // the names that exist are offered
     await page.getByLabel('Tool').fill('handoff');
     await expect.poll(() => rows.count()).toBe(1);
     expect(await textOf(rows.first())).toMatch(/completed\s+hand it over\s+Lena Lead.*handoff/s);

@@ -81,8 +81,10 @@ const LATE =
 /** The fields of a call: an answer to its question, a reason or other arguments for its approval. */
 export const fieldsOf = {
   answer: (call: Call) => `${wireCallId(call.place)}/answer`,
-  reason: (approvalId: string) => `${approvalId}/reason`,
-  arguments: (approvalId: string) => `${approvalId}/arguments`,
+  reason: ({ approvalId }: Approval) => `${approvalId}/reason`,
+  /** A server's question is asked again when its call runs again after a crash. */
+  arguments: ({ place }: Call, { approvalId, asks }: Approval) =>
+    asks ? `${wireCallId(place)}/${asks.server}/${asks.message}` : `${approvalId}/arguments`,
 };
 
 /** What the field for other arguments begins with. */
@@ -114,7 +116,7 @@ async function answering(
 
 const fieldsOfCall = (call: Call): readonly string[] =>
   call.approval
-    ? [fieldsOf.reason(call.approval.approvalId), fieldsOf.arguments(call.approval.approvalId)]
+    ? [fieldsOf.reason(call.approval), fieldsOf.arguments(call, call.approval)]
     : [fieldsOf.answer(call)];
 
 /** KEPT-1: an answer is a message, too. */

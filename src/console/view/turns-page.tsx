@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type TurnRow, turnsCsv } from '../../conversation/state/turn-rows.ts';
 import { requests } from '../api/requests.ts';
-import type { ConversationRow, FoundTurn } from '../model/answers.ts';
+import type { AgentCard, ConversationRow, FoundTurn } from '../model/answers.ts';
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed, isShared, rows } from '../state/conversations.ts';
@@ -94,11 +94,16 @@ export function TurnsPage() {
             onInput={onText(set(name))}
           />
         ))}
-        <datalist id="models">
-          {models.value.map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
+        {[
+          { id: 'models', names: models.value },
+          { id: 'tools', names: toolsOf(agents.value) },
+        ].map(({ id, names }) => (
+          <datalist key={id} id={id}>
+            {names.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        ))}
         <datalist id="conversations">
           {rows.value.map(({ id, title }) => (
             <option key={id} value={isShared(title) ? id : (title ?? id)} label={title ?? id} />
@@ -138,6 +143,8 @@ export function TurnsPage() {
     </main>
   );
 }
+
+const toolsOf = (team: readonly AgentCard[]) => [...new Set(team.flatMap(({ tools }) => tools))].sort();
 
 const COLUMNS: readonly (readonly [
   heading: string,

@@ -21,7 +21,7 @@ export function answeredBy(
   { isChanged, always, grant }: Readonly<{ isChanged?: boolean; always?: true; grant?: number }> = {},
 ): string {
   if (isChanged) return `Approved with changed arguments by ${by}`;
-  if (answer === 'expired') return 'Expired: it was not answered in time';
+  if (answer === 'expired') return 'Expired without an answer';
   const words = Object.hasOwn(ANSWERS, answer) ? ANSWERS[answer] : undefined;
   const lasting = always || grant !== undefined ? ' for this conversation' : '';
   return `${words?.[0] ?? answer} by ${by}${lasting}${grant === undefined ? '' : ` in entry ${grant}`}`;

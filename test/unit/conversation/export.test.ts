@@ -106,7 +106,7 @@ Result that Ann gave for fs_write:
 {}
 \`\`\`
 
-Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 6): Expired: it was not answered in time
+Call 1 of entry 1 (2026-03-01 10:00 UTC, entry 6): Expired without an answer
 
 ## Lena Lead (2026-03-01 10:00 UTC, entry 7)
 

@@ -76,7 +76,7 @@ export function ApprovalCard(props: ApprovalProps) {
       <WholeCall call={call} change={change} onEnd={setEnd} />
       {isSeen === false && mayApprove.value && (
         <p class="read-on">
-          <Button onClick={readOn}>Read on to answer ↓</Button>
+          <Button onClick={readOn}>Read on to answer</Button>
         </p>
       )}
       {approval.why && !approval.mayHaveRun && (
@@ -227,8 +227,8 @@ function Answers(props: AnswersProps) {
 function useAnswers({ approval, call, onDone }: ApprovalProps) {
   const id = useConversation();
   const [isBusy, setBusy] = useState(false);
-  const [reason, setReason] = useKeptText(fieldsOf.reason(approval.approvalId));
-  const [edited, setEdited] = useKeptText(fieldsOf.arguments(approval.approvalId), offeredArguments(call));
+  const [reason, setReason] = useKeptText(fieldsOf.reason(approval));
+  const [edited, setEdited] = useKeptText(fieldsOf.arguments(call, approval), offeredArguments(call));
   const [field, edit] = useFocusOnChange(edited !== '');
   const say = async (given: ApprovalAnswer) => {
     const goOn = goOnAfter();

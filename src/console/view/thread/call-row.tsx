@@ -127,13 +127,13 @@ function ToolRow({ call, agent, didWait, isOver }: RowProps) {
       {approval && isOver && (
         <>
           <KeptText
-            field={fieldsOf.reason(approval.approvalId)}
+            field={fieldsOf.reason(approval)}
             label="Your reason, not sent"
             sent={answer?.reason}
             isFocused={didWait}
           />
           <KeptText
-            field={fieldsOf.arguments(approval.approvalId)}
+            field={fieldsOf.arguments(call, approval)}
             label={`Your ${approval.asks ? 'answer' : 'arguments'}, not sent`}
             sent={offeredArguments(call)}
             isFocused={didWait}
