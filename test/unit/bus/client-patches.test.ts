@@ -1,5 +1,7 @@
-import { nkeys } from 'nats';
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { connect, nkeys } from 'nats';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import '../../../src/bus/nats/connection/client-patches.ts';
 
 describe('nkeys that Node computes', () => {
@@ -20,5 +22,41 @@ describe('nkeys that Node computes', () => {
       expect(own.verify(data, pair.sign(data))).toBe(true);
       expect(own.verify(Buffer.from('another nonce'), pair.sign(data))).toBe(false);
     }
+  });
+});
+
+describe('attempts to connect', () => {
+  /** What a nats-server says first, and its answer to each PING. */
+  const speak = (socket: Socket) => {
+    socket.write('INFO {"server_id":"S","version":"2.10.0","max_payload":1048576,"headers":true}\r\n');
+    socket.on('data', (bytes) => bytes.includes('PING') && socket.write('PONG\r\n'));
+  };
+  const listening = async (onDialled: (socket: Socket) => void) => {
+    const server = createServer(onDialled).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+
+  it('one that a silent server does not answer closes its socket: a process that gave up can end', async () => {
+    let closed: Promise<unknown> | undefined;
+    const servers = await listening((socket) => {
+      closed = once(socket, 'close');
+    });
+    await expect(connect({ servers, timeout: 50, reconnect: false })).rejects.toThrow('TIMEOUT');
+    await closed;
+  });
+
+  it('one that runs when its connection is closed closes its socket', async () => {
+    const dialled: Socket[] = [];
+    const servers = await listening((socket) => {
+      dialled.push(socket);
+      if (dialled.length === 1) speak(socket);
+    });
+    const connection = await connect({ servers, reconnectTimeWait: 1 });
+    dialled[0]?.destroy();
+    await expect.poll(() => dialled.length).toBe(2);
+    await connection.close();
+    await once(dialled[1] as Socket, 'close');
   });
 });
