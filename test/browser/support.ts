@@ -1,6 +1,6 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterEach, expect } from 'vitest';
-import { launchBrowser, openConsole } from '../support/browser.ts';
+import { ConsolePages, launchBrowser } from '../support/browser.ts';
 import { shared } from '../support/lifetime.ts';
 import { openProject, type Project, type ProjectOptions } from '../support/project.ts';
 import { AGENTS, RULES } from './team.ts';
@@ -59,7 +59,7 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
   await project.up();
   const url = project.http;
   const browser = await launchBrowser();
-  const pages: Awaited<ReturnType<typeof openConsole>>[] = [];
+  const pages = new ConsolePages(browser, url);
   const api = async <T>(method: string, path: string, body?: object) => {
     const response = await fetch(`${url}/api/${path}`, {
       method,
@@ -71,12 +71,7 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
     });
     return (await response.json()) as T;
   };
-  const look: Stage['look'] = async (hash, pageOptions, from = url) => {
-    const opened = await openConsole(browser, from, hash, pageOptions);
-    opened.page.setDefaultTimeout(30_000);
-    pages.push(opened);
-    return opened.page;
-  };
+  const look: Stage['look'] = (...place) => pages.open(...place);
   const post: Stage['post'] = (conversation, content, more = {}) =>
     api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
   return {
@@ -94,12 +89,13 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
       return page;
     },
     async endOfTest(expected) {
-      const opened = pages.splice(0);
-      for (const one of opened) await one.close();
-      const faults = opened.flatMap((one) => one.faults);
+      const faults = await pages.release();
       expect(faults.filter((fault) => !expected?.test(fault))).toEqual([]);
     },
-    kill: () => project.daemon.kill9(),
+    kill() {
+      pages.discard();
+      return project.daemon.kill9();
+    },
     async restart() {
       await project.up('--http', new URL(url).host);
     },
@@ -133,14 +129,20 @@ export async function clickAgain(page: Page): Promise<boolean> {
 
 /** Esc a moment after the last one: a quick second one leaves no page (KEYS-1). */
 export async function escapeLater(page: Page): Promise<void> {
-  await page.waitForTimeout(600);
+  await momentAfter(page, 'Escape');
   await page.keyboard.press('Escape');
 }
 
 /** A key alone, and no part of a typed word (KEYS-3). */
 export async function pressAlone(page: Page, key: string): Promise<void> {
-  await page.waitForTimeout(550);
+  await momentAfter(page, 'character');
   await page.keyboard.press(key);
+}
+
+/** Waits until the last such key is longer ago than the console takes for one movement of a hand. */
+async function momentAfter(page: Page, key: 'character' | 'Escape'): Promise<void> {
+  const passed = await page.evaluate<number>(`performance.now() - pressedAt.${key}`);
+  if (passed < 550) await page.waitForTimeout(550 - passed);
 }
 
 export async function write(page: Page, text: string): Promise<void> {
