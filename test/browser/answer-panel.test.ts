@@ -234,7 +234,7 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     },
   );
 
-  it('the panel fits a window of 390 pixels', async () => {
+  it.runIf(hasLongTests)('the panel fits a window of 390 pixels', async () => {
     const page = await stage.look('#/c/edited/why/7', { viewport: { width: 390, height: 760 } });
     await page.locator('.part-changes .line').first().waitFor();
     expect(await page.evaluate('document.querySelector(".account").scrollWidth <= 390')).toBe(true);

@@ -108,23 +108,26 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     expect(await contentsOf('away')).toEqual(['hello', 'first while away', 'second while away']);
   });
 
-  it('an approval to a killed daemon is refused on the line that says so, and can be given after its restart', async () => {
-    const page = await stage.begin('approves', 'write it');
-    const approve = page.getByRole('button', { name: 'Approve' });
-    await approve.waitFor();
-    await stage.kill();
-    const line = page.locator('.away');
-    await line.waitFor();
-    await approve.click();
-    await line.filter({ hasText: 'Your last action was not done' }).waitFor();
-    expect(await page.getByRole('alert').count()).toBe(0);
-    await stage.restart();
-    await line.waitFor({ state: 'detached', timeout: 20_000 });
-    expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not done');
-    await approve.click();
-    await message(page, 'That is what came of it').waitFor();
-    await page.getByRole('alert').waitFor({ state: 'detached' });
-  });
+  it.runIf(hasLongTests)(
+    'an approval to a killed daemon is refused on the line that says so, and can be given after its restart',
+    async () => {
+      const page = await stage.begin('approves', 'write it');
+      const approve = page.getByRole('button', { name: 'Approve' });
+      await approve.waitFor();
+      await stage.kill();
+      const line = page.locator('.away');
+      await line.waitFor();
+      await approve.click();
+      await line.filter({ hasText: 'Your last action was not done' }).waitFor();
+      expect(await page.getByRole('alert').count()).toBe(0);
+      await stage.restart();
+      await line.waitFor({ state: 'detached', timeout: 20_000 });
+      expect(await textOf(page.getByRole('alert'))).toContain('Your last action was not done');
+      await approve.click();
+      await message(page, 'That is what came of it').waitFor();
+      await page.getByRole('alert').waitFor({ state: 'detached' });
+    },
+  );
 
   it('calls stay in an open inbox, which says that they can be answered later', async () => {
     await stage.post('kept-open', 'write it');
@@ -193,15 +196,18 @@ describe.skipIf(chromiumPath === null)('the console of a daemon that was killed'
     },
   );
 
-  it('a first post to a killed daemon opens the conversation, which begins after the restart', async () => {
-    const page = await stage.look('#/new');
-    await page.getByLabel('Message').waitFor();
-    await stage.kill();
-    await page.getByText('Not connected. Trying again…').waitFor();
-    await write(page, 'begin later');
-    await page.locator('.kept-posts li', { hasText: 'begin later' }).waitFor();
-    await stage.restart();
-    await message(page, 'Noted: begin later').waitFor({ timeout: 20_000 });
-    expect(await contentsOf(page.url().split('/').at(-1) ?? '')).toEqual(['begin later']);
-  });
+  it.runIf(hasLongTests)(
+    'a first post to a killed daemon opens the conversation, which begins after the restart',
+    async () => {
+      const page = await stage.look('#/new');
+      await page.getByLabel('Message').waitFor();
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      await write(page, 'begin later');
+      await page.locator('.kept-posts li', { hasText: 'begin later' }).waitFor();
+      await stage.restart();
+      await message(page, 'Noted: begin later').waitFor({ timeout: 20_000 });
+      expect(await contentsOf(page.url().split('/').at(-1) ?? '')).toEqual(['begin later']);
+    },
+  );
 });

@@ -91,6 +91,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
   it.each(ON_DESKTOP)(
     'in threads, their menus and panels, $colorScheme on a $size',
     async ({ colorScheme, viewport }) => {
+      const page = await stage.look('#/', { colorScheme, viewport });
       for (const [conversation, sight] of [
         ['approval', '.ask-card'],
         ['question', '.question'],
@@ -98,7 +99,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
         ['stopped', '.chip.stopped'],
         ['mixed', '.passage.handoff'],
       ]) {
-        const page = await stage.look(`#/c/${conversation}`, { colorScheme, viewport });
+        await page.evaluate(`location.hash = '#/c/${conversation}'`);
         await page.locator(String(sight)).first().waitFor();
         for (const fold of await page.locator('.call summary').all()) await fold.click();
         await page.locator('article.message').first().focus();

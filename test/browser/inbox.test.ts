@@ -370,8 +370,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     const tabs = [page, await page.context().newPage()];
     for (const tab of tabs) {
       await tab.addInitScript(FAKE_ALERTS);
-      await tab.goto(`${stage.url}/#/inbox`);
-      await tab.reload();
+      await tab.goto(`${stage.url}/?fake#/inbox`); // loads it, also in the page that has it
       await tab.getByLabel('Notify me').waitFor();
     }
     await page.getByLabel('Notify me').check();

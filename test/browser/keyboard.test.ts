@@ -92,7 +92,8 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
   it('answers the call that Tab reached, stays at its entry, and answers the other one', async () => {
     const page = await stage.begin('two', 'two files');
     const cards = page.locator('.ask-card');
-    await expect.poll(() => cards.count()).toBe(2);
+    await page.setViewportSize({ width: 1280, height: 1800 });
+    await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(2);
     // On a slow machine the end of a call was perhaps not in sight yet: then its key leads there first.
     const untilAnswered = (key: string, reach: () => Promise<void>, left: number) =>
       expect
@@ -126,7 +127,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await expect.poll(() => focused(page)).toBe('ARTICLE');
   });
 
-  it.each(hasLongTests ? ['ArrowUp', 'k', 'G', 'link', 'newest'] : ['G', 'newest'])(
+  it.each(hasLongTests ? ['ArrowUp', 'k', 'G', 'link', 'newest'] : ['G'])(
     'the end of a long call that waits comes in no frame into sight by %s, and its key leads there first',
     async (way) => {
       const page = await stage.begin(`unread-${way}`, 'long one');
@@ -179,7 +180,7 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     await page.reload();
     await readOn.press('Enter');
     await page.locator('.ask-card.seen:focus').waitFor();
-    for (const action of ['read on to answer', 'approve']) {
+    for (const action of hasLongTests ? ['read on to answer', 'approve'] : ['approve']) {
       await page.reload();
       await readOn.waitFor();
       await run(page, action);

@@ -19,7 +19,9 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     for (const content of contents) {
       await stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice' });
       const isAnswer = ({ content: text }: Line) => text === `Noted: ${content}`;
-      await expect.poll(async () => (await entriesOf(conversation)).some(isAnswer)).toBe(true);
+      await expect
+        .poll(async () => (await entriesOf(conversation)).some(isAnswer), { interval: 10 })
+        .toBe(true);
       answers.push((await entriesOf(conversation)).find(isAnswer)?.index ?? -1);
     }
     return answers;
@@ -93,9 +95,8 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     const page = await stage.look('#/c/kept');
     await message(page, 'Noted: hello').waitFor();
     const escapeTwice = async () => {
+      await escapeLater(page);
       await page.keyboard.press('Escape');
-      await page.keyboard.press('Escape');
-      await page.waitForTimeout(600);
       await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
     };
     await message(page, 'Noted: hello')
@@ -118,7 +119,7 @@ describe.skipIf(chromiumPath === null)('the addresses of the console', () => {
     await expect.poll(() => page.url()).toMatch(/#\/new$/);
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer');
     await page.evaluate('document.activeElement.blur()');
-    await page.keyboard.press('Escape');
+    await escapeLater(page);
     await expect.poll(() => page.url()).toMatch(/#\/c\/kept$/);
   });
 

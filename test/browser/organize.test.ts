@@ -39,18 +39,21 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     await page.getByRole('button', { name: action, exact: true }).press('Enter');
   };
 
-  it('a conversation that is chosen in the palette has the focus in its message field, except on a phone', async () => {
-    const choose = async (page: Page) => {
-      await page.keyboard.press('Control+k');
-      await page.keyboard.type('Second words');
-      await page.getByRole('option', { name: 'Second words' }).first().waitFor();
-      await page.keyboard.press('Enter');
-      await message(page, 'Second words').first().waitFor();
-    };
+  const choose = async (page: Page) => {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('Second words');
+    await page.getByRole('option', { name: 'Second words' }).first().waitFor();
+    await page.keyboard.press('Enter');
+    await message(page, 'Second words').first().waitFor();
+  };
+  it('a conversation that is chosen in the palette has the focus in its message field', async () => {
     const page = await stage.look('#/c/first');
     await message(page, 'First words').first().waitFor();
     await choose(page);
     await until(() => focused(page)).toBe('composer');
+  });
+
+  it.runIf(hasLongTests)('on a phone, no field of a conversation that is chosen has the focus', async () => {
     const phone = await stage.look('#/c/first', { hasTouch: true, isMobile: true });
     await choose(phone);
     expect(await focused(phone)).not.toBe('composer');
@@ -172,7 +175,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     },
   );
 
-  it('the button of a row under the pointer is in the place of its time', async () => {
+  it.runIf(hasLongTests)('the button of a row under the pointer is in the place of its time', async () => {
     const page = await stage.look();
     const time = row(page, 'Second words').locator('time');
     await time.waitFor();
@@ -261,7 +264,7 @@ describe.skipIf(chromiumPath === null)('the keyboard and the list of conversatio
     expect(await page.getByRole('dialog').count()).toBe(0);
   });
 
-  it('a dialog that opens just after the address has changed stays open', async () => {
+  it.runIf(hasLongTests)('a dialog that opens just after the address has changed stays open', async () => {
     const page = await stage.look('#/c/second');
     await message(page, 'Second words').first().waitFor();
     // The page hears of its new address later than this key.

@@ -9,7 +9,8 @@ import { hasLongTests } from '../support/runs.ts';
 import { message, openItem, pressAlone, sharedStage, textOf, write } from './support.ts';
 import { NASTY } from './team.ts';
 
-const LONG = 10_000;
+/** Entries. */
+const LONG = hasLongTests ? 10_000 : 2_000;
 
 /** A conversation of earlier days, for `parley import`. */
 async function importLong(project: Project): Promise<void> {
@@ -88,7 +89,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
 
   const { post } = stage;
 
-  it('the console shows ten thousand entries with few of them in the page, from the last to the first', async () => {
+  it(`the console shows ${LONG} entries with few of them in the page, from the last to the first`, async () => {
     const page = await stage.look('#/c/long');
     await message(page, `message ${LONG - 1}`).waitFor();
     const inPage = async () => page.locator('.place').count();
@@ -115,14 +116,14 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     });
     await page.evaluate("location.hash = '#/c/long'");
     await message(page, `message ${LONG - 1}`).waitFor();
-    await page.getByText(/Loading the older part of 10,0\d\d entries/).waitFor();
+    await page.getByText(new RegExp(`Loading the older part of ${LONG / 1_000},0\\d\\d entries`)).waitFor();
     expect(await page.locator('.controls').getByLabel('Phase').inputValue()).toBe('execute');
     await page.locator('.thread').hover();
     const scrolled = () => page.evaluate<number>("document.querySelector('.thread').scrollTop");
     const end = await scrolled();
     await page.mouse.wheel(0, -600);
     await expect.poll(scrolled).toBeLessThan(end - 550); // a wheel is not awaited
-    const read = message(page, /message 99\d\d/).first();
+    const read = message(page, new RegExp(`message ${LONG / 100 - 1}\\d\\d`)).first();
     await read.waitFor();
     const [text, at] = [await read.innerText(), await read.boundingBox()];
     for (const load of whole) load();
@@ -132,13 +133,14 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await expect.poll(moved).toBeLessThan(40); // heights above are estimates until they are rendered
   });
 
+  const ROUNDS = hasLongTests ? 3 : 1;
   it('the console continues after a reconnect with nothing missing or repeated', async () => {
     const cable = await layCable(stage.url);
     try {
       const page = await stage.look('#/c/cut', {}, cable.url);
       await post('cut', 'number 0', { includeInContext: false });
       await message(page, 'number 0').waitFor();
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < ROUNDS; round++) {
         cable.cut();
         await page.locator('.away', { hasText: 'Not connected' }).waitFor();
         for (let n = 1; n <= 3; n++)
@@ -148,14 +150,14 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
       }
       await page.locator('.away').waitFor({ state: 'detached' });
       const numbers = await page.locator('article.message .prose').allInnerTexts();
-      expect(numbers).toEqual(Array.from({ length: 10 }, (_, n) => `number ${n}`));
+      expect(numbers).toEqual(Array.from({ length: ROUNDS * 3 + 1 }, (_, n) => `number ${n}`));
       await stage.endOfTest(/net::ERR_/);
     } finally {
       await cable.close();
     }
   });
 
-  it('no text, name or result becomes anything but text in the console', async () => {
+  it.runIf(hasLongTests)('no text, name or result becomes anything but text in the console', async () => {
     await post('nasty', 'nasty', { author: { name: '<img src=x onerror=alert(1)>' } });
     const page = await stage.look('#/c/nasty');
     await page.locator('article.by-agent .prose').waitFor();
@@ -262,10 +264,11 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  it.each([
+  const LOW = [
     [320, 256], // 1,280 pixels at a zoom of 400 %
     [844, 250], // a phone on its side, with a keyboard
-  ])(
+  ] as const;
+  it.each(hasLongTests ? LOW : LOW.slice(0, 1))(
     'in a window of %i × %i pixels nothing covers another part, and the thread has room',
     async (width, height) => {
       await post('low', 'hello');
@@ -287,7 +290,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     },
   );
 
-  it('the console fits a window of 320 pixels, in the dark mode too', async () => {
+  it.runIf(hasLongTests)('the console fits a window of 320 pixels, in the dark mode too', async () => {
     await post('narrow', `a-very-long-word-${'x'.repeat(200)} and \`code ${'y'.repeat(120)}\``);
     const page = await stage.look('#/c/narrow', {
       viewport: { width: 320, height: 640 },
@@ -376,7 +379,7 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     [390, 844],
     [640, 410],
   ] as const;
-  it.each(hasLongTests ? WINDOWS : WINDOWS.slice(0, 2))(
+  it.each(hasLongTests ? WINDOWS : WINDOWS.slice(0, 1))(
     'a notice neither moves nor covers a control, in the thread and in the inbox, at %i × %i',
     async (width, height) => {
       const conversation = `refused-${width}`;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { sharedStage, textOf } from './support.ts';
 
 const ROLES = {
@@ -32,7 +33,7 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
     return page;
   };
 
-  it.each(['read', 'post', 'approve'] as const)(
+  it.each(hasLongTests ? (['read', 'post', 'approve'] as const) : (['post'] as const))(
     'a token with the role %s has no control that the daemon would refuse',
     async (role) => {
       const page = await enter(role, '#/c/calls');

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { sharedStage, textOf } from './support.ts';
 
 const complete = (outcome: string, summary: string) => ({
@@ -92,25 +93,41 @@ describe.skipIf(chromiumPath === null)('the runs of a conversation in Chromium',
     expect(await page.getByLabel('Workflow').count()).toBe(0);
   });
 
-  it('a run is a path with its current node, in two browsers and after the daemon was killed in the middle', async () => {
+  it.runIf(hasLongTests)(
+    'a run is a path with its current node, in two browsers and after the daemon was killed in the middle',
+    async () => {
+      await post('killed', 'Write about delivery', { workflow: 'article' });
+      const pages = [await stage.look('#/c/killed'), await stage.look('#/c/killed/timeline')];
+      const [page, other] = pages as [Page, Page];
+      for (const one of pages) {
+        await expect
+          .poll(() => path(one))
+          .toEqual(['plan, current node', 'write, not entered', 'check, not entered']);
+        expect(await one.locator('.run-path [aria-current="step"]').innerText()).toContain('plan');
+      }
+      await stage.kill();
+      await page.getByText('Not connected. Trying again…').waitFor();
+      expect(await path(page)).toContain('plan, current node');
+      await stage.restart();
+      await page.locator('.away').waitFor({ state: 'detached' });
+      await page.getByLabel('Your answer').fill('The one here');
+      await page.keyboard.press('Enter');
+      for (const one of [page, other])
+        await expect.poll(() => path(one)).toEqual(['plan, done', 'write ×2, done', 'check ×2, done']);
+      expect(await textOf(page.locator('.run-name').first())).toBe('Run article ended: passed');
+    },
+  );
+
+  it('a run is a path with its current node', async () => {
     await post('shop', 'Write about delivery', { workflow: 'article' });
-    const pages = [await stage.look('#/c/shop'), await stage.look('#/c/shop/timeline')];
-    const [page, other] = pages as [Page, Page];
-    for (const one of pages) {
-      await expect
-        .poll(() => path(one))
-        .toEqual(['plan, current node', 'write, not entered', 'check, not entered']);
-      expect(await one.locator('.run-path [aria-current="step"]').innerText()).toContain('plan');
-    }
-    await stage.kill();
-    await page.getByText('Not connected. Trying again…').waitFor();
-    expect(await path(page)).toContain('plan, current node');
-    await stage.restart();
-    await page.locator('.away').waitFor({ state: 'detached' });
+    const page = await stage.look('#/c/shop');
+    await expect
+      .poll(() => path(page))
+      .toEqual(['plan, current node', 'write, not entered', 'check, not entered']);
+    expect(await page.locator('.run-path [aria-current="step"]').innerText()).toContain('plan');
     await page.getByLabel('Your answer').fill('The one here');
     await page.keyboard.press('Enter');
-    for (const one of [page, other])
-      await expect.poll(() => path(one)).toEqual(['plan, done', 'write ×2, done', 'check ×2, done']);
+    await expect.poll(() => path(page)).toEqual(['plan, done', 'write ×2, done', 'check ×2, done']);
     expect(await textOf(page.locator('.run-name').first())).toBe('Run article ended: passed');
   });
 

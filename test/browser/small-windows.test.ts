@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
+import { hasLongTests } from '../support/runs.ts';
 import { inboxItem, message, sharedStage, textOf, write } from './support.ts';
 import { AGENTS, RULES } from './team.ts';
 
@@ -75,48 +76,57 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
   });
 
-  it('a touched message keeps its text in its place, and the menu of a participant is below its name', async () => {
-    const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
-    const prose = message(page, 'Noted').locator('.prose');
-    await prose.waitFor();
-    const before = await prose.boundingBox();
-    await prose.tap();
-    await page.getByRole('button', { name: 'Copy entry 2' }).waitFor();
-    expect(await prose.boundingBox()).toEqual(before);
-    const chip = page.locator('.people button', { hasText: 'Lena Lead' });
-    await chip.tap();
-    const menu = page.locator('.menu-list:popover-open');
-    await menu.waitFor();
-    const [face, list] = [await chip.boundingBox(), await menu.boundingBox()];
-    expect(list?.y).toBeGreaterThanOrEqual((face?.y ?? 0) + (face?.height ?? 0));
-    expect(Math.abs((list?.x ?? 0) - (face?.x ?? 0))).toBeLessThan(40);
-  });
+  it.runIf(hasLongTests)(
+    'a touched message keeps its text in its place, and the menu of a participant is below its name',
+    async () => {
+      const page = await stage.look('#/c/calm', { ...PHONE, viewport: { width: 390, height: 844 } });
+      const prose = message(page, 'Noted').locator('.prose');
+      await prose.waitFor();
+      const before = await prose.boundingBox();
+      await prose.tap();
+      await page.getByRole('button', { name: 'Copy entry 2' }).waitFor();
+      expect(await prose.boundingBox()).toEqual(before);
+      const chip = page.locator('.people button', { hasText: 'Lena Lead' });
+      await chip.tap();
+      const menu = page.locator('.menu-list:popover-open');
+      await menu.waitFor();
+      const [face, list] = [await chip.boundingBox(), await menu.boundingBox()];
+      expect(list?.y).toBeGreaterThanOrEqual((face?.y ?? 0) + (face?.height ?? 0));
+      expect(Math.abs((list?.x ?? 0) - (face?.x ?? 0))).toBeLessThan(40);
+    },
+  );
 
-  it('beside the answers of a call, the way to the newest message covers none of its text', async () => {
-    const page = await stage.look('#/c/long', { viewport: { width: 1280, height: 820 } });
-    await page.getByRole('button', { name: 'Read on to answer' }).click();
-    await page.locator('.ask-card.seen').waitFor();
-    await page.mouse.move(300, 300); // a box in the card would scroll
-    await page.mouse.wheel(0, -3000);
-    await page.getByRole('button', { name: 'Newest' }).waitFor();
-    const button = await page.getByRole('button', { name: 'Newest' }).boundingBox();
-    const card = await page.locator('.ask-card').boundingBox();
-    expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
-  });
+  it.runIf(hasLongTests)(
+    'beside the answers of a call, the way to the newest message covers none of its text',
+    async () => {
+      const page = await stage.look('#/c/long', { viewport: { width: 1280, height: 820 } });
+      await page.getByRole('button', { name: 'Read on to answer' }).click();
+      await page.locator('.ask-card.seen').waitFor();
+      await page.mouse.move(300, 300); // a box in the card would scroll
+      await page.mouse.wheel(0, -3000);
+      await page.getByRole('button', { name: 'Newest' }).waitFor();
+      const button = await page.getByRole('button', { name: 'Newest' }).boundingBox();
+      const card = await page.locator('.ask-card').boundingBox();
+      expect(button?.x).toBeGreaterThanOrEqual((card?.x ?? 0) + (card?.width ?? 0));
+    },
+  );
 
-  it('the number of an entry in the explanation has no gap around it, although fingers hit it', async () => {
-    await post('counted', 'hello');
-    const page = await stage.look('#/c/counted', PHONE);
-    await write(page, 'once more');
-    const why = message(page, 'Noted: once more').locator('a.why');
-    await page.goto(`${stage.url}/${await why.getAttribute('href')}`);
-    const link = page.locator('p:has-text("Same definition") .entry-links');
-    expect((await link.locator('button').boundingBox())?.width).toBeGreaterThan(43.5);
-    const { width = 99 } = (await link.boundingBox()) ?? {};
-    expect(width).toBeLessThan(20);
-  });
+  it.runIf(hasLongTests)(
+    'the number of an entry in the explanation has no gap around it, although fingers hit it',
+    async () => {
+      await post('counted', 'hello');
+      const page = await stage.look('#/c/counted', PHONE);
+      await write(page, 'once more');
+      const why = message(page, 'Noted: once more').locator('a.why');
+      await page.goto(`${stage.url}/${await why.getAttribute('href')}`);
+      const link = page.locator('p:has-text("Same definition") .entry-links');
+      expect((await link.locator('button').boundingBox())?.width).toBeGreaterThan(43.5);
+      const { width = 99 } = (await link.boundingBox()) ?? {};
+      expect(width).toBeLessThan(20);
+    },
+  );
 
-  it('an unfolded run leaves the thread in sight', async () => {
+  it.runIf(hasLongTests)('an unfolded run leaves the thread in sight', async () => {
     const page = await stage.look('#/c/run', PHONE);
     await page.locator('.runs summary').first().tap();
     await page.locator('.run-steps li').first().waitFor();
@@ -174,16 +184,19 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     await expect.poll(() => shownOf(page.getByRole('button', { name: 'Approve' }), page)).toBeGreaterThan(40);
   });
 
-  it('at a zoom of 200 %, the message field stays while the arguments of a call are edited', async () => {
-    const page = await stage.look('#/c/over-zoomed', ZOOMED);
-    await page.getByRole('button', { name: 'Edit arguments' }).click();
-    await page.getByLabel('New content').waitFor();
-    expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
-    expect(
-      await shownOf(page.getByRole('button', { name: 'Run with these arguments' }), page),
-    ).toBeGreaterThan(30);
-    expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(150);
-  });
+  it.runIf(hasLongTests)(
+    'at a zoom of 200 %, the message field stays while the arguments of a call are edited',
+    async () => {
+      const page = await stage.look('#/c/over-zoomed', ZOOMED);
+      await page.getByRole('button', { name: 'Edit arguments' }).click();
+      await page.getByLabel('New content').waitFor();
+      expect(await shownOf(page.getByLabel('Message'), page)).toBeGreaterThan(30);
+      expect(
+        await shownOf(page.getByRole('button', { name: 'Run with these arguments' }), page),
+      ).toBeGreaterThan(30);
+      expect(await shownOf(page.locator('.thread'), page)).toBeGreaterThan(150);
+    },
+  );
 
   /** Controls in sight that are smaller than 44 pixels; links in texts of others have the size of their words. */
   const tooSmall = (page: Page) =>
@@ -196,7 +209,7 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
       .filter(([, { width, height }]) => width < 43.5 || height < 43.5)
       .map(([one, { width, height }]) => one.outerHTML.slice(0, 120) + width + ' × ' + height)`);
 
-  it.each<[hash: string, (page: Page) => Promise<unknown>]>([
+  const PAGES: readonly [hash: string, act: (page: Page) => Promise<unknown>][] = [
     ['#/', (page) => page.getByRole('button', { name: 'Filter' }).tap()],
     ['#/new', (page) => page.getByRole('link', { name: 'Answer in the inbox' }).waitFor()],
     ['#/inbox', (page) => inboxItem(page, 'ask me').locator('.inbox-line').tap()],
@@ -209,9 +222,13 @@ describe.skipIf(chromiumPath === null)('small windows and fingers', () => {
     ['#/c/failed', (page) => page.getByRole('button', { name: 'Try again' }).waitFor()],
     ['#/c/long', (page) => page.locator('.ask-card').waitFor()],
     ['#/c/run', (page) => page.locator('.runs summary').first().tap()],
-  ])('fingers hit each control of %s', async (hash, act) => {
-    const page = await stage.look(hash, PHONE);
-    await act(page);
-    expect(await tooSmall(page)).toEqual([]);
+  ];
+  it('fingers hit each control of each page', async () => {
+    const page = await stage.look('#/', PHONE);
+    for (const [hash, act] of PAGES) {
+      await page.evaluate(`location.hash = '${hash}'`);
+      await act(page);
+      expect(await tooSmall(page), hash).toEqual([]);
+    }
   });
 });

@@ -59,17 +59,20 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     expect(await textOf(part(page, 'MCP servers'))).toMatch(/broken\s+not connected\s+.*no-such-program/s);
   });
 
-  it('a bus agent that connects leaves the badge without a reload, in two browsers', async () => {
-    const pages = [await look('read'), await look('operate')];
-    for (const page of pages) await page.locator('.health').getByText('Agent critic').waitFor();
-    const client = await connect({ url: stage.nats });
-    await client.agent('critic', async () => ({ content: 'Fine.' }));
-    for (const page of pages) {
-      await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
-      expect(await textOf(part(page, 'Team'))).toMatch(/Cora Critic\s+judges\s+connected/);
-    }
-    await client.close();
-  });
+  it.runIf(hasLongTests)(
+    'a bus agent that connects leaves the badge without a reload, in two browsers',
+    async () => {
+      const pages = [await look('read'), await look('operate')];
+      for (const page of pages) await page.locator('.health').getByText('Agent critic').waitFor();
+      const client = await connect({ url: stage.nats });
+      await client.agent('critic', async () => ({ content: 'Fine.' }));
+      for (const page of pages) {
+        await page.locator('.health').getByText('Agent critic').waitFor({ state: 'detached' });
+        expect(await textOf(part(page, 'Team'))).toMatch(/Cora Critic\s+judges\s+connected/);
+      }
+      await client.close();
+    },
+  );
 
   it('an agent shows its tools, its model and, on demand, its persona', async () => {
     const page = await look('read');
@@ -169,14 +172,17 @@ describe.skipIf(chromiumPath === null)('the page about the team and the system',
     },
   );
 
-  it('it fits 320 pixels, and the way back to the list says how much needs attention', async () => {
-    const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });
-    await page.getByLabel('This daemon requires a token').fill(TOKENS.read);
-    await page.keyboard.press('Enter');
-    await part(page, 'Team').waitFor();
-    for (const name of ['html', '.system-body'])
-      expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
-    const back = page.getByRole('link', { name: /^Back to the list \d need/ });
-    expect(await textOf(back)).toMatch(/\d/);
-  });
+  it.runIf(hasLongTests)(
+    'it fits 320 pixels, and the way back to the list says how much needs attention',
+    async () => {
+      const page = await stage.look('#/system', { viewport: { width: 320, height: 640 } });
+      await page.getByLabel('This daemon requires a token').fill(TOKENS.read);
+      await page.keyboard.press('Enter');
+      await part(page, 'Team').waitFor();
+      for (const name of ['html', '.system-body'])
+        expect(await page.evaluate(`document.querySelector('${name}').scrollWidth`)).toBe(320);
+      const back = page.getByRole('link', { name: /^Back to the list \d need/ });
+      expect(await textOf(back)).toMatch(/\d/);
+    },
+  );
 });

@@ -5,10 +5,17 @@ import { sharedStage, textOf } from './support.ts';
 
 describe.skipIf(chromiumPath === null)('the table of turns in the console', () => {
   const stage = sharedStage();
+  /** Until it has the answer. */
+  const talk = async (conversation: string, content: string, answer: string) => {
+    await stage.post(conversation, content);
+    await expect
+      .poll(async () => JSON.stringify(await stage.api('GET', `conversations/${conversation}/entries`)))
+      .toContain(answer);
+  };
 
   it('filters the turns of all conversations, saves them as CSV, and each row opens why?', async () => {
-    await stage.begin('one', 'hello', 'Noted: hello');
-    await stage.begin('two', 'hand it over', 'Built.');
+    await talk('one', 'hello', 'Noted: hello');
+    await talk('two', 'hand it over', 'Built.');
     const page = await stage.look('#/system');
     await page.getByRole('link', { name: 'Turns' }).click();
     const rows = page.locator('.turn-table tbody tr');
@@ -53,7 +60,7 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
   });
 
   it('follows its address: another link, an action and the way back show its filter and its rows', async () => {
-    await stage.begin('addressed', 'hand it over', 'Built.');
+    await talk('addressed', 'hand it over', 'Built.');
     const page = await stage.look('#/turns?tool=handoff');
     const rows = page.locator('.turn-table tbody tr');
     const tool = page.getByLabel('Tool');
@@ -78,10 +85,10 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
   });
 
   it('the turn that began last is first, whatever its conversation, also in a file', async () => {
-    await stage.begin('twin', 'first', 'Noted: first');
-    await stage.begin('older', 'first', 'Noted: first');
-    await stage.begin('other', 'second', 'Noted: second');
-    await stage.begin('older', 'third', 'Noted: third');
+    await talk('twin', 'first', 'Noted: first');
+    await talk('older', 'first', 'Noted: first');
+    await talk('other', 'second', 'Noted: second');
+    await talk('older', 'third', 'Noted: third');
     const page = await stage.look('#/turns');
     const links = page.locator('.turn-table tbody a');
     await links.nth(2).waitFor();

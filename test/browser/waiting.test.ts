@@ -6,7 +6,7 @@ import { clickAgain, message, sharedStage, textOf, write } from './support.ts';
 
 const SCRIPT = [
   { when: { last: '/^flaky/' }, reply: { error: { status: 429, message: 'Ask less often.' } } },
-  { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 2_500 } },
+  { when: { last: '/^ponder/' }, reply: { error: { status: 400, message: 'No idea.' }, delayMs: 1_200 } },
   { when: { last: '/^fast/' }, reply: { text: 'word '.repeat(200), delayMs: 12 } },
   { when: { last: '/^wide/' }, reply: { text: `\`\`\`js\n${'const one = 1; '.repeat(40)}\n\`\`\`` } },
   { reply: { text: 'Noted: {{last}}' } },
@@ -74,38 +74,44 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     },
   );
 
-  it('a code block that is wider than its message shows it by a shadow at the edge', async () => {
-    const page = await stage.begin('wide', 'wide', 'const one');
-    const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
+  it.runIf(hasLongTests)(
+    'a code block that is wider than its message shows it by a shadow at the edge',
+    async () => {
+      const page = await stage.begin('wide', 'wide', 'const one');
+      const code = await page.evaluate<{ readonly isWide: boolean; readonly layers: string }>(`(() => {
       const pre = document.querySelector('.prose pre');
       const { backgroundImage, backgroundAttachment } = getComputedStyle(pre);
       return { isWide: pre.scrollWidth > pre.clientWidth, layers: backgroundAttachment + ' ' + backgroundImage.split('linear-gradient').length };
     })()`);
-    expect(code).toEqual({ isWide: true, layers: 'local, local, scroll, scroll, scroll 5' });
-  });
+      expect(code).toEqual({ isWide: true, layers: 'local, local, scroll, scroll, scroll 5' });
+    },
+  );
 
-  it('a double click on Discard discards one message, not also the one that comes to its place', async () => {
-    const cable = await layCable(stage.url);
-    try {
-      await post('kept', 'hello');
-      const page = await stage.look('#/c/kept', {}, cable.url);
-      await message(page, 'Noted: hello').waitFor();
-      cable.cut();
-      await page.locator('.away').waitFor();
-      for (const text of ['the first', 'the second', 'the third']) await write(page, text);
-      const kept = page.locator('.kept-posts li');
-      await kept.nth(2).waitFor();
-      await kept.last().getByRole('button', { name: 'Discard' }).click();
-      await clickAgain(page);
-      await kept.nth(2).waitFor({ state: 'detached' });
-      expect((await kept.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
-        'the first',
-        'the second',
-      ]);
-    } finally {
-      await cable.close();
-    }
-  });
+  it.runIf(hasLongTests)(
+    'a double click on Discard discards one message, not also the one that comes to its place',
+    async () => {
+      const cable = await layCable(stage.url);
+      try {
+        await post('kept', 'hello');
+        const page = await stage.look('#/c/kept', {}, cable.url);
+        await message(page, 'Noted: hello').waitFor();
+        cable.cut();
+        await page.locator('.away').waitFor();
+        for (const text of ['the first', 'the second', 'the third']) await write(page, text);
+        const kept = page.locator('.kept-posts li');
+        await kept.nth(2).waitFor();
+        await kept.last().getByRole('button', { name: 'Discard' }).click();
+        await clickAgain(page);
+        await kept.nth(2).waitFor({ state: 'detached' });
+        expect((await kept.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
+          'the first',
+          'the second',
+        ]);
+      } finally {
+        await cable.close();
+      }
+    },
+  );
 
   it('a post over the rate is sent again when the daemon said, and not before, also if more are written', async () => {
     const page = await stage.begin('rated', 'hello', 'Noted: hello');
@@ -114,9 +120,9 @@ describe.skipIf(chromiumPath === null)('texts in the console that come in pieces
     await page.route('**/messages', async (route) => {
       if (Date.now() >= openAt) return route.continue();
       refusals++;
-      openAt = Math.min(openAt, Date.now() + 2_000);
+      openAt = Math.min(openAt, Date.now() + 700);
       const json = { code: 'RATE_LIMITED', detail: 'Too many messages.', hint: '' };
-      return route.fulfill({ status: 429, headers: { 'retry-after': '3' }, json });
+      return route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json });
     });
     await write(page, 'the first');
     await page.locator('.kept-posts li', { hasText: 'Too many messages.' }).waitFor();
