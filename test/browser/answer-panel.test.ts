@@ -242,32 +242,3 @@ describe.skipIf(chromiumPath === null)('the panel about an answer', () => {
     expect(await page.evaluate('document.documentElement.scrollHeight')).toBe(760);
   });
 });
-
-describe.skipIf(chromiumPath === null)('the panel about an answer for a token that may only post', () => {
-  const stage = sharedStage(
-    {
-      settings: { http: { publishers: { post: 'alice' } } },
-      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more' },
-      agents: { lead: agentFile(PERSONA, 'ask') },
-      token: 'posts-it-and-more',
-    },
-    null,
-  );
-
-  it('a person without operator rights sees the explanation of an answer, and no control to fork', async () => {
-    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
-    const page = await stage.look('#/c/demo');
-    await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');
-    await page.keyboard.press('Enter');
-    await message(page, 'Noted: hello').waitFor();
-    expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
-    await page.locator('a.why').last().click();
-    await page.locator('.account').waitFor();
-    expect(await page.getByRole('link', { name: /Fork|What if/ }).count()).toBe(0);
-    await page.evaluate("location.hash = '#/c/demo/fork/1'");
-    await page.getByText('Your token may not fork a conversation.').waitFor();
-    await page.evaluate("location.hash = '#/c/demo/what-if/2'");
-    await page.getByText('Your token may not start a what-if.').waitFor();
-    await stage.endOfTest(/status of 401/);
-  });
-});

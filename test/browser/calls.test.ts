@@ -186,19 +186,22 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     expect(await call.locator('.argument').allInnerTexts()).toEqual(before);
   });
 
-  it('who answered one of several calls is below that call while the others wait', async () => {
-    const page = await stage.begin('three', 'three calls');
-    await page.setViewportSize({ width: 1280, height: 1800 });
-    await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
-    await page.getByRole('button', { name: 'Approve' }).nth(1).click();
-    const answered = page.getByText(/^Approved/);
-    await answered.waitFor();
-    const [line, call] = [await answered.boundingBox(), await page.locator('.call').nth(1).boundingBox()];
-    const tool = await page.locator('.call').nth(1).locator('.tool').boundingBox();
-    if (!line || !call || !tool) throw new Error('not shown');
-    expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
-    expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
-  });
+  it.runIf(hasLongTests)(
+    'who answered one of several calls is below that call while the others wait',
+    async () => {
+      const page = await stage.begin('three', 'three calls');
+      await page.setViewportSize({ width: 1280, height: 1800 });
+      await expect.poll(() => page.locator('.ask-card.seen').count()).toBe(3);
+      await page.getByRole('button', { name: 'Approve' }).nth(1).click();
+      const answered = page.getByText(/^Approved/);
+      await answered.waitFor();
+      const [line, call] = [await answered.boundingBox(), await page.locator('.call').nth(1).boundingBox()];
+      const tool = await page.locator('.call').nth(1).locator('.tool').boundingBox();
+      if (!line || !call || !tool) throw new Error('not shown');
+      expect(line.x + line.width).toBeLessThanOrEqual(call.x + call.width);
+      expect(line.y).toBeGreaterThanOrEqual(tool.y + tool.height);
+    },
+  );
 
   it('arguments that are edited are in sight at once', async () => {
     await post('in-sight', 'stale');
@@ -225,24 +228,27 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     },
   );
 
-  it('the form of a server that another tab sent says who answered, and keeps what was filled in here', async () => {
-    const page = await stage.begin('twice', 'book');
-    await page.getByRole('button', { name: 'Approve' }).click();
-    const other = await stage.look('#/c/twice');
-    await other.getByLabel('Day').fill('Monday');
-    expect(await other.getByRole('group', { name: 'program asks' }).ariaSnapshot()).toMatch(
-      /textbox "Day In this week"[\s\S]*combobox "row \(optional\)":\s+- option "no answer" \[selected\]\s+- option "front"/,
-    ); // as it is spoken
-    await page.getByLabel('Day').fill('Friday');
-    await page.getByRole('button', { name: 'Send this answer' }).click();
-    await message(page, 'Noted: ').waitFor();
-    await other.locator('.answered', { hasText: ' by ' }).first().waitFor();
-    await expect
-      .poll(() => other.getByLabel('Your answer, not sent').inputValue())
-      .toBe('{"seats":2,"window":false,"day":"Monday"}');
-    expect(await page.getByLabel('Your answer, not sent').count()).toBe(0);
-    expect(await other.getByLabel('Message').inputValue()).toBe('');
-  });
+  it.runIf(hasLongTests)(
+    'the form of a server that another tab sent says who answered, and keeps what was filled in here',
+    async () => {
+      const page = await stage.begin('twice', 'book');
+      await page.getByRole('button', { name: 'Approve' }).click();
+      const other = await stage.look('#/c/twice');
+      await other.getByLabel('Day').fill('Monday');
+      expect(await other.getByRole('group', { name: 'program asks' }).ariaSnapshot()).toMatch(
+        /textbox "Day In this week"[\s\S]*combobox "row \(optional\)":\s+- option "no answer" \[selected\]\s+- option "front"/,
+      ); // as it is spoken
+      await page.getByLabel('Day').fill('Friday');
+      await page.getByRole('button', { name: 'Send this answer' }).click();
+      await message(page, 'Noted: ').waitFor();
+      await other.locator('.answered', { hasText: ' by ' }).first().waitFor();
+      await expect
+        .poll(() => other.getByLabel('Your answer, not sent').inputValue())
+        .toBe('{"seats":2,"window":false,"day":"Monday"}');
+      expect(await page.getByLabel('Your answer, not sent').count()).toBe(0);
+      expect(await other.getByLabel('Message').inputValue()).toBe('');
+    },
+  );
 
   it('what was filled in is in the form again when the daemon was killed and the call runs again', async () => {
     const page = await stage.begin('killed', 'book');
@@ -291,7 +297,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     );
   });
 
-  it('in a small window, Tab brings each field of a form whole into sight', async () => {
+  it.runIf(hasLongTests)('in a small window, Tab brings each field of a form whole into sight', async () => {
     const page = await stage.begin('form', 'book');
     await page.getByRole('button', { name: 'Approve' }).click();
     const day = page.getByRole('group', { name: 'program asks' }).getByLabel('Day In this week');
@@ -302,11 +308,10 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
         const { left, top, bottom } = field.getBoundingClientRect();
         return [top + 1, bottom - 1].every((y) => document.elementFromPoint(left + 6, y) === field);
       })()`);
-    const windows = [
+    for (const [width, height] of [
       [320, 640],
       [640, 410],
-    ] as const;
-    for (const [width, height] of windows.slice(0, hasLongTests ? 2 : 1)) {
+    ] as const) {
       await page.setViewportSize({ width, height });
       await day.focus();
       for (const field of ['day', 'seats', 'row', 'window', 'note']) {
@@ -525,7 +530,7 @@ describe.skipIf(chromiumPath === null)('calls, failures and stops in the console
     await message(page, 'Noted: all done').waitFor();
   });
 
-  it('a new conversation has the focus in its message field', async () => {
+  it.runIf(hasLongTests)('a new conversation has the focus in its message field', async () => {
     await post('listed', 'hello');
     const page = await stage.look();
     await page.locator('.row').first().waitFor();

@@ -135,7 +135,7 @@ describe.skipIf(chromiumPath === null)('the inbox in Chromium', () => {
     expect(await entries('one')).toContain('DENIED');
   });
 
-  it('after an answer the next key selects the item that took its place', async () => {
+  it.runIf(hasLongTests)('after an answer the next key selects the item that took its place', async () => {
     const page = await stage.look();
     for (const name of ['top', 'middle', 'end']) await post(name, `write it, ${name}`);
     await page.keyboard.press('i');

@@ -104,20 +104,23 @@ describe.skipIf(chromiumPath === null)('what the browser keeps', () => {
     expect(stderr).toContain('only the token that the daemon makes can be printed');
   });
 
-  it('a kept post of an older page, which names no writer, waits for the decision of the person (OUTBOX-5)', async () => {
-    const page = await openAs(ALICE, 'older');
-    const older = {
-      conversation: 'older',
-      post: { id: 'older-1', content: 'of an older page' },
-      state: 'waiting',
-    };
-    await keep(page, 'sessionStorage', 'parley.outbox', JSON.stringify([older]));
-    await page.reload();
-    const kept = page.locator('.kept-posts li');
-    await expect.poll(() => textOf(kept)).toMatch(/of an older page[\s\S]*Not sent/);
-    await kept.getByRole('button', { name: 'Send again' }).click();
-    await message(page, 'Noted: of an older page').waitFor();
-  });
+  it.runIf(hasLongTests)(
+    'a kept post of an older page, which names no writer, waits for the decision of the person (OUTBOX-5)',
+    async () => {
+      const page = await openAs(ALICE, 'older');
+      const older = {
+        conversation: 'older',
+        post: { id: 'older-1', content: 'of an older page' },
+        state: 'waiting',
+      };
+      await keep(page, 'sessionStorage', 'parley.outbox', JSON.stringify([older]));
+      await page.reload();
+      const kept = page.locator('.kept-posts li');
+      await expect.poll(() => textOf(kept)).toMatch(/of an older page[\s\S]*Not sent/);
+      await kept.getByRole('button', { name: 'Send again' }).click();
+      await message(page, 'Noted: of an older page').waitFor();
+    },
+  );
 
   it('a kept post is not sent with the token of another person, but by its writer, or on request (OUTBOX-5)', async () => {
     const page = await openAs(ALICE, 'kept');

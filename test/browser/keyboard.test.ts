@@ -158,48 +158,54 @@ describe.skipIf(chromiumPath === null)('the console by keyboard', () => {
     },
   );
 
-  it('actions on a long call lead to its end first, and into sight what they focus', async () => {
-    const page = await stage.begin('long-by-name', 'long one');
-    const readOn = page.getByRole('button', { name: 'Read on to answer' });
-    const seen = page.locator('.ask-card.seen');
-    const expectInSight = (name: string) =>
-      expect
-        .poll(() =>
-          page.evaluate(`(() => {
+  it.runIf(hasLongTests)(
+    'actions on a long call lead to its end first, and into sight what they focus',
+    async () => {
+      const page = await stage.begin('long-by-name', 'long one');
+      const readOn = page.getByRole('button', { name: 'Read on to answer' });
+      const seen = page.locator('.ask-card.seen');
+      const expectInSight = (name: string) =>
+        expect
+          .poll(() =>
+            page.evaluate(`(() => {
             const one = document.activeElement;
             const { top, bottom } = one.getBoundingClientRect();
             const thread = document.querySelector('.thread').getBoundingClientRect();
             return top >= thread.top && bottom <= thread.bottom ? (one.ariaLabel ?? one.closest('label, button')?.innerText) : '';
           })()`),
-        )
-        .toContain(name);
-    await readOn.waitFor();
-    await run(page, 'edit arguments');
-    await expectInSight('New path');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.reload();
-    await readOn.press('Enter');
-    await page.locator('.ask-card.seen:focus').waitFor();
-    for (const action of hasLongTests ? ['read on to answer', 'approve'] : ['approve']) {
-      await page.reload();
+          )
+          .toContain(name);
       await readOn.waitFor();
-      await run(page, action);
-      await seen.waitFor();
-    }
-    await expectInSight('Approve');
-    expect(await page.locator('.ask-card').count()).toBe(1);
-    await run(page, 'approve');
-    await message(page, 'That is what came of it').waitFor();
-  });
+      await run(page, 'edit arguments');
+      await expectInSight('New path');
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.reload();
+      await readOn.press('Enter');
+      await page.locator('.ask-card.seen:focus').waitFor();
+      for (const action of ['read on to answer', 'approve']) {
+        await page.reload();
+        await readOn.waitFor();
+        await run(page, action);
+        await seen.waitFor();
+      }
+      await expectInSight('Approve');
+      expect(await page.locator('.ask-card').count()).toBe(1);
+      await run(page, 'approve');
+      await message(page, 'That is what came of it').waitFor();
+    },
+  );
 
-  it('after the answer to the second of two questions the focus stays at their entry', async () => {
-    const page = await stage.begin('both', 'ask both');
-    const second = page.locator('.ask-card', { hasText: 'Which form?' });
-    await second.getByLabel('Your answer').fill('oval');
-    await page.keyboard.press('Enter');
-    await page.getByText('oval').last().waitFor();
-    await expect.poll(() => focused(page)).toBe('ARTICLE');
-  });
+  it.runIf(hasLongTests)(
+    'after the answer to the second of two questions the focus stays at their entry',
+    async () => {
+      const page = await stage.begin('both', 'ask both');
+      const second = page.locator('.ask-card', { hasText: 'Which form?' });
+      await second.getByLabel('Your answer').fill('oval');
+      await page.keyboard.press('Enter');
+      await page.getByText('oval').last().waitFor();
+      await expect.poll(() => focused(page)).toBe('ARTICLE');
+    },
+  );
 
   it('a failed turn is tried again by its key, and the palette tells the calls of an entry apart', async () => {
     const page = await stage.begin('fails', 'break it');

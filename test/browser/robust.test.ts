@@ -264,11 +264,10 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
-  const LOW = [
+  it.runIf(hasLongTests).each([
     [320, 256], // 1,280 pixels at a zoom of 400 %
     [844, 250], // a phone on its side, with a keyboard
-  ] as const;
-  it.each(hasLongTests ? LOW : LOW.slice(0, 1))(
+  ])(
     'in a window of %i × %i pixels nothing covers another part, and the thread has room',
     async (width, height) => {
       await post('low', 'hello');
@@ -425,49 +424,6 @@ describe.skipIf(chromiumPath === null)('the robustness of the console', () => {
     await page.reload();
     await message(page, 'Noted: half a sentence').waitFor();
     expect(await field.inputValue()).toBe('');
-  });
-});
-
-describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', () => {
-  const stage = sharedStage(
-    {
-      settings: { http: { publishers: { post: 'alice' } } },
-      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more', PARLEY_HTTP_TOKENS_READ: 'reads-it-and-more' },
-      token: 'posts-it-and-more',
-    },
-    null,
-  );
-
-  it('the console requests nothing before it has a token, with which the browser signs in', async () => {
-    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
-    const page = await stage.look('#/c/demo');
-    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('token');
-    await page.keyboard.type('wrong');
-    await page.keyboard.press('Enter');
-    expect(await textOf(page.getByRole('alert'))).toMatch(/has no such token/);
-    await page.getByLabel('This daemon requires a token').fill('posts-it-and-more');
-    await page.keyboard.press('Enter');
-    await message(page, 'Noted: hello').waitFor();
-    await write(page, 'with a token');
-    await message(page, 'Noted: with a token').waitFor();
-    await page.reload();
-    await message(page, 'Noted: with a token').waitFor();
-    const { entries } = await stage.api<{ entries: { author: { id: string }; content?: string }[] }>(
-      'GET',
-      'conversations/demo/entries',
-    );
-    expect(entries.find(({ content }) => content === 'with a token')?.author.id).toBe('alice');
-    expect(await page.evaluate('Object.keys(localStorage).sort().join()')).toBe(
-      'parley.seen,parley.session,parley.signed',
-    );
-    expect(await page.evaluate('localStorage.getItem("parley.signed")')).toBe('["alice"]');
-    expect(await page.evaluate('localStorage.getItem("parley.seen")')).not.toContain('posts-it');
-    expect(await page.evaluate('document.cookie')).toBe('');
-    const reader = await stage.look('#/c/demo');
-    await reader.getByLabel('This daemon requires a token').fill('reads-it-and-more');
-    await reader.keyboard.press('Enter');
-    await reader.getByText('Your token may read but not post.').waitFor();
-    await stage.endOfTest(/status of 401/);
   });
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { chromiumPath } from '../support/browser.ts';
 import { hasLongTests } from '../support/runs.ts';
-import { sharedStage, textOf } from './support.ts';
+import { message, sharedStage, textOf, write } from './support.ts';
 
 const ROLES = {
   read: 'reads-it-and-more',
@@ -10,9 +10,10 @@ const ROLES = {
   operate: 'operates-it-all-of-it',
 };
 
-describe.skipIf(chromiumPath === null)('the console of a token that may not do everything', () => {
+describe.skipIf(chromiumPath === null)('the console of a daemon with tokens', () => {
   const stage = sharedStage(
     {
+      settings: { http: { publishers: { post: 'alice' } } },
       env: Object.fromEntries(
         Object.entries(ROLES).map(([role, token]) => [`PARLEY_HTTP_TOKENS_${role.toUpperCase()}`, token]),
       ),
@@ -87,5 +88,50 @@ describe.skipIf(chromiumPath === null)('the console of a token that may not do e
     await stage.api('POST', `approvals/${approvals[0]?.approvalId}`, { answer: 'deny' });
     await page.getByText('Denied by').waitFor();
     await expect.poll(() => page.getByLabel('Your reason, not sent').inputValue()).toBe('only this time');
+  });
+
+  it('the console requests nothing before it has a token, with which the browser signs in', async () => {
+    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
+    const page = await stage.look('#/c/demo');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('token');
+    await page.keyboard.type('wrong');
+    await page.keyboard.press('Enter');
+    expect(await textOf(page.getByRole('alert'))).toMatch(/has no such token/);
+    await page.getByLabel('This daemon requires a token').fill(ROLES.post);
+    await page.keyboard.press('Enter');
+    await message(page, 'Noted: hello').waitFor();
+    await write(page, 'with a token');
+    await message(page, 'Noted: with a token').waitFor();
+    await page.reload();
+    await message(page, 'Noted: with a token').waitFor();
+    const { entries } = await stage.api<{ entries: { author: { id: string }; content?: string }[] }>(
+      'GET',
+      'conversations/demo/entries',
+    );
+    expect(entries.find(({ content }) => content === 'with a token')?.author.id).toBe('alice');
+    expect(await page.evaluate('Object.keys(localStorage).sort().join()')).toBe(
+      'parley.seen,parley.session,parley.signed',
+    );
+    expect(await page.evaluate('localStorage.getItem("parley.signed")')).toBe('["alice"]');
+    expect(await page.evaluate('localStorage.getItem("parley.seen")')).not.toContain('posts-it');
+    expect(await page.evaluate('document.cookie')).toBe('');
+    const reader = await stage.look('#/c/demo');
+    await reader.getByLabel('This daemon requires a token').fill(ROLES.read);
+    await reader.keyboard.press('Enter');
+    await reader.getByText('Your token may read but not post.').waitFor();
+  });
+
+  it('a person without operator rights sees the explanation of an answer, and no control to fork', async () => {
+    await stage.api('POST', 'conversations/explained/messages', { content: 'hello' });
+    const page = await enter('post', '#/c/explained');
+    await message(page, 'Noted: hello').waitFor();
+    expect(await page.getByRole('link', { name: 'Fork' }).count()).toBe(0);
+    await page.locator('a.why').last().click();
+    await page.locator('.account').waitFor();
+    expect(await page.getByRole('link', { name: /Fork|What if/ }).count()).toBe(0);
+    await page.evaluate("location.hash = '#/c/explained/fork/1'");
+    await page.getByText('Your token may not fork a conversation.').waitFor();
+    await page.evaluate("location.hash = '#/c/explained/what-if/2'");
+    await page.getByText('Your token may not start a what-if.').waitFor();
   });
 });

@@ -1,11 +1,11 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterEach, expect } from 'vitest';
-import { ConsolePages, launchBrowser } from '../support/browser.ts';
+import { ConsolePages, sharedBrowser } from '../support/browser.ts';
 import { shared } from '../support/lifetime.ts';
 import { openProject, type Project, type ProjectOptions } from '../support/project.ts';
 import { AGENTS, RULES } from './team.ts';
 
-/** A daemon with scripted agents, and a browser. */
+/** A daemon with scripted agents, and the browser of this worker. */
 export interface Stage {
   readonly project: Project;
   readonly url: string;
@@ -58,7 +58,7 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
   await before?.(project);
   await project.up();
   const url = project.http;
-  const browser = await launchBrowser();
+  const browser = await sharedBrowser();
   const pages = new ConsolePages(browser, url);
   const api = async <T>(method: string, path: string, body?: object) => {
     const response = await fetch(`${url}/api/${path}`, {
@@ -100,7 +100,7 @@ async function openStage({ before, token, ...options }: StageOptions): Promise<S
       await project.up('--http', new URL(url).host);
     },
     async close() {
-      await browser.close();
+      await pages.close();
       await project.close();
     },
   };

@@ -17,6 +17,15 @@ export function launchBrowser(...more: readonly string[]): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath, args });
 }
 
+let ofWorker: Promise<Browser> | undefined;
+
+/** One for all files of this worker, with whose process it ends: a start takes a second. */
+export async function sharedBrowser(): Promise<Browser> {
+  const running = await ofWorker;
+  if (!running?.isConnected()) ofWorker = launchBrowser();
+  return (await ofWorker) as Browser;
+}
+
 /** No animation without end: without a graphics card, it takes a sixth of a processor in each page. */
 export const CONTEXT: BrowserContextOptions = {
   viewport: { width: 1_280, height: 820 },
@@ -74,6 +83,7 @@ export class ConsolePages {
     if (url !== this.#url) one.isChanged = true; // its server ends with the test
     if (found) {
       one.faults = [];
+      await one.page.unrouteAll({ behavior: 'ignoreErrors' });
       await one.context.clearCookies();
       await one.page.mouse.move(0, 0);
       if (viewport) await one.page.setViewportSize(viewport);
@@ -81,6 +91,11 @@ export class ConsolePages {
     await one.page.goto(`${url}/${found ? '?anew' : ''}${hash}`);
     await one.page.locator('.console, .gate:not([aria-busy])').waitFor(); // before, it listens to no key
     return noting(one);
+  }
+
+  async close(): Promise<void> {
+    this.discard();
+    await this.release();
   }
 
   /** The daemon was killed: what its pages keep for the next one stays with this test. */
@@ -122,7 +137,7 @@ async function newPage(
 
 /** What changes more of a page than its document. */
 const CHANGES: ReadonlySet<PropertyKey> = new Set([
-  ...['on', 'once', 'route', 'clock', 'context', 'addInitScript', 'emulateMedia'],
+  ...['on', 'once', 'clock', 'context', 'addInitScript', 'emulateMedia'],
 ]);
 
 /** The page for a test. Playwright itself uses the page as it is. */
