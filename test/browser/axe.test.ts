@@ -152,7 +152,7 @@ describe.skipIf(chromiumPath === null)('axe finds nothing in the console', () =>
     await files.setInputFiles([picture, text]);
     await expect.poll(() => page.locator('.chosen-files .uploaded').count()).toBe(2);
     await page.getByLabel('Message', { exact: true }).press('Enter');
-    await page.getByRole('button', { name: /^Download/ }).waitFor();
+    await page.getByRole('link', { name: /^Download/ }).waitFor();
     await files.setInputFiles(empty);
     await page.locator('.chosen-files .refused').waitFor();
     await page.route('**/api/blobs*', (route) => route.abort());

@@ -99,7 +99,10 @@ describe.skipIf(chromiumPath === null)('the table of turns in the console', () =
       'older',
     ]);
     for (const id of ['twin', 'older']) // of two conversations with one title
-      expect(await page.getByRole('cell', { name: `first ${id}`, exact: true }).count()).toBeGreaterThan(0);
+      await page
+        .getByRole('cell', { name: `first ${id}`, exact: true })
+        .first()
+        .waitFor();
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'JSON Lines' }).click();
     const [first, second] = (await readFile(await (await saved).path(), 'utf8')).split('\n', 2);

@@ -123,18 +123,6 @@ export function checkSize(post: Post): void {
   );
 }
 
-/** The name that the daemon gives a file: the one in UTF-8, if there are two. */
-function fileNameIn({ headers }: Response): string {
-  const given = headers.get('content-disposition') ?? '';
-  const [, encoded] = /filename\*=UTF-8''([^;]+)/.exec(given) ?? [];
-  return encoded === undefined ? (/filename="([^"]*)"/.exec(given)?.[1] ?? '') : decodeURIComponent(encoded);
-}
-
-async function download(path: string, signal: AbortSignal | null = null) {
-  const response = await reach(`api/${path}`, { signal });
-  return { name: fileNameIn(response), content: await response.blob() };
-}
-
 /** Longer than the daemon waits for its server. */
 const POST_TIMEOUT_MS = 30_000;
 
@@ -188,11 +176,9 @@ export const requests = {
     get<'what-if-result'>(`${of(conversation)}/what-ifs/${id}`),
   whatIfStop: (conversation: string, id: string) =>
     ask('POST', `${of(conversation)}/what-ifs/${id}/stop`, {}),
-  /** `format`: `markdown` or `openai`. */
-  exported: (conversation: string, format: string) => download(`${of(conversation)}/export?format=${format}`),
   upload,
-  blob: (conversation: string, { sha256, name = '' }: FilePart, signal?: AbortSignal) =>
-    download(`${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`, signal),
+  /** Rejects with the reason why the browser did not load this address. */
+  check: (address: string) => reach(address, {}),
   label: step<'label'>('label'),
   feedback: step<'feedback'>('feedback'),
   phase: step<'phase'>('phase'),
@@ -207,4 +193,12 @@ export const requests = {
   },
   answer: (approvalId: string, body: ApprovalAnswer) =>
     ask('POST', `approvals/${encodeURIComponent(approvalId)}`, body),
+};
+
+/** Addresses that the browser loads itself. The daemon names their files. */
+export const addressOf = {
+  /** `format`: `markdown` or `openai`. */
+  export: (conversation: string, format: string) => `api/${of(conversation)}/export?format=${format}`,
+  file: (conversation: string, { sha256, name = '' }: FilePart) =>
+    `api/${of(conversation)}/blobs/${sha256}?${new URLSearchParams({ name })}`,
 };

@@ -1,9 +1,9 @@
 import { computed, signal } from '@preact/signals';
 import type { Mode } from '../../conversation/index.ts';
-import { requests } from '../api/requests.ts';
+import { addressOf, requests } from '../api/requests.ts';
 import { isWhollyStopped, nameOf, nameOfAuthor, opened, selected, team, version } from './conversation.ts';
 import { rows } from './conversations.ts';
-import { saveAs } from './files.ts';
+import { save } from './files.ts';
 import { allowSingleKeys, focusOn, hasSingleKeys } from './keys.ts';
 import { organized } from './list.ts';
 import { enterPage, go, linkTo, type Panel, route, writeNew } from './route.ts';
@@ -39,8 +39,7 @@ export const DOWNLOADS = [
   { format: 'openai', label: 'Download as JSON (OpenAI messages)' },
 ] as const;
 
-export const download = (id: string, format: string) =>
-  attempt(async () => saveAs(await requests.exported(id, format)));
+export const download = (id: string, format: string) => save(addressOf.export(id, format));
 
 const KEYS_ONLY: readonly Command[] = [
   { keys: 'j, ↓', name: 'Next entry; in the list, next conversation' },

@@ -167,11 +167,7 @@ function keepPreview(key: string, address: string): void {
   if (![...previews.values()].includes(url)) URL.revokeObjectURL(url);
 }
 
-/** A link would carry no token. The page runs nothing of the content, whatever its type is. */
-export function saveAs({ name, content }: { readonly name: string; readonly content: Blob }): void {
-  const link = document.createElement('a');
-  link.download = name;
-  link.href = URL.createObjectURL(content.slice(0, content.size, 'application/octet-stream'));
-  link.click();
-  URL.revokeObjectURL(link.href);
+/** Saves what is at an address, as a link does: the page runs nothing of it. `name`: if the address gives none. */
+export function save(address: string, name = ''): void {
+  Object.assign(document.createElement('a'), { href: address, download: name }).click();
 }

@@ -6,7 +6,7 @@ import type { AgentCard, ConversationRow, FoundTurn } from '../model/answers.ts'
 import { count, duration, fullTime, money, when } from '../model/format.ts';
 import { nameOf } from '../state/conversation.ts';
 import { isListed, isShared, rows } from '../state/conversations.ts';
-import { saveAs } from '../state/files.ts';
+import { save } from '../state/files.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents, attempt, models } from '../state/session.ts';
 import { Button, onText, Select } from './parts/controls.tsx';
@@ -49,18 +49,15 @@ export function TurnsPage() {
     setFilters(changed);
     keepInAddress(changed); // here alone: an effect could undo an address that is not read yet
   };
-  const more = () => attempt(async () => setPage(joined(page, await find(filters, page?.next, 100))));
+  const more = () => attempt(async () => setPage(await find(filters, 100, page)));
   useEffect(() => {
     let isOver = false;
     setPage(null);
-    const wait = setTimeout(
-      () =>
-        attempt(async () => {
-          const first = await find(filters, null, 100);
-          if (!isOver) setPage(joined(null, first));
-        }),
-      200,
-    );
+    const look = async () => {
+      const first = await find(filters, 100);
+      if (!isOver) setPage(first);
+    };
+    const wait = setTimeout(() => attempt(look), 200);
     return () => {
       isOver = true;
       clearTimeout(wait);
@@ -71,8 +68,8 @@ export function TurnsPage() {
       <header class="head">
         <BackLink />
         <h2 tabIndex={-1}>Turns</h2>
-        <Button onClick={() => void save(filters, 'csv')}>CSV</Button>
-        <Button onClick={() => void save(filters, 'jsonl')}>JSON Lines</Button>
+        <Button onClick={() => void saveTurns(filters, 'csv')}>CSV</Button>
+        <Button onClick={() => void saveTurns(filters, 'jsonl')}>JSON Lines</Button>
       </header>
       <div class="turn-filters wraps">
         <Select
@@ -182,11 +179,6 @@ const Named = ({ title, conversation: id }: FoundTurn) => (
 
 type Page = Awaited<ReturnType<typeof requests.turns>>;
 
-function joined(before: Page | null, page: Page): Page {
-  const turns = [...(before?.turns ?? []), ...page.turns];
-  return { ...page, turns: turns.sort((a, b) => (a.startedAt > b.startedAt ? -1 : 1)) };
-}
-
 /** So that a link and the way back lead to the same rows. */
 function filtersInAddress(): Filters {
   const given = new URLSearchParams(location.hash.split('?')[1]);
@@ -194,20 +186,22 @@ function filtersInAddress(): Filters {
 }
 
 function keepInAddress(filters: Filters): void {
-  const given = Object.entries(filters).filter(([, value]) => value !== '');
-  const query = new URLSearchParams(given).toString();
+  const query = new URLSearchParams(withoutEmpty(filters)).toString();
   history.replaceState(null, '', query === '' ? linkTo.turns : `${linkTo.turns}?${query}`);
 }
 
 const NOTHING: Page = { turns: [], next: null };
 
-async function find(filters: Filters, after: string | null | undefined, limit: number): Promise<Page> {
+/** The turns `before`, and those of the page after them. */
+async function find(filters: Filters, limit: number, before: Page | null = null): Promise<Page> {
   const { since, conversation, ...others } = trimmed(filters);
   const id = idNamed(conversation);
   if (id === undefined) return NOTHING;
   const from = since === '' ? '' : new Date(Date.now() - Number(since) * 86_400_000).toISOString();
-  const given = { ...others, conversation: id, since: from, after: after ?? '', limit: String(limit) };
-  return requests.turns(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')));
+  const given = { ...others, conversation: id, since: from, after: before?.next ?? '', limit: String(limit) };
+  const { turns, next } = await requests.turns(withoutEmpty(given));
+  const all = [...(before?.turns ?? []), ...turns];
+  return { next, turns: all.sort((a, b) => (a.startedAt > b.startedAt ? -1 : 1)) };
 }
 
 /** Of the conversation with this id, else title, else part of its title. Empty: of any. Undefined: it names none, or several. */
@@ -225,16 +219,20 @@ function idNamed(text: string): string | undefined {
 const trimmed = (filters: Filters) =>
   Object.fromEntries(Object.entries(filters).map(([name, value]) => [name, value.trim()])) as Filters;
 
-const save = (filters: Filters, format: 'csv' | 'jsonl') =>
+const withoutEmpty = (values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+
+const saveTurns = (filters: Filters, format: 'csv' | 'jsonl') =>
   attempt(async () => {
-    let page = joined(null, await find(filters, null, 500));
-    while (page.next !== null && page.turns.length < MOST_SAVED)
-      page = joined(page, await find(filters, page.next, 500));
+    let page = await find(filters, 500);
+    while (page.next !== null && page.turns.length < MOST_SAVED) page = await find(filters, 500, page);
     const lines = () => page.turns.map((row) => `${JSON.stringify(row)}\n`).join('');
     const content = new Blob([format === 'csv' ? turnsCsv(page.turns) : lines()]);
-    const chosen = Object.entries(trimmed(filters)).filter(([, value]) => value !== '');
+    const chosen = Object.entries(withoutEmpty(trimmed(filters)));
     const name = ['turns', ...chosen.flat()].join('-').replace(/[^\p{L}\p{N}]+/gu, '-');
-    saveAs({ name: `${name}.${format}`, content });
+    const address = URL.createObjectURL(content);
+    save(address, `${name}.${format}`);
+    URL.revokeObjectURL(address);
     if (page.next !== null)
       throw new Error(
         `The file has the first ${count(page.turns.length)} turns. Choose a filter for others.`,

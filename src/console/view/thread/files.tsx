@@ -1,13 +1,13 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { FilePart } from '../../../conversation/index.ts';
 import { inOneLine } from '../../../kernel/hidden.ts';
-import { requests } from '../../api/requests.ts';
+import { addressOf, requests } from '../../api/requests.ts';
 import { factsOf, fileText, isPicture, nameOfFile, pictureSize } from '../../model/files.ts';
-import { previewOf, saveAs } from '../../state/files.ts';
+import { previewOf } from '../../state/files.ts';
 import { useConversation } from '../../state/kept.ts';
-import { attempt, isAway } from '../../state/session.ts';
-import { Button, Dialog, LinkButton } from '../parts/controls.tsx';
+import { isAway } from '../../state/session.ts';
+import { Button, Dialog } from '../parts/controls.tsx';
 import { Icon, IconButton } from '../parts/parts.tsx';
 import { VisibleText } from '../parts/text.tsx';
 
@@ -70,38 +70,18 @@ interface OfFile {
   readonly file: FilePart;
 }
 
-/** Loaded with the token of the page, when it is near the screen. */
+/** Loaded when it is near the screen, and again when the daemon answers again. */
 function Picture({ from, file }: OfFile) {
-  const frame = useRef<HTMLSpanElement>(null);
-  const [address, setAddress] = useState(previewOf(file.sha256));
+  const [kept] = useState(previewOf(file.sha256));
   const [fault, setFault] = useState('');
-  const isLost = isAway.value;
-  useEffect(() => {
-    if (address !== undefined || from === null || isLost || !frame.current) return;
-    const left = new AbortController();
-    let made = '';
-    setFault('');
-    const load = async () => {
-      const { content } = await requests.blob(from, file, left.signal);
-      made = URL.createObjectURL(content.slice(0, content.size, file.mediaType));
-      setAddress(made);
-    };
-    const near = new IntersectionObserver(([place]) => {
-      if (!place?.isIntersecting) return;
-      near.disconnect();
-      load().catch((error: Error) => !left.signal.aborted && setFault(error.message));
-    });
-    near.observe(frame.current);
-    return () => {
-      near.disconnect();
-      left.abort();
-      URL.revokeObjectURL(made);
-    };
-  }, [from, isLost]);
+  const address = kept ?? (from === null ? '' : addressOf.file(from, file));
+  useEffect(() => setFault(''), [isAway.value]);
+  const fail = (error?: Error) => setFault(error?.message ?? 'It is damaged');
+  const explain = () => (kept === undefined ? requests.check(address).then(() => fail(), fail) : fail());
   return (
-    <span class="picture text-tiny" ref={frame}>
-      {address !== undefined && fault === '' && (
-        <img src={address} alt="" decoding="async" onError={() => setFault('It is damaged')} />
+    <span class="picture text-tiny">
+      {address !== '' && fault === '' && (
+        <img src={address} alt="" decoding="async" loading="lazy" onError={explain} />
       )}
       {fault !== '' && <span class="fault">Not shown: {fault}</span>}
     </span>
@@ -117,12 +97,14 @@ function Caption({ from, file }: OfFile) {
       <span class="muted">
         {factsOf(file)}
         {from !== null && (
-          <LinkButton
+          <a
+            class="link"
+            href={addressOf.file(from, file)}
+            download
             aria-label={`Download ${inOneLine(nameOfFile(file))}`}
-            onClick={() => void attempt(async () => saveAs(await requests.blob(from, file)))}
           >
             Download
-          </LinkButton>
+          </a>
         )}
       </span>
     </span>
